@@ -1,0 +1,49 @@
+"""What every kind of ours is made of.
+
+The models are the one source of the CRDs, of the command line's help and of the reference pages, so a field's description is
+written for the person who fills it in. They are frozen: a pass reads a spec and never changes it. Reading is tolerant (a field of a
+newer version is skipped, so that a rollback works); `soperator lint` and the CRD's schema are strict.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+GROUP = "slurm.soperator.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+SLURM_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
+ABSOLUTE_PATH = r"^/[^\t\n]*$"
+
+
+class Model(BaseModel):
+    """A frozen piece of a spec, camelCase outside and snake_case inside."""
+
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", use_attribute_docstrings=False
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with what a person wrote: where, what is there, and what to do next."""
+
+    field: str
+    value: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """One sentence for a condition, an event or the terminal."""
+        return f"{self.field}: {self.value}: {self.remedy}"
+
+
+Quantity = Annotated[str, Field(pattern=QUANTITY, max_length=32)]
+Text = Annotated[str, Field(max_length=65536)]
+
+#: A piece of the Kubernetes API that we hand through unread; the API server checks it when the pod is applied.
+Opaque = Annotated[dict[str, Any], Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]

@@ -1,0 +1,76 @@
+"""Pieces that the SlurmCluster and the NodeSet share: resources, scheduling, submounts."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import ABSOLUTE_PATH, DNS_LABEL, Model, Opaque, Quantity
+
+
+class Resources(Model):
+    """Requests and limits of a container, by resource name, as in a Kubernetes container."""
+
+    requests: dict[str, Quantity] = Field(default_factory=dict, description="What the scheduler sets aside.")
+    limits: dict[str, Quantity] = Field(
+        default_factory=dict, description="What the container may not exceed. A worker's limit is the size of its Slurm node."
+    )
+
+
+class Scheduling(Model):
+    """Where pods of this role may run, in Kubernetes' own words."""
+
+    node_selector: dict[str, str] = Field(default_factory=dict, description="Labels that a Node must have.")
+    tolerations: list[Opaque] = Field(default_factory=list, max_length=64, description="Taints that these pods bear.")
+    affinity: Opaque = Field(default_factory=dict, description="A Kubernetes affinity, handed through.")
+    priority_class_name: str = Field(default="", max_length=253, description="Name of a PriorityClass.")
+
+
+class ClaimRef(Model):
+    """An existing claim, named, or a new one, described by size and class."""
+
+    name: str = Field(
+        default="",
+        max_length=253,
+        description="Name of an existing PersistentVolumeClaim in this namespace. It is used as it is and never deleted.",
+    )
+    size: Quantity = Field(default="100Gi", description="Size of the claim that is made when no name is given.")
+    storage_class_name: str = Field(
+        default="", max_length=253, description="Class of the claim that is made; empty means the cluster's default class."
+    )
+
+
+class Tmpfs(Model):
+    """Memory as a file system."""
+
+    size: Quantity = Field(description="Upper bound of the memory it may take.")
+
+
+class HostPath(Model):
+    """A folder of the Node."""
+
+    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(description="Absolute path on the Node.")
+
+
+class Submount(Model):
+    """Another storage at a path inside the jail. Exactly one of claim, tmpfs, hostPath and volume says what is there."""
+
+    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(
+        description="Absolute path inside the jail, for example /home. The folder must exist in the jail."
+    )
+    claim: str = Field(default="", max_length=253, description="Name of a PersistentVolumeClaim in this namespace.")
+    sub_path: str = Field(default="", max_length=4096, description="Folder inside the claim.")
+    tmpfs: Tmpfs | None = Field(default=None, description="Memory, private to each node.")
+    host_path: HostPath | None = Field(default=None, description="A folder of the Node, for local scratch.")
+    volume: Opaque | None = Field(default=None, description="Any other Kubernetes volume source, handed through.")
+    read_only: bool = Field(default=False, description="Whether users may only read it.")
+
+
+class Image(Model):
+    """Which image a container runs."""
+
+    image: str = Field(default="", max_length=512, description="Reference of the image; empty means the operator's default.")
+
+
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+ClusterName = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=30)]
+NodeSetName = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=40)]

@@ -1,0 +1,144 @@
+"""What can go wrong between us and the API server, as types that a caller can act on.
+
+Kubernetes answers with a Status whose code, reason and causes decide what to do next: wait, relist, tell the user. An
+expired resourceVersion comes in two shapes, as HTTP status 410 and as an ERROR event inside a watch; both become
+`Expired`, so that no caller can forget one of them. Errors of the transport become `Unreachable`, so that nothing above
+this package needs to know the HTTP library.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+class KubeError(Exception):
+    """Anything that this package raises."""
+
+
+class Unreachable(KubeError):
+    """The request got no answer: refused, cut off or timed out."""
+
+
+class Malformed(KubeError):
+    """The answer is not what the API promises."""
+
+
+class Idle(KubeError):
+    """A watch stayed silent for longer than a healthy one can."""
+
+
+class Eof(KubeError):
+    """A watch ended in the ordinary way, and can be taken up where it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One field that the API server refused, and why."""
+
+    field: str
+    message: str
+
+
+class ApiError(KubeError):
+    """The API server answered with an error; `retry_after` is in seconds, where the server gave it."""
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+        self.causes: tuple[Cause, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.reason}: {self.message}"
+
+
+class NotFound(ApiError):
+    """404: no such object, or no such kind."""
+
+
+class Conflict(ApiError):
+    """409: the object is another one, or newer, than the request assumed."""
+
+
+class AlreadyExists(Conflict):
+    """409 with the reason AlreadyExists: the object to create is there."""
+
+
+class Expired(ApiError):
+    """410: the resourceVersion or the continue token is older than what the server remembers."""
+
+
+class Invalid(ApiError):
+    """422: the object breaks the schema or a rule; `causes` names the fields."""
+
+
+class TooBusy(ApiError):
+    """429 or 503: the server asks to come again later."""
+
+
+class _Cause(msgspec.Struct):
+    field: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    causes: list[_Cause] | None = None
+    retry_after_seconds: float | None = None
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+def _type_of(status: int, reason: str) -> type[ApiError]:
+    match status:
+        case 404:
+            return NotFound
+        case 409:
+            return AlreadyExists if reason == "AlreadyExists" else Conflict
+        case 410:
+            return Expired
+        case 422:
+            return Invalid
+        case 429 | 503:
+            return TooBusy
+        case _:
+            return Expired if reason in ("Expired", "Gone") else ApiError
+
+
+def _seconds(header: str | None) -> float | None:
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None
+
+
+def error_of(code: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """Turn an error response, or the object of an ERROR event (code 0), into the fitting ApiError."""
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except msgspec.MsgspecError:
+        status = _Status(message=body[:200].decode(errors="replace").strip())
+    number = code or status.code
+    details = status.details or _Details()
+    wait = _seconds(retry_after)
+    error = _type_of(number, status.reason)(
+        number, status.reason or "Unknown", status.message, details.retry_after_seconds if wait is None else wait
+    )
+    error.causes = tuple(Cause(cause.field, cause.message) for cause in details.causes or ())
+    return error
+
+
+def explain(error: Exception, subject: str) -> str:
+    """Say in one line what the API server refused about `subject`, field by field where it named fields."""
+    causes: Any = getattr(error, "causes", ())
+    if causes:
+        fields = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes)
+        return f"{subject} is refused: {fields}"
+    return f"{subject}: {error}"

@@ -1,0 +1,200 @@
+"""Views of the kinds other than Pod and our own; `views` has their common parts and the reasons."""
+
+import msgspec
+
+from soperator.kube.views import ChildMeta, Condition, ObjectMeta, View
+
+
+class Taint(View, frozen=True):
+    """One taint of a Node."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class Address(View, frozen=True):
+    """One address of a Node."""
+
+    type: str
+    address: str
+
+
+class NodeSpec(View, frozen=True):
+    """What keeps Pods off a Node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(name="providerID", default="")
+
+
+class NodeStatus(View, frozen=True):
+    """What a Node has, and how it does."""
+
+    conditions: tuple[Condition, ...] = ()
+    addresses: tuple[Address, ...] = ()
+    allocatable: dict[str, str] = {}
+    capacity: dict[str, str] = {}
+
+
+class Node(View, frozen=True):
+    """A Kubernetes Node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ClaimSpec(View, frozen=True):
+    """What a claim asks for, and the volume that it got."""
+
+    volume_name: str = ""
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str | None = None
+
+
+class ClaimStatus(View, frozen=True):
+    """Whether a claim is bound, and how large it became."""
+
+    phase: str = ""
+    capacity: dict[str, str] = {}
+    access_modes: tuple[str, ...] = ()
+
+
+class PersistentVolumeClaim(View, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: ChildMeta = ChildMeta()
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class WorkloadSpec(View, frozen=True):
+    """How many replicas are wanted; the API server fills the default in."""
+
+    replicas: int = 1
+
+
+class WorkloadStatus(View, frozen=True):
+    """How far a StatefulSet or Deployment has come."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    updated_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class Workload(View, frozen=True):
+    """A StatefulSet or a Deployment."""
+
+    metadata: ChildMeta = ChildMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+StatefulSet = Workload
+Deployment = Workload
+
+
+class JobSpec(View, frozen=True):
+    """How often a Job must succeed."""
+
+    completions: int | None = None
+    parallelism: int | None = None
+    suspend: bool | None = None
+
+
+class JobStatus(View, frozen=True):
+    """How a Job's Pods ended."""
+
+    active: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(View, frozen=True):
+    """A Job."""
+
+    metadata: ChildMeta = ChildMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class ServicePort(View, frozen=True):
+    """One port of a Service."""
+
+    name: str = ""
+    port: int = 0
+    node_port: int = 0
+
+
+class ServiceSpec(View, frozen=True):
+    """Where a Service listens."""
+
+    type: str = ""
+    cluster_ip: str = msgspec.field(name="clusterIP", default="")
+    ports: tuple[ServicePort, ...] = ()
+
+
+class Ingress(View, frozen=True):
+    """One address that a load balancer was given."""
+
+    ip: str = ""
+    hostname: str = ""
+
+
+class LoadBalancer(View, frozen=True):
+    """The addresses of a Service of type LoadBalancer."""
+
+    ingress: tuple[Ingress, ...] = ()
+
+
+class ServiceStatus(View, frozen=True):
+    """What the cloud gave a Service."""
+
+    load_balancer: LoadBalancer = LoadBalancer()
+
+
+class Service(View, frozen=True):
+    """A Service."""
+
+    metadata: ChildMeta = ChildMeta()
+    spec: ServiceSpec = ServiceSpec()
+    status: ServiceStatus = ServiceStatus()
+
+
+class ConfigMap(View, frozen=True):
+    """A ConfigMap with its data; for single reads, caches hold `Meta`."""
+
+    metadata: ChildMeta = ChildMeta()
+    data: dict[str, str] = {}
+
+
+class Secret(View, frozen=True):
+    """A Secret with its data, base64 decoded; for single reads, caches hold `Meta`."""
+
+    metadata: ChildMeta = ChildMeta()
+    type: str = ""
+    data: dict[str, bytes] = {}
+
+
+class LeaseSpec(View, frozen=True):
+    """Who leads, and for how many seconds after the last renewal; times are RFC 3339 with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(View, frozen=True):
+    """A Lease."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()

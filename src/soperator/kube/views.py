@@ -1,0 +1,157 @@
+"""The fields that we read, and nothing else.
+
+A Pod is about 12 KB of JSON, of which a pass reads fifteen fields. Decoding only those, and skipping the rest in C,
+costs 27 µs and 3.6 KB per Pod where a full model costs ten times as much of both; a cache of 5,000 Pods fits into 18 MB.
+A view is for reading only. What we write is a dict that says everything we own, by server-side apply: a view that was
+read, changed and written back would delete every field that it does not list.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False, omit_defaults=True):
+    """Base of every view: immutable, camelCase outside, unknown fields ignored."""
+
+
+class OwnerReference(View, frozen=True):
+    """Who an object belongs to."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ManagedField(View, frozen=True):
+    """Who wrote to an object, how and when last; which fields is left out."""
+
+    manager: str = ""
+    operation: str = ""
+    subresource: str = ""
+    time: datetime | None = None
+
+
+class ObjectMeta(View, frozen=True):
+    """What every object carries. `resource_version` may be compared for equality only."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+
+
+class ChildMeta(ObjectMeta, frozen=True):
+    """The metadata of objects that we apply: it also says who else wrote to them."""
+
+    managed_fields: tuple[ManagedField, ...] = ()
+
+
+class Condition(View, frozen=True):
+    """One condition; built-in kinds leave `observed_generation` out."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: datetime | None = None
+
+
+class Meta(View, frozen=True):
+    """Metadata only. Lists and watches with this view ask the server to leave the rest out."""
+
+    metadata_only: ClassVar[bool] = True
+    metadata: ChildMeta = ChildMeta()
+
+
+class Custom(View, frozen=True):
+    """One of our own objects: `spec` undecoded, for the API models, `status` as a dict."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: dict[str, Any] = {}
+
+
+class Waiting(View, frozen=True):
+    """Why a container does not run yet."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(View, frozen=True):
+    """How a container ended."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class Running(View, frozen=True):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(View, frozen=True):
+    """Exactly one of the three is set."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(View, frozen=True):
+    """What the kubelet says of one container."""
+
+    name: str
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = msgspec.field(name="imageID", default="")
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class PodSpec(View, frozen=True):
+    """Where a Pod was put."""
+
+    node_name: str = ""
+    hostname: str = ""
+    scheduler_name: str = ""
+
+
+class PodStatus(View, frozen=True):
+    """How a Pod does."""
+
+    phase: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    reason: str = ""
+    message: str = ""
+    start_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(View, frozen=True):
+    """A Pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
