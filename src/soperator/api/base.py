@@ -1,14 +1,15 @@
 """What every kind of ours is made of.
 
-The models are the one source of the CRDs, of the command line's help and of the reference pages, so a field's description is
-written for the person who fills it in. They are frozen: a pass reads a spec and never changes it. Reading is tolerant (a field of a
-newer version is skipped, so that a rollback works); `soperator lint` and the CRD's schema are strict.
+The models are the one source of the CRDs, of the command line's help and of the reference pages, so a field's
+description is written for the person who fills it in. They are frozen: a pass reads a spec and never changes it.
+Reading is tolerant (a field of a newer version is skipped, so that a rollback works); `soperator lint` and the CRD's
+schema are strict.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 GROUP = "slurm.soperator.io"
@@ -36,13 +37,23 @@ class Problem:
     field: str
     value: str
     remedy: str
+    subject: str = ""
 
     def __str__(self) -> str:
-        """One sentence for a condition, an event or the terminal."""
-        return f"{self.field}: {self.value}: {self.remedy}"
+        """One sentence for a condition, an event or the terminal; it begins with the subject, where there is one."""
+        return ": ".join(part for part in (self.subject, self.field, self.value, self.remedy) if part)
 
 
-Quantity = Annotated[str, Field(pattern=QUANTITY, max_length=32)]
+def _quantity_text(value: object) -> object:
+    """Turn a whole number into the text of a quantity, because people write `cpu: 2` without quotes."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Quantity = Annotated[
+    str,
+    Field(pattern=QUANTITY, max_length=32, json_schema_extra={"x-kubernetes-int-or-string": True}),
+    BeforeValidator(_quantity_text),
+]
 Text = Annotated[str, Field(max_length=65536)]
 
 #: A piece of the Kubernetes API that we hand through unread; the API server checks it when the pod is applied.

@@ -1,7 +1,7 @@
 """The kind SlurmCluster: one Slurm cluster, without its workers.
 
-It says what is shared by every node: images, authentication, the jail, the controller, login, REST, partitions and the lines of
-slurm.conf that the operator does not own. Machines are described by NodeSets that point here.
+It says what is shared by every node: images, authentication, the jail, the controller, login, REST, partitions and
+the lines of slurm.conf that the operator does not own. Machines are described by NodeSets that point here.
 """
 
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import SLURM_NAME, Model, Text
-from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, Submount
+from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
 
 
 class Images(Model):
@@ -18,19 +18,28 @@ class Images(Model):
     slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd and sackd.")
     login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
     munge: str = Field(default="", max_length=512, description="munged; used with auth.type munge only.")
-    populate: str = Field(default="", max_length=512, description="Checks and seals the jail, and keeps the users known to slurmctld.")
+    populate: str = Field(
+        default="", max_length=512, description=("Checks and seals the jail, and keeps the users known to slurmctld.")
+    )
     pull_policy: PullPolicy = Field(default="IfNotPresent", description="When the images are pulled.")
-    pull_secrets: list[str] = Field(default_factory=list, max_length=8, description="Names of Secrets with registry credentials.")
+    pull_secrets: list[str] = Field(
+        default_factory=list, max_length=8, description=("Names of Secrets with registry credentials.")
+    )
 
 
 class Auth(Model):
     """How Slurm's daemons trust each other. REST always uses JSON web tokens."""
 
     type: Literal["slurm", "munge"] = Field(
-        default="slurm", description="slurm: auth/slurm with one key and sackd on login. munge: a munged beside each daemon."
+        default="slurm",
+        description=("slurm: auth/slurm with one key and sackd on login. munge: a munged beside each daemon."),
     )
     keep_keys: bool = Field(
-        default=False, description="Whether the Secrets with keys stay when the cluster is deleted, so that a new one of this name takes them over."
+        default=False,
+        description=(
+            "Whether the Secrets with keys stay when the cluster is deleted, so that a new one of this "
+            "name takes them over."
+        ),
     )
 
 
@@ -38,22 +47,35 @@ class Jail(Model):
     """The shared root file system of all login and worker nodes."""
 
     claim: ClaimRef = Field(
-        default_factory=ClaimRef, description="The ReadWriteMany claim that holds the jail. It is never deleted by the operator."
+        default_factory=ClaimRef,
+        description=("The ReadWriteMany claim that holds the jail. It is never deleted by the operator."),
     )
-    image: str = Field(default="", max_length=512, description="Image whose file system fills the jail; empty means the operator's default.")
+    image: str = Field(
+        default="",
+        max_length=512,
+        description=("Image whose file system fills the jail; empty means the operator's default."),
+    )
     populate: Literal["Once", "Never"] = Field(
-        default="Once", description="Once: fill an empty claim, never touch a filled one. Never: the claim already holds a root file system."
+        default="Once",
+        description=(
+            "Once: fill an empty claim, never touch a filled one. Never: the claim already holds a root file system."
+        ),
     )
-    submounts: list[Submount] = Field(default_factory=list, max_length=64, description="Other storage at paths inside the jail, on every node.")
+    submounts: list[Submount] = Field(
+        default_factory=list, max_length=64, description=("Other storage at paths inside the jail, on every node.")
+    )
 
 
 class Controller(Model):
     """slurmctld."""
 
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmctld.")
-    state: ClaimRef = Field(
-        default_factory=lambda: ClaimRef(size="4Gi"),
-        description="The claim that holds Slurm's state: running and queued jobs. One that the operator made goes with the cluster.",
+    state: StateClaim = Field(
+        default_factory=StateClaim,
+        description=(
+            "The claim that holds Slurm's state: running and queued jobs. One that the operator made goes "
+            "with the cluster."
+        ),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")
 
@@ -61,14 +83,25 @@ class Controller(Model):
 class LoginService(Model):
     """How users reach the login nodes."""
 
-    type: Literal["NodePort", "LoadBalancer", "ClusterIP"] = Field(default="NodePort", description="Type of the Service for SSH.")
+    type: Literal["NodePort", "LoadBalancer", "ClusterIP"] = Field(
+        default="NodePort", description=("Type of the Service for SSH.")
+    )
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default=22, description="Port of the Service.")
-    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(default=0, description="Fixed NodePort; 0 lets Kubernetes choose.")
-    annotations: dict[str, str] = Field(default_factory=dict, description="Annotations of the Service, for a cloud's load balancer.")
-    source_ranges: list[str] = Field(default_factory=list, max_length=64, description="Networks that a load balancer lets in.")
+    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        default=0, description=("Fixed NodePort; 0 lets Kubernetes choose.")
+    )
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description=("Annotations of the Service, for a cloud's load balancer.")
+    )
+    source_ranges: list[str] = Field(
+        default_factory=list, max_length=64, description=("Networks that a load balancer lets in.")
+    )
     keep_client_address: bool = Field(
         default=False,
-        description="Whether sshd sees the address of the client (externalTrafficPolicy Local). Then only Nodes that run a login pod answer.",
+        description=(
+            "Whether sshd sees the address of the client (externalTrafficPolicy Local). Then only Nodes "
+            "that run a login pod answer."
+        ),
     )
 
 
@@ -78,7 +111,9 @@ class Login(Model):
     replicas: Annotated[int, Field(ge=0, le=100)] = Field(default=1, description="Number of login pods.")
     service: LoginService = Field(default_factory=LoginService, description="How users reach them.")
     root_authorized_keys: list[Annotated[str, Field(max_length=16384)]] = Field(
-        default_factory=list, max_length=256, description="SSH public keys that may log in as root of the jail, who makes the other users."
+        default_factory=list,
+        max_length=256,
+        description=("SSH public keys that may log in as root of the jail, who makes the other users."),
     )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of a login pod.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
@@ -97,17 +132,21 @@ class Partition(Model):
 
     name: Annotated[str, Field(pattern=SLURM_NAME, max_length=64)] = Field(description="Name of the partition.")
     node_sets: list[NodeSetName] = Field(
-        default_factory=list, max_length=256, description="NodeSets whose nodes belong to it; none means all of the cluster's."
+        default_factory=list,
+        max_length=256,
+        description=("NodeSets whose nodes belong to it; none means all of the cluster's."),
     )
     default: bool = Field(default=False, description="Whether jobs that name no partition go here.")
     hidden: bool = Field(default=False, description="Whether sinfo and squeue leave it out.")
     options: dict[str, Annotated[str, Field(pattern=r"^[^\n\r]*$", max_length=1024)]] = Field(
-        default_factory=dict, description="Further options of the partition by their slurm.conf names, for example MaxTime."
+        default_factory=dict,
+        max_length=64,
+        description=("Further options of the partition by their slurm.conf names, for example MaxTime."),
     )
 
 
 class Config(Model):
-    """Lines appended to the generated files. A line that sets what the operator owns is refused with the owner named."""
+    """Lines appended to the generated files. A line that sets what the operator owns is refused."""
 
     slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
     cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
@@ -119,7 +158,10 @@ class Security(Model):
 
     user_namespace: bool = Field(
         default=True,
-        description="Whether pods run in a user namespace, so that root in the jail is nobody on the Node. Switch it off where the jail's file system cannot be idmapped.",
+        description=(
+            "Whether pods run in a user namespace, so that root in the jail is nobody on the Node. Switch "
+            "it off where the jail's file system cannot be idmapped."
+        ),
     )
 
 

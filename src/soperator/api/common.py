@@ -12,7 +12,8 @@ class Resources(Model):
 
     requests: dict[str, Quantity] = Field(default_factory=dict, description="What the scheduler sets aside.")
     limits: dict[str, Quantity] = Field(
-        default_factory=dict, description="What the container may not exceed. A worker's limit is the size of its Slurm node."
+        default_factory=dict,
+        description=("What the container may not exceed. A worker's limit is the size of its Slurm node."),
     )
 
 
@@ -31,12 +32,22 @@ class ClaimRef(Model):
     name: str = Field(
         default="",
         max_length=253,
-        description="Name of an existing PersistentVolumeClaim in this namespace. It is used as it is and never deleted.",
+        description=(
+            "Name of an existing PersistentVolumeClaim in this namespace. It is used as it is and never deleted."
+        ),
     )
     size: Quantity = Field(default="100Gi", description="Size of the claim that is made when no name is given.")
     storage_class_name: str = Field(
-        default="", max_length=253, description="Class of the claim that is made; empty means the cluster's default class."
+        default="",
+        max_length=253,
+        description=("Class of the claim that is made; empty means the cluster's default class."),
     )
+
+
+class StateClaim(ClaimRef):
+    """The claim of the controller's state, which is small."""
+
+    size: Quantity = Field(default="4Gi", description="Size of the claim that is made when no name is given.")
 
 
 class Tmpfs(Model):
@@ -48,11 +59,13 @@ class Tmpfs(Model):
 class HostPath(Model):
     """A folder of the Node."""
 
-    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(description="Absolute path on the Node.")
+    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(
+        description=("Absolute path on the Node.")
+    )
 
 
 class Submount(Model):
-    """Another storage at a path inside the jail. Exactly one of claim, tmpfs, hostPath and volume says what is there."""
+    """Another storage at a path inside the jail. Exactly one of claim, tmpfs, hostPath and volume says what."""
 
     path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(
         description="Absolute path inside the jail, for example /home. The folder must exist in the jail."
@@ -68,7 +81,9 @@ class Submount(Model):
 class Image(Model):
     """Which image a container runs."""
 
-    image: str = Field(default="", max_length=512, description="Reference of the image; empty means the operator's default.")
+    image: str = Field(
+        default="", max_length=512, description=("Reference of the image; empty means the operator's default.")
+    )
 
 
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]

@@ -1,6 +1,7 @@
 """The kind NodeSet: a number of equal worker nodes of one SlurmCluster.
 
-Pod `<cluster>-<nodeset>-<n>` is Slurm node `<nodeset>-<n>`. A node without a GPU is the default: GPUs are said, never assumed.
+Pod `<cluster>-<nodeset>-<n>` is Slurm node `<nodeset>-<n>`. A node without a GPU is the default: GPUs are said, never
+assumed.
 """
 
 from typing import Annotated, Literal
@@ -20,15 +21,21 @@ class Gpu(Model):
         default="", description="Type in GRES, for example h100, so that users can ask for gpu:h100:1."
     )
     resource_name: str = Field(
-        default="", max_length=253, description="Kubernetes resource; empty means the vendor's, nvidia.com/gpu or amd.com/gpu."
+        default="",
+        max_length=253,
+        description=("Kubernetes resource; empty means the vendor's, nvidia.com/gpu or amd.com/gpu."),
     )
 
 
 class Rdma(Model):
     """Remote direct memory access: InfiniBand or RoCE."""
 
-    resources: dict[str, Quantity] = Field(default_factory=dict, description="Device resources per node, for example rdma/hca: 1.")
-    infiniband: bool = Field(default=False, description="Whether /dev/infiniband of the Node is given to the pod and to the jail.")
+    resources: dict[str, Quantity] = Field(
+        default_factory=dict, description=("Device resources per node, for example rdma/hca: 1.")
+    )
+    infiniband: bool = Field(
+        default=False, description=("Whether /dev/infiniband of the Node is given to the pod and to the jail.")
+    )
 
 
 class NodeSetSpec(Model):
@@ -36,16 +43,23 @@ class NodeSetSpec(Model):
 
     cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     replicas: Annotated[int, Field(ge=0, le=10000)] = Field(default=1, description="Number of nodes.")
-    image: str = Field(default="", max_length=512, description="Image of slurmd; empty means the cluster's images.slurm.")
+    image: str = Field(
+        default="", max_length=512, description=("Image of slurmd; empty means the cluster's images.slurm.")
+    )
     resources: Resources = Field(
-        default_factory=Resources, description="Requests and limits of a node. Slurm sees the limit, or else the request, as the node's size."
+        default_factory=Resources,
+        description=("Requests and limits of a node. Slurm sees the limit, or else the request, as the node's size."),
     )
     gpu: Gpu = Field(default_factory=Gpu, description="GPUs of each node; none by default.")
     rdma: Rdma = Field(default_factory=Rdma, description="InfiniBand or RoCE devices of each node.")
     features: list[Annotated[str, Field(pattern=SLURM_NAME, max_length=64)]] = Field(
-        default_factory=list, max_length=64, description="Slurm features, for --constraint. The NodeSet's name is always one."
+        default_factory=list,
+        max_length=64,
+        description=("Slurm features, for --constraint. The NodeSet's name is always one."),
     )
-    weight: Annotated[int, Field(ge=1, le=4294967280)] = Field(default=1, description="Slurm weight: nodes of lower weight are given out first.")
+    weight: Annotated[int, Field(ge=1, le=4294967280)] = Field(
+        default=1, description=("Slurm weight: nodes of lower weight are given out first.")
+    )
     slurmd_conf: Annotated[str, Field(pattern=r"^[^\n\r\"'\\$`]*$", max_length=2048)] = Field(
         default="", description="Further settings for slurmd --conf, for example MemSpecLimit=512."
     )
@@ -53,12 +67,19 @@ class NodeSetSpec(Model):
     submounts: list[Submount] = Field(
         default_factory=list, max_length=64, description="Other storage at paths inside the jail, on these nodes only."
     )
-    volumes: list[Opaque] = Field(default_factory=list, max_length=64, description="Further Kubernetes volumes of the pod.")
+    volumes: list[Opaque] = Field(
+        default_factory=list, max_length=64, description=("Further Kubernetes volumes of the pod.")
+    )
     volume_mounts: list[Opaque] = Field(
-        default_factory=list, max_length=64, description="Where those volumes are mounted in slurmd's container (not in the jail)."
+        default_factory=list,
+        max_length=64,
+        description=("Where those volumes are mounted in slurmd's container (not in the jail)."),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where these nodes may run.")
     pod_template: Opaque = Field(
         default_factory=dict,
-        description="Escape hatch: metadata and spec that are merged over the generated pod, containers by name (strategic merge).",
+        description=(
+            "Escape hatch: metadata and spec that are merged over the generated pod, containers by name "
+            "(strategic merge)."
+        ),
     )

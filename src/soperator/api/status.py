@@ -1,0 +1,60 @@
+"""What the operator says about our kinds: the status subresources.
+
+A person reads these before anything else, so every count is written as they would say it ("2/3": ready of wanted),
+and `why` holds the one sentence that `kubectl get` shows while something is not available. Nothing here is ever read
+back as an input.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import Model
+
+Count = Annotated[str, Field(max_length=32)]
+Sentence = Annotated[str, Field(max_length=32768)]
+
+
+class Condition(Model):
+    """One aspect of an object's state, as in every Kubernetes kind."""
+
+    type: str = Field(min_length=1, max_length=316, description="Which aspect, for example Available.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: str = Field(min_length=1, max_length=1024, description="One word for programs.")
+    message: Sentence = Field(description="One sentence for people: what is so, and what to do about it.")
+    last_transition_time: str = Field(
+        description="When status changed last.", json_schema_extra={"format": "date-time"}
+    )
+    observed_generation: int = Field(
+        default=0, ge=0, description="Generation of the spec that this condition speaks of."
+    )
+
+
+class SlurmClusterStatus(Model):
+    """How the cluster is, as the operator saw it last."""
+
+    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
+    conditions: list[Condition] = Field(
+        default_factory=list, max_length=32, description="Available first; the others say parts."
+    )
+    controller: Count = Field(default="", description="Controllers, ready of wanted: 1/1.")
+    login: Count = Field(default="", description="Login nodes, ready of wanted.")
+    rest: Count = Field(default="", description="slurmrestd pods, ready of wanted.")
+    workers: Count = Field(default="", description="Workers of all NodeSets, ready of wanted.")
+    address: str = Field(default="", max_length=1024, description="How to reach the login nodes: the ssh command.")
+    why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
+
+
+class NodeSetStatus(Model):
+    """How the nodes are, as the operator saw them last."""
+
+    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
+    conditions: list[Condition] = Field(
+        default_factory=list, max_length=32, description="Available first; the others say parts."
+    )
+    replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
+    ready: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")
+    selector: str = Field(
+        default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
+    )
+    why: Sentence = Field(default="", description="Why the NodeSet is not available; empty when it is.")

@@ -1,0 +1,125 @@
+"""slurm.conf and its companions, from the SlurmCluster alone.
+
+No line depends on how many workers there are: they register as dynamic nodes, and a partition over a NodeSet is a partition over the feature
+that its nodes carry. So scaling changes no file, and only an edit of the cluster restarts slurmctld. Source of each setting: slurm.conf(5) of 24.11.
+"""
+
+import hashlib
+
+from soperator.api.cluster import Partition, SlurmClusterSpec
+from soperator.render import labels, names, pod
+from soperator.render.model import Cluster, Object
+from soperator.slurm import conf
+
+BUNDLE = "/opt/soperator"
+PLAN_PATH = "/etc/soperator/jail/plan"
+#: An upper bound, for which slurmctld sets aside only pointers and bitmaps.
+MAX_NODES = 16384
+
+
+def render_config(cluster: Cluster) -> Object:
+    """The ConfigMap with Slurm's configuration files."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": pod.metadata(cluster, names.config(cluster.name), "controller"),
+        "data": files(cluster),
+    }
+
+
+def config_hash(cluster: Cluster) -> str:
+    """A short name of the content of all files, for the pods that read them."""
+    text = "\0".join(f"{name}\0{content}" for name, content in sorted(files(cluster).items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def files(cluster: Cluster) -> dict[str, str]:
+    """The text of each file by its name."""
+    extra = cluster.spec.config
+    return {
+        "slurm.conf": slurm_conf(cluster),
+        "cgroup.conf": _with_extra(conf.render(conf.lines({"CgroupPlugin": "disabled"})), extra.cgroup),
+        "gres.conf": _with_extra("", extra.gres),
+        "plugstack.conf": f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n",
+    }
+
+
+def slurm_conf(cluster: Cluster) -> str:
+    """The text of slurm.conf: ours, then the partitions, then the user's lines."""
+    ours = conf.lines(_identity(cluster) | _auth(cluster.spec) | _paths() | _behaviour())
+    ours += _node_sets(cluster.spec) + [_partition(each) for each in cluster.spec.partitions or [_MAIN]]
+    return _with_extra(conf.render(ours), cluster.spec.config.slurm)
+
+
+_MAIN = Partition(name="main", default=True)
+
+
+def _identity(cluster: Cluster) -> dict[str, str | int]:
+    name = names.controller(cluster.name)
+    return {
+        "ClusterName": cluster.name,
+        "SlurmctldHost": f"{name}-0({name})",
+        "SlurmUser": "slurm",
+        "SlurmctldPort": names.CONTROLLER_PORT,
+        "SlurmdPort": names.SLURMD_PORT,
+        "SlurmctldParameters": "enable_configless",
+        "MaxNodeCount": MAX_NODES,
+    }
+
+
+def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
+    return {
+        "AuthType": f"auth/{spec.auth.type}",
+        "CredType": f"cred/{spec.auth.type}",
+        "AuthAltTypes": "auth/jwt",
+        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key",
+    }
+
+
+def _paths() -> dict[str, str | int]:
+    return {
+        "PluginDir": f"{BUNDLE}/lib/slurm",
+        "StateSaveLocation": "/var/spool/slurmctld",
+        "SlurmdSpoolDir": "/var/spool/slurmd",
+        "SlurmctldPidFile": "/tmp/slurmctld.pid",
+        "SlurmdPidFile": "/tmp/slurmd.pid",
+    }
+
+
+def _behaviour() -> dict[str, str | int]:
+    """Settings that users may override: they stand before the extra lines, and Slurm takes the last."""
+    return {
+        "ReturnToService": 2,
+        "SlurmctldTimeout": 30,
+        "SlurmdTimeout": 60,
+        "MessageTimeout": 30,
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core",
+        "GresTypes": "gpu",
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "MpiDefault": "pmix",
+        "PropagateResourceLimitsExcept": "MEMLOCK",
+    }
+
+
+def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
+    used = sorted({nodeset for partition in spec.partitions for nodeset in partition.node_sets})
+    return [conf.line(NodeSet=nodeset, Feature=nodeset) for nodeset in used]
+
+
+def _partition(partition: Partition) -> conf.Line:
+    pairs = [("PartitionName", partition.name), ("Nodes", ",".join(partition.node_sets) or "ALL")]
+    pairs += [("Default", "YES")] if partition.default else []
+    pairs += [("Hidden", "YES")] if partition.hidden else []
+    return conf.Line((*pairs, *sorted(partition.options.items())))
+
+
+def _with_extra(ours: str, extra: str) -> str:
+    return f"{ours}{extra.rstrip()}\n" if extra.strip() else ours
+
+
+def annotations(cluster: Cluster) -> dict[str, str]:
+    """The annotation that replaces a pod when the configuration that it mounts has changed."""
+    return {labels.CONFIG: config_hash(cluster)}

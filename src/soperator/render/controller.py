@@ -1,0 +1,109 @@
+"""slurmctld: a StatefulSet of one, with its state on a claim, behind a Service whose address outlives the pod.
+
+The identity sidecar copies the users of the jail to a place where slurmctld's name service finds them; slurmctld itself never reads
+the jail, which users can write and a storage failure can hang.
+"""
+
+from soperator.api.common import Resources
+from soperator.render import config, labels, names, pod
+from soperator.render.jail import ROOT, jail_claim
+from soperator.render.model import Cluster, Defaults, Object
+
+_STATE = "/var/spool/slurmctld"
+_USERS = "/var/lib/extrausers"
+
+
+def render_controller(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The StatefulSet and the Service of slurmctld."""
+    return [_stateful_set(cluster, defaults), _service(cluster)]
+
+
+def state_claim(cluster: Cluster) -> str:
+    """The name of the claim with slurmctld's state."""
+    return cluster.spec.controller.state.name or names.state_claim(cluster.name)
+
+
+def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
+    selector = labels.role(cluster.name, "controller")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
+        "spec": {
+            "serviceName": names.nodes_service(cluster.name),
+            "replicas": 1,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector, "annotations": config.annotations(cluster)},
+                "spec": _pod(cluster, defaults),
+            },
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling)
+    return spec | {
+        "initContainers": [_own_state(cluster, defaults), *pod.munged(cluster, defaults), identity(cluster, defaults)],
+        "containers": [_slurmctld(cluster, defaults)],
+        "volumes": [
+            pod.config_map("config", names.config(cluster.name)),
+            pod.claim("state", state_claim(cluster)),
+            pod.claim("jail", jail_claim(cluster)),
+            pod.empty("users"),
+            pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
+            *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
+        ],
+    }
+
+
+def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
+    image = cluster.spec.images.slurm or defaults.slurm
+    munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
+    return pod.container(cluster, "slurmctld", image, cluster.spec.controller.resources) | {
+        "args": ["slurmctld"],
+        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
+        "ports": [{"name": "slurmctld", "containerPort": names.CONTROLLER_PORT}],
+        "securityContext": pod.unprivileged(pod.SLURM_UID),
+        "volumeMounts": [
+            pod.mount("config", "/etc/slurm", readOnly=True),
+            pod.mount("state", _STATE),
+            pod.mount("users", _USERS, readOnly=True),
+            *pod.key_mounts(),
+            *munge,
+        ],
+        "startupProbe": pod.tcp_probe(names.CONTROLLER_PORT, 1, 300),
+        "readinessProbe": pod.tcp_probe(names.CONTROLLER_PORT, 5, 3),
+    }
+
+
+def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
+    """Give the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume honours fsGroup."""
+    image = cluster.spec.images.slurm or defaults.slurm
+    context = {"runAsUser": 0, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}}
+    return pod.container(cluster, "own-state", image, Resources()) | {
+        "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", _STATE],
+        "securityContext": context,
+        "volumeMounts": [pod.mount("state", _STATE)],
+    }
+
+
+def identity(cluster: Cluster, defaults: Defaults) -> Object:
+    """The sidecar that makes the jail's users known to the daemons of its pod."""
+    image = cluster.spec.images.populate or defaults.populate
+    return pod.container(cluster, "identity", image, Resources()) | {
+        "restartPolicy": "Always",
+        "command": ["python3", "-m", "soperator.agents.identity", "--jail", ROOT, "--to", _USERS],
+        "securityContext": pod.unprivileged(pod.AGENT_UID),
+        "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", _USERS)],
+    }
+
+
+def _service(cluster: Cluster) -> Object:
+    port = {"name": "slurmctld", "port": names.CONTROLLER_PORT, "targetPort": names.CONTROLLER_PORT}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
+        "spec": {"selector": labels.role(cluster.name, "controller"), "ports": [port]},
+    }

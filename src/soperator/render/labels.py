@@ -1,0 +1,31 @@
+"""Labels and annotations: how our objects are found again, and what we note on them."""
+
+from soperator.api.base import GROUP
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGER = "soperator"
+CLUSTER = f"{GROUP}/cluster"
+ROLE = f"{GROUP}/role"
+NODESET = f"{GROUP}/nodeset"
+INDEX = f"{GROUP}/index"
+PROTECTED = f"{GROUP}/protected"
+
+TEMPLATE = f"{GROUP}/template"
+CONFIG = f"{GROUP}/config"
+PLAN = f"{GROUP}/plan"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+
+def cluster(name: str) -> dict[str, str]:
+    """Labels of everything that belongs to a cluster."""
+    return {MANAGED_BY: MANAGER, CLUSTER: name}
+
+
+def role(name: str, of: str) -> dict[str, str]:
+    """Labels of the pods of a role, and their selector."""
+    return {**cluster(name), ROLE: of}
+
+
+def worker(name: str, nodeset: str) -> dict[str, str]:
+    """Labels of the workers of a NodeSet, and their selector."""
+    return {**role(name, "worker"), NODESET: nodeset}

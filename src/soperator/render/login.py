@@ -1,0 +1,174 @@
+"""Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
+
+import hashlib
+
+from soperator.api.common import Resources
+from soperator.render import jail, labels, names, pod
+from soperator.render.model import Cluster, Defaults, Object
+
+SSHD_CONFIG = """\
+Port 22
+HostKey /run/soperator/hostkeys/ssh_host_ed25519_key
+SshdSessionPath /opt/soperator/libexec/sshd-session
+SshdAuthPath /opt/soperator/libexec/sshd-auth
+Subsystem sftp /opt/soperator/libexec/sftp-server
+PidFile none
+UsePAM yes
+PAMServiceName soperator-sshd
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+AuthorizedKeysFile .ssh/authorized_keys
+PrintMotd no
+UseDNS no
+X11Forwarding yes
+AcceptEnv LANG LC_*
+SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/soperator/bin
+# Kubernetes' probes and a NodePort make many clients look like one address: no penalty may fall on all of them.
+PerSourcePenalties no
+MaxStartups 100:30:500
+ClientAliveInterval 60
+Match User root
+    AuthorizedKeysFile .ssh/authorized_keys /run/soperator/ssh/authorized_keys_root
+"""
+
+PAM = """\
+auth     required /opt/soperator/lib/security/pam_permit.so
+account  required /opt/soperator/lib/security/pam_permit.so
+password required /opt/soperator/lib/security/pam_deny.so
+session  required /opt/soperator/lib/security/pam_limits.so
+"""
+
+
+def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The StatefulSet, Service, ConfigMap and PodDisruptionBudget of login."""
+    return [_stateful_set(cluster, defaults), _service(cluster), _config_map(cluster), _budget(cluster)]
+
+
+def _files(cluster: Cluster) -> dict[str, str]:
+    mounts = jail.mount_plan("login", cluster.spec.jail.submounts, cluster.spec.auth.type == "munge")
+    return {
+        "plan": jail.plan_text(mounts),
+        "sshd_config": SSHD_CONFIG,
+        "soperator-sshd.pam": PAM,
+        "authorized_keys_root": "".join(f"{key.strip()}\n" for key in cluster.spec.login.root_authorized_keys),
+    }
+
+
+def _template_annotations(cluster: Cluster) -> dict[str, str]:
+    """Only what sshd reads at its start replaces the pod; keys of root are read at each login."""
+    files = _files(cluster)
+    text = files["plan"] + files["sshd_config"] + files["soperator-sshd.pam"]
+    return {labels.PLAN: hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def _config_map(cluster: Cluster) -> Object:
+    meta = pod.metadata(cluster, names.login(cluster.name), "login")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": _files(cluster)}
+
+
+def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
+    selector = labels.role(cluster.name, "login")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": pod.metadata(cluster, names.login(cluster.name), "login"),
+        "spec": {
+            "serviceName": names.nodes_service(cluster.name),
+            "replicas": cluster.spec.login.replicas,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector, "annotations": _template_annotations(cluster)},
+                "spec": _pod(cluster, defaults),
+            },
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    submounts, _ = jail.submount_volumes(cluster.spec.jail.submounts)
+    return pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
+        "hostUsers": not cluster.spec.security.user_namespace,
+        "initContainers": [*pod.munged(cluster, defaults), *_sackd(cluster, defaults)],
+        "containers": [_sshd(cluster, defaults)],
+        "volumes": [
+            {"name": "ssh", "configMap": {"name": names.login(cluster.name), "items": _items(*_SSH_FILES)}},
+            {"name": "plan", "configMap": {"name": names.login(cluster.name), "items": _items("plan")}},
+            {"name": "hostkeys", "secret": {"secretName": names.host_keys(cluster.name), "defaultMode": 0o400}},
+            pod.claim("jail", jail.jail_claim(cluster)),
+            pod.empty("slurm"),
+            pod.empty("tmp"),
+            *submounts,
+            *pod.auth_volumes(cluster),
+        ],
+    }
+
+
+_SSH_FILES = ("sshd_config", "soperator-sshd.pam", "authorized_keys_root")
+
+
+def _items(*keys: str) -> list[Object]:
+    return [{"key": key, "path": key} for key in keys]
+
+
+def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
+    _, submounts = jail.submount_volumes(cluster.spec.jail.submounts)
+    munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
+    return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, cluster.spec.login.resources) | {
+        "ports": [{"name": "ssh", "containerPort": names.SSH_PORT}],
+        "securityContext": pod.jail_maker(),
+        "volumeMounts": [
+            pod.mount("jail", pod.JAIL),
+            pod.mount("plan", "/etc/soperator/jail", readOnly=True),
+            pod.mount("ssh", "/etc/soperator/ssh", readOnly=True),
+            pod.mount("hostkeys", "/etc/soperator/hostkeys", readOnly=True),
+            pod.mount("slurm", "/run/slurm"),
+            pod.mount("tmp", "/mnt/tmp"),
+            *submounts,
+            *munge,
+        ],
+        "startupProbe": pod.tcp_probe(names.SSH_PORT, 1, 120),
+        "readinessProbe": pod.tcp_probe(names.SSH_PORT, 10, 3),
+    }
+
+
+def _sackd(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """sackd fetches slurm.conf for the clients, and with auth/slurm vouches for them, in a container where no user's process runs."""
+    made = pod.container(cluster, "sackd", cluster.spec.images.slurm or defaults.slurm, Resources())
+    return [
+        made
+        | {
+            "restartPolicy": "Always",
+            "args": ["sackd"],
+            "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type, SOPERATOR_CONTROLLER=pod.controller_address(cluster)),
+            "securityContext": pod.unprivileged(pod.SLURM_UID),
+            "volumeMounts": [pod.mount("slurm", "/run/slurm"), *pod.auth_mounts(cluster)],
+        }
+    ]
+
+
+def _service(cluster: Cluster) -> Object:
+    said = cluster.spec.login.service
+    port: Object = {"name": "ssh", "port": said.port, "targetPort": names.SSH_PORT}
+    if said.node_port:
+        port["nodePort"] = said.node_port
+    spec: Object = {"type": said.type, "selector": labels.role(cluster.name, "login"), "ports": [port]}
+    if said.type != "ClusterIP":
+        spec["externalTrafficPolicy"] = "Local" if said.keep_client_address else "Cluster"
+    if said.type == "LoadBalancer" and said.source_ranges:
+        spec["loadBalancerSourceRanges"] = list(said.source_ranges)
+    meta = pod.metadata(cluster, names.login(cluster.name), "login")
+    if said.annotations:
+        meta["annotations"] = dict(said.annotations)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+def _budget(cluster: Cluster) -> Object:
+    """An eviction takes one login pod at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": pod.metadata(cluster, names.login(cluster.name), "login"),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels.role(cluster.name, "login")}},
+    }

@@ -1,0 +1,60 @@
+"""What the renderer is given: our two kinds with their names, and the operator's defaults.
+
+Everything here is a value. Keys, clocks and the state of the cluster come in as arguments of the functions that need them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from soperator.api.base import API_VERSION
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+
+#: A Kubernetes object as the API server takes it.
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Images for roles whose spec names none, and the DNS domain of the Kubernetes cluster."""
+
+    slurm: str
+    login: str
+    munge: str
+    populate: str
+    jail: str
+    cluster_domain: str = "cluster.local"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A SlurmCluster object."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: SlurmClusterSpec
+
+    @property
+    def owner(self) -> Object:
+        """The owner reference for what this object owns."""
+        return _owner("SlurmCluster", self.name, self.uid)
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """A NodeSet object."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: NodeSetSpec
+
+    @property
+    def owner(self) -> Object:
+        """The owner reference for what this object owns."""
+        return _owner("NodeSet", self.name, self.uid)
+
+
+def _owner(kind: str, name: str, uid: str) -> Object:
+    return {"apiVersion": API_VERSION, "kind": kind, "name": name, "uid": uid, "controller": True, "blockOwnerDeletion": True}

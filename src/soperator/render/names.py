@@ -1,0 +1,96 @@
+"""Every name that we give to an object in Kubernetes or to a node in Slurm. Names come from nowhere else.
+
+SlurmCluster names end at 30 characters and NodeSet names at 40 (the CRD says so), so that `<cluster>-<nodeset>-<n>` fits in the
+63 characters of a DNS label only when both are not long at once: `worker_pod` cuts and hashes the rest.
+"""
+
+import hashlib
+
+LABEL_LIMIT = 63
+
+CONTROLLER_PORT = 6817
+SLURMD_PORT = 6818
+REST_PORT = 6820
+SSH_PORT = 22
+
+
+def fit(name: str) -> str:
+    """The name, or when it is longer than a DNS label its beginning and a hash of the whole."""
+    if len(name) <= LABEL_LIMIT:
+        return name
+    return f"{name[: LABEL_LIMIT - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def nodes_service(cluster: str) -> str:
+    """The headless Service that gives every pod of the cluster a host name."""
+    return f"{cluster}-nodes"
+
+
+def controller(cluster: str) -> str:
+    """The StatefulSet and the Service of slurmctld."""
+    return f"{cluster}-controller"
+
+
+def login(cluster: str) -> str:
+    """The StatefulSet, Service and ConfigMap of login."""
+    return f"{cluster}-login"
+
+
+def rest(cluster: str) -> str:
+    """The Deployment and the Service of slurmrestd."""
+    return f"{cluster}-rest"
+
+
+def config(cluster: str) -> str:
+    """The ConfigMap with slurm.conf and its companions."""
+    return f"{cluster}-config"
+
+
+def auth_key(cluster: str) -> str:
+    """The Secret with slurm.key or munge.key."""
+    return f"{cluster}-auth-key"
+
+
+def jwt_key(cluster: str) -> str:
+    """The Secret with the key that signs tokens for REST."""
+    return f"{cluster}-jwt-key"
+
+
+def host_keys(cluster: str) -> str:
+    """The Secret with the SSH host keys of login."""
+    return f"{cluster}-ssh-host-keys"
+
+
+def jail_claim(cluster: str) -> str:
+    """The claim of the jail where the spec names none."""
+    return f"{cluster}-jail"
+
+
+def state_claim(cluster: str) -> str:
+    """The claim of slurmctld's state where the spec names none."""
+    return f"{cluster}-state"
+
+
+def populate(cluster: str) -> str:
+    """The Job that fills the jail."""
+    return f"{cluster}-populate"
+
+
+def workers(cluster: str) -> str:
+    """The PodDisruptionBudget over protected workers."""
+    return f"{cluster}-workers"
+
+
+def jail_plan(cluster: str, nodeset: str) -> str:
+    """The ConfigMap with the mount plan of a NodeSet's nodes."""
+    return fit(f"{cluster}-{nodeset}-jail")
+
+
+def slurm_node(nodeset: str, index: int) -> str:
+    """The Slurm node, which is also the pod's host name."""
+    return f"{nodeset}-{index}"
+
+
+def worker_pod(cluster: str, nodeset: str, index: int) -> str:
+    """The pod of a Slurm node."""
+    return fit(f"{cluster}-{nodeset}-{index}")

@@ -1,0 +1,155 @@
+"""The pieces that pods of all roles are made of.
+
+Every pod of ours has no Kubernetes credentials, the runtime's default seccomp profile, a host name in the cluster's headless Service and a search
+domain that makes the bare names of all nodes resolve. Whatever a role needs beyond this stands in the role's own file.
+"""
+
+from typing import Any
+
+from soperator.api.common import Resources, Scheduling
+from soperator.render import labels, names
+from soperator.render.model import Cluster, Defaults, Object
+
+SLURM_UID = 64030
+REST_UID = 64031
+MUNGE_UID = 64032
+AGENT_UID = 65532
+
+KEYS = "/etc/soperator/keys"
+PRIVATE = "/run/soperator"
+JAIL = "/mnt/jail"
+
+
+def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Object:
+    """Metadata of an object of a role, owned by the cluster unless it has to outlive it."""
+    meta: Object = {"name": name, "namespace": cluster.namespace, "labels": labels.role(cluster.name, role)}
+    return {**meta, "ownerReferences": [cluster.owner]} if owned else meta
+
+
+def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object:
+    """The pod spec without containers and volumes."""
+    spec: Object = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "subdomain": names.nodes_service(cluster.name),
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "dnsConfig": {
+            "searches": [f"{names.nodes_service(cluster.name)}.{cluster.namespace}.svc.{defaults.cluster_domain}"]
+        },
+        "terminationGracePeriodSeconds": 30,
+    }
+    if cluster.spec.images.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in cluster.spec.images.pull_secrets]
+    return spec | _scheduling(scheduling)
+
+
+def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
+    """A container with its image and size."""
+    made: Object = {"name": name, "image": image, "imagePullPolicy": cluster.spec.images.pull_policy}
+    size = {key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value}
+    return {**made, "resources": size} if size else made
+
+
+def unprivileged(uid: int) -> Object:
+    """The security context of a container that needs no rights at all."""
+    return {
+        "runAsUser": uid,
+        "runAsGroup": uid,
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def jail_maker() -> Object:
+    """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged."""
+    return {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": True, "capabilities": {"add": ["SYS_ADMIN"]}}
+
+
+def env(**values: str) -> list[Object]:
+    """Environment variables, in order."""
+    return [{"name": key, "value": value} for key, value in values.items()]
+
+
+def mount(name: str, path: str, **more: Any) -> Object:
+    """A volume mount."""
+    return {"name": name, "mountPath": path, **more}
+
+
+def empty(name: str, **more: Any) -> Object:
+    """A scratch volume of the pod."""
+    return {"name": name, "emptyDir": more}
+
+
+def config_map(name: str, of: str) -> Object:
+    """A volume with the files of a ConfigMap."""
+    return {"name": name, "configMap": {"name": of}}
+
+
+def claim(name: str, of: str) -> Object:
+    """A volume with a claim."""
+    return {"name": name, "persistentVolumeClaim": {"claimName": of}}
+
+
+def keys(*secrets: str) -> Object:
+    """The volume `keys` with the files of several Secrets.
+
+    What protects them is that only a daemon's container mounts the volume. A mode for one user would need fsGroup, and with it some
+    storage drivers would change the owner of every file in the jail.
+    """
+    sources = [{"secret": {"name": secret}} for secret in secrets]
+    return {"name": "keys", "projected": {"sources": sources, "defaultMode": 0o444}}
+
+
+def tcp_probe(port: int, period: int, failures: int) -> Object:
+    """A probe that a port is open."""
+    return {"tcpSocket": {"port": port}, "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5}
+
+
+def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The munged sidecar, where the cluster authenticates by munge."""
+    if cluster.spec.auth.type != "munge":
+        return []
+    sidecar = container(cluster, "munged", cluster.spec.images.munge or defaults.munge, Resources())
+    return [
+        sidecar
+        | {
+            "restartPolicy": "Always",
+            "securityContext": unprivileged(MUNGE_UID),
+            "volumeMounts": [*key_mounts(), mount("munge", "/run/munge")],
+            "startupProbe": {"exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]}, "periodSeconds": 1, "failureThreshold": 60},
+        }
+    ]
+
+
+def key_mounts() -> list[Object]:
+    """Keys as Kubernetes gives them, and a place in memory where the entry script puts them as Slurm wants them."""
+    return [mount("keys", KEYS, readOnly=True), mount("private", PRIVATE)]
+
+
+def auth_mounts(cluster: Cluster) -> list[Object]:
+    """What a Slurm daemon's container mounts to authenticate: the key itself, or munged's socket."""
+    if cluster.spec.auth.type == "munge":
+        return [mount("munge", "/run/munge")]
+    return key_mounts()
+
+
+def auth_volumes(cluster: Cluster) -> list[Object]:
+    """The volumes behind `auth_mounts` and munged."""
+    volumes = [keys(names.auth_key(cluster.name)), empty("private", medium="Memory")]
+    return [*volumes, empty("munge")] if cluster.spec.auth.type == "munge" else volumes
+
+
+def controller_address(cluster: Cluster) -> str:
+    """Where slurmd and sackd find slurmctld."""
+    return f"{names.controller(cluster.name)}:{names.CONTROLLER_PORT}"
+
+
+def _scheduling(scheduling: Scheduling) -> Object:
+    parts = {
+        "nodeSelector": scheduling.node_selector,
+        "tolerations": scheduling.tolerations,
+        "affinity": scheduling.affinity,
+        "priorityClassName": scheduling.priority_class_name,
+    }
+    return {key: value for key, value in parts.items() if value}

@@ -1,0 +1,58 @@
+"""slurmrestd, by which the operator sees Slurm's nodes and drains them. It answers nobody without a token."""
+
+from soperator.render import config, labels, names, pod
+from soperator.render.model import Cluster, Defaults, Object
+
+
+def render_rest(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The Deployment and the Service of slurmrestd."""
+    return [_deployment(cluster, defaults), _service(cluster)]
+
+
+def address(cluster: Cluster) -> str:
+    """The URL of slurmrestd inside the Kubernetes cluster."""
+    return f"http://{names.rest(cluster.name)}.{cluster.namespace}.svc:{names.REST_PORT}"
+
+
+def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
+    selector = labels.role(cluster.name, "rest")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(cluster, names.rest(cluster.name), "rest"),
+        "spec": {
+            "replicas": cluster.spec.rest.replicas,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector, "annotations": config.annotations(cluster)},
+                "spec": _pod(cluster, defaults),
+            },
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    image = cluster.spec.images.slurm or defaults.slurm
+    container = pod.container(cluster, "slurmrestd", image, cluster.spec.rest.resources) | {
+        "args": ["slurmrestd"],
+        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
+        "ports": [{"name": "rest", "containerPort": names.REST_PORT}],
+        "securityContext": pod.unprivileged(pod.REST_UID),
+        "volumeMounts": [pod.mount("config", "/etc/slurm", readOnly=True)],
+        "startupProbe": pod.tcp_probe(names.REST_PORT, 1, 120),
+        "readinessProbe": pod.tcp_probe(names.REST_PORT, 10, 3),
+    }
+    return pod.base(cluster, defaults, cluster.spec.rest.scheduling) | {
+        "containers": [container],
+        "volumes": [pod.config_map("config", names.config(cluster.name))],
+    }
+
+
+def _service(cluster: Cluster) -> Object:
+    port = {"name": "rest", "port": names.REST_PORT, "targetPort": names.REST_PORT}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": pod.metadata(cluster, names.rest(cluster.name), "rest"),
+        "spec": {"selector": labels.role(cluster.name, "rest"), "ports": [port]},
+    }

@@ -1,0 +1,155 @@
+"""Workers: pods that a NodeSet owns directly, one for each Slurm node.
+
+slurmd runs as root of the pod's own user namespace with SYS_ADMIN there and nowhere else: it needs mounts, not the machine. The pod is
+protected from eviction from its creation. A hash of everything but the index tells an old pod from a current one.
+"""
+
+import hashlib
+import json
+
+from soperator.api.common import Submount
+from soperator.api.nodeset import Gpu
+from soperator.render import jail, labels, merge, names, pod
+from soperator.render.model import Cluster, Defaults, NodeSet, Object
+from soperator.slurm import size
+
+_GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
+
+
+def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
+    """The pod of the Slurm node `<nodeset>-<index>`."""
+    made = _pod(cluster, nodeset, index, defaults)
+    made["metadata"]["annotations"][labels.TEMPLATE] = template_hash(cluster, nodeset, defaults)
+    return made
+
+
+def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str:
+    """A short name of what all pods of the NodeSet have in common."""
+    text = json.dumps(_pod(cluster, nodeset, 0, defaults), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
+    """The ConfigMap with the mount plan of the NodeSet's nodes."""
+    meta = {
+        "name": names.jail_plan(cluster.name, nodeset.name),
+        "namespace": nodeset.namespace,
+        "labels": labels.worker(cluster.name, nodeset.name),
+        "ownerReferences": [nodeset.owner],
+    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan": plan(cluster, nodeset)}}
+
+
+def plan(cluster: Cluster, nodeset: NodeSet) -> str:
+    """The text of the mount plan."""
+    munge = cluster.spec.auth.type == "munge"
+    return jail.plan_text(jail.mount_plan("worker", _submounts(cluster, nodeset), munge, nodeset.spec.shm_size))
+
+
+def node_conf(nodeset: NodeSet) -> str:
+    """The node's own configuration for `slurmd --conf`: its size as Kubernetes grants it, GPUs, features, weight."""
+    resources = {**nodeset.spec.resources.requests, **nodeset.spec.resources.limits}
+    pairs: list[tuple[str, object]] = [
+        ("CPUs", size.cpus(resources)),
+        ("RealMemory", size.memory_mib(resources)),
+        ("Feature", ",".join([nodeset.name, *nodeset.spec.features])),
+        ("Weight", nodeset.spec.weight if nodeset.spec.weight != 1 else None),
+        ("Gres", _gres(nodeset.spec.gpu)),
+    ]
+    said = [f"{key}={value}" for key, value in pairs if value is not None]
+    return " ".join([*said, nodeset.spec.slurmd_conf.strip()]).strip()
+
+
+def _gres(gpu: Gpu) -> str | None:
+    if gpu.vendor == "none":
+        return None
+    return f"gpu:{gpu.type}:{gpu.count}" if gpu.type else f"gpu:{gpu.count}"
+
+
+def _submounts(cluster: Cluster, nodeset: NodeSet) -> list[Submount]:
+    return [*cluster.spec.jail.submounts, *nodeset.spec.submounts]
+
+
+def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
+    metadata = {
+        "name": names.worker_pod(cluster.name, nodeset.name, index),
+        "namespace": nodeset.namespace,
+        "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
+        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: _short(plan(cluster, nodeset))},
+        "ownerReferences": [nodeset.owner],
+    }
+    spec = _spec(cluster, nodeset, index, defaults)
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return merge.strategic(made, nodeset.spec.pod_template)
+
+
+def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
+    volumes, _ = jail.submount_volumes(_submounts(cluster, nodeset))
+    return pod.base(cluster, defaults, nodeset.spec.scheduling) | {
+        "hostname": names.slurm_node(nodeset.name, index),
+        "hostUsers": not cluster.spec.security.user_namespace,
+        "restartPolicy": "Always",
+        "initContainers": pod.munged(cluster, defaults),
+        "containers": [_slurmd(cluster, nodeset, index, defaults)],
+        "volumes": [
+            {"name": "plan", "configMap": {"name": names.jail_plan(cluster.name, nodeset.name)}},
+            pod.claim("jail", jail.jail_claim(cluster)),
+            pod.empty("spool"),
+            pod.empty("tmp"),
+            *volumes,
+            *nodeset.spec.volumes,
+            *_devices(nodeset),
+            *pod.auth_volumes(cluster),
+        ],
+    }
+
+
+def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
+    _, submounts = jail.submount_volumes(_submounts(cluster, nodeset))
+    image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
+    devices = [pod.mount("infiniband", "/dev/infiniband")] if nodeset.spec.rdma.infiniband else []
+    made = pod.container(cluster, "slurmd", image, nodeset.spec.resources) | {
+        "args": ["slurmd"],
+        "env": pod.env(
+            SOPERATOR_AUTH=cluster.spec.auth.type,
+            SOPERATOR_CONTROLLER=pod.controller_address(cluster),
+            SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
+            SOPERATOR_NODE_CONF=node_conf(nodeset),
+        ),
+        "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}],
+        "securityContext": pod.jail_maker(),
+        "volumeMounts": [
+            pod.mount("jail", pod.JAIL),
+            pod.mount("plan", "/etc/soperator/jail", readOnly=True),
+            pod.mount("spool", "/var/spool/slurmd"),
+            pod.mount("tmp", "/mnt/tmp"),
+            *submounts,
+            *nodeset.spec.volume_mounts,
+            *devices,
+            *pod.auth_mounts(cluster),
+        ],
+        "readinessProbe": pod.tcp_probe(names.SLURMD_PORT, 5, 3),
+    }
+    return _with_devices(made, nodeset)
+
+
+def _with_devices(container: Object, nodeset: NodeSet) -> Object:
+    """GPUs and RDMA devices are extended resources: request and limit are equal and said once."""
+    gpu = nodeset.spec.gpu
+    devices = dict(nodeset.spec.rdma.resources)
+    if gpu.vendor != "none":
+        devices[gpu.resource_name or _GPU_RESOURCES[gpu.vendor]] = str(gpu.count)
+    if not devices:
+        return container
+    resources = container.get("resources", {})
+    return container | {"resources": resources | {"limits": {**resources.get("limits", {}), **devices}}}
+
+
+def _devices(nodeset: NodeSet) -> list[Object]:
+    if not nodeset.spec.rdma.infiniband:
+        return []
+    return [{"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}}]
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,69 @@
+"""slurmrestd as a handful of verbs, on data parser v0.0.42, which 24.11 to 26.05 share.
+
+Every answer that is not plainly a success is an error: the callers take an error for "busy". Source: Slurm's OpenAPI of 24.11.
+"""
+
+import time
+from typing import Any
+
+import httpx2
+
+from soperator.slurm.node import SlurmNode, read_node
+from soperator.slurmrest.token import sign
+
+_PARSER = "v0.0.42"
+_LIFETIME = 600
+
+
+class SlurmError(Exception):
+    """slurmrestd could not be reached, or said no; the text says which."""
+
+
+class SlurmRest:
+    """One cluster's slurmrestd, spoken to as SlurmUser with tokens of ten minutes."""
+
+    def __init__(self, address: str, key: bytes, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        self._key = key
+        self._client = httpx2.AsyncClient(base_url=f"{address}/slurm/{_PARSER}", timeout=10, transport=transport)
+
+    async def nodes(self) -> dict[str, SlurmNode]:
+        """All nodes by name; raises SlurmError."""
+        answer = await self._call("GET", "nodes/")
+        return {node.name: node for node in map(read_node, answer.get("nodes") or [])}
+
+    async def drain(self, node: str, reason: str) -> None:
+        """Let no new job start on a node; raises SlurmError."""
+        await self._call("POST", f"node/{node}", {"state": ["DRAIN"], "reason": reason})
+
+    async def resume(self, node: str) -> None:
+        """Undo a drain; raises SlurmError."""
+        await self._call("POST", f"node/{node}", {"state": ["RESUME"]})
+
+    async def delete(self, node: str) -> None:
+        """Remove the record of a dynamic node; raises SlurmError, also while a job or a reservation holds it."""
+        await self._call("DELETE", f"node/{node}")
+
+    async def reconfigure(self) -> None:
+        """Let slurmctld read its files again and hand them to every daemon; raises SlurmError."""
+        await self._call("GET", "reconfigure/")
+
+    async def close(self) -> None:
+        """Drop the connections."""
+        await self._client.aclose()
+
+    async def _call(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        token = sign(self._key, "slurm", int(time.time()) - 5, _LIFETIME)
+        headers = {"X-SLURM-USER-NAME": "slurm", "X-SLURM-USER-TOKEN": token}
+        try:
+            response = await self._client.request(verb, path, json=body, headers=headers)
+            answer: dict[str, Any] = response.json() if response.content else {}
+        except (httpx2.HTTPError, ValueError) as error:
+            raise SlurmError(f"slurmrestd: {verb} {path}: {error or type(error).__name__}") from error
+        if response.status_code >= 400 or answer.get("errors"):
+            raise SlurmError(f"slurmrestd: {verb} {path}: {_first_error(answer) or f'HTTP {response.status_code}'}")
+        return answer
+
+
+def _first_error(answer: dict[str, Any]) -> str:
+    errors = answer.get("errors") or []
+    return next((each.get("error") or each.get("description") or "" for each in errors), "")
