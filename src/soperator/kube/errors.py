@@ -6,6 +6,8 @@ expired resourceVersion comes in two shapes, as HTTP status 410 and as an ERROR 
 this package needs to know the HTTP library.
 """
 
+# ruff: noqa: N818  (an error is named for what happened: `except NotFound` reads as a sentence)
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -33,8 +33,8 @@ class NodeStatus(View, frozen=True):
 
     conditions: tuple[Condition, ...] = ()
     addresses: tuple[Address, ...] = ()
-    allocatable: dict[str, str] = {}
-    capacity: dict[str, str] = {}
+    allocatable: dict[str, str] = msgspec.field(default_factory=dict)
+    capacity: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Node(View, frozen=True):
@@ -57,7 +57,7 @@ class ClaimStatus(View, frozen=True):
     """Whether a claim is bound, and how large it became."""
 
     phase: str = ""
-    capacity: dict[str, str] = {}
+    capacity: dict[str, str] = msgspec.field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
 
 
@@ -172,7 +172,7 @@ class ConfigMap(View, frozen=True):
     """A ConfigMap with its data; for single reads, caches hold `Meta`."""
 
     metadata: ChildMeta = ChildMeta()
-    data: dict[str, str] = {}
+    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Secret(View, frozen=True):
@@ -180,7 +180,7 @@ class Secret(View, frozen=True):
 
     metadata: ChildMeta = ChildMeta()
     type: str = ""
-    data: dict[str, bytes] = {}
+    data: dict[str, bytes] = msgspec.field(default_factory=dict)
 
 
 class LeaseSpec(View, frozen=True):

@@ -1,0 +1,223 @@
+"""The verbs of the Kubernetes API, on kinds as values and views as types.
+
+Reads decode straight into a view. Writes take a dict that says everything we own and go out as server-side apply, so
+that two writers never overwrite each other's fields; the only PUT is the Lease's, whose compare-and-swap needs one.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import httpx2
+import msgspec
+
+from soperator.kube import transport
+from soperator.kube.errors import Conflict, Expired, Malformed, NotFound
+from soperator.kube.kinds import LEASE, Kind
+from soperator.kube.objects import Lease
+from soperator.kube.transport import Call
+from soperator.kube.views import Custom, Meta, ObjectMeta
+from soperator.kube.watch import Event, Timing, events
+
+
+class Object(Protocol):
+    """Any view: what matters here is its metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The object's metadata."""
+
+
+V = TypeVar("V", bound=Object)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[V]):
+    """All objects of a list, and the resourceVersion from which a watch takes over."""
+
+    items: tuple[V, ...]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How to delete: only this uid, what happens to dependents, and a grace period in seconds."""
+
+    uid: str | None = None
+    propagation: str = "Background"
+    grace: int | None = None
+
+    def body(self) -> dict[str, Any]:
+        """Return the DeleteOptions."""
+        options: dict[str, Any] = {"propagationPolicy": self.propagation}
+        if self.uid is not None:
+            options["preconditions"] = {"uid": self.uid}
+        if self.grace is not None:
+            options["gracePeriodSeconds"] = self.grace
+        return options
+
+
+class _PageMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    metadata: _PageMeta
+    items: list[T] | None = None
+
+
+def _accept(view: type[Any], suffix: str = "") -> dict[str, str]:
+    if not getattr(view, "metadata_only", False):
+        return {"Accept": "application/json"}
+    return {"Accept": f"application/json;as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1,application/json"}
+
+
+def _selected(labels: str | None) -> dict[str, str]:
+    return {"labelSelector": labels} if labels else {}
+
+
+class Api:
+    """One Kubernetes API server, spoken to by one field manager. Every verb raises ApiError or Unreachable."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        field_manager: str = "soperator",
+        namespace: str = "default",
+        timing: Timing | None = None,
+    ) -> None:
+        self.transport = transport.Transport(client)
+        self.field_manager = field_manager
+        self.namespace = namespace
+        self.timing = timing or Timing()
+
+    @classmethod
+    def connect(cls, user_agent: str = "soperator", field_manager: str = "soperator") -> Self:
+        """Connect to the cluster that the Pod runs in, or to the one that KUBECONFIG names."""
+        client, namespace = transport.connect(user_agent)
+        return cls(client, field_manager, namespace)
+
+    @property
+    def requests(self) -> Counter[tuple[str, str, int]]:
+        """How many requests were sent, by (verb, kind, status)."""
+        return self.transport.requests
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def list(
+        self, kind: Kind, view: type[V], namespace: str | None = None, labels: str | None = None, limit: int = 500
+    ) -> Listing[V]:
+        """Read all objects, page by page; a continue token that expires on the way is followed by one full read."""
+        try:
+            return await self._pages(kind, view, kind.path(namespace), {**_selected(labels), "limit": str(limit)})
+        except Expired:
+            return await self._pages(kind, view, kind.path(namespace), _selected(labels))
+
+    async def _pages(self, kind: Kind, view: type[V], path: str, params: dict[str, str]) -> Listing[V]:
+        items: list[V] = []
+        token = ""
+        while True:
+            more = {**params, "continue": token} if token else params
+            page: _Page[V] = await self._decoded(
+                Call("list", kind, "GET", path, more, headers=_accept(view, "List")),
+                _Page[view],  # type: ignore[valid-type]
+            )
+            items += page.items or ()
+            token = page.metadata.continue_
+            if not token:
+                return Listing(tuple(items), page.metadata.resource_version)
+
+    async def watch(
+        self, kind: Kind, view: type[V], since: str, namespace: str | None = None, labels: str | None = None
+    ) -> AsyncIterator[Event[V]]:
+        """Yield every change after the resourceVersion `since`, and bookmarks; never ends without an exception.
+
+        Raises Eof when the server ends the stream in the ordinary way, Idle when it is silent for `timing.idle`
+        seconds, Expired when `since` is too old. Close the iterator (`contextlib.aclosing`) to close the connection.
+        """
+        params = {
+            **_selected(labels),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": since,
+            "timeoutSeconds": str(self.timing.span()),
+        }
+        call = Call("watch", kind, "GET", kind.path(namespace), params, headers=_accept(view))
+        response = await self.transport.send(call, idle=self.timing.idle)
+        async for event in events(response, view, self.timing.idle):
+            yield event
+
+    async def get(self, kind: Kind, view: type[V], namespace: str | None, name: str) -> V:
+        """Read one object; raise NotFound if there is none."""
+        return await self._decoded(
+            Call("get", kind, "GET", kind.path(namespace, name), headers=_accept(view)),
+            view,
+        )
+
+    async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Meta:
+        """Create an object; raise AlreadyExists if its name is taken."""
+        path = kind.path(obj["metadata"].get("namespace"))
+        return await self._write("create", "POST", kind, path, obj, Meta)
+
+    async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True) -> Meta:
+        """Apply an object as the whole of what this field manager owns of it, and return its new metadata.
+
+        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid.
+        """
+        meta = obj["metadata"]
+        path = kind.path(meta.get("namespace"), meta["name"])
+        return await self._apply(kind, path, obj, Meta, force)
+
+    async def apply_status(self, kind: Kind, obj: Mapping[str, Any]) -> Custom:
+        """Apply the status subresource; `obj` holds apiVersion, kind, name, namespace and status."""
+        meta = obj["metadata"]
+        path = kind.path(meta.get("namespace"), meta["name"], "status")
+        return await self._apply(kind, path, obj, Custom, force=True)
+
+    async def replace(self, lease: Mapping[str, Any]) -> Lease:
+        """Overwrite a Lease if its resourceVersion is still the one given; raise Conflict if not."""
+        meta = lease["metadata"]
+        return await self._write("update", "PUT", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
+
+    async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
+        """Delete an object; return False if it, or the one with the given uid, was gone already."""
+        how = how or Deletion()
+        body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **how.body()})
+        headers = {"Content-Type": "application/json"}
+        try:
+            await self.transport.send(Call("delete", kind, "DELETE", kind.path(namespace, name), {}, body, headers))
+        except NotFound:
+            return False
+        except Conflict:
+            if how.uid is None:
+                raise
+            return False
+        return True
+
+    async def _apply(self, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V], force: bool) -> V:
+        params = {"fieldManager": self.field_manager, "force": "true" if force else "false"}
+        headers = {"Content-Type": "application/apply-patch+yaml", **_accept(view)}
+        return await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(obj), headers), view)
+
+    async def _write(self, verb: str, method: str, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V]) -> V:
+        headers = {"Content-Type": "application/json", **_accept(view)}
+        params = {"fieldManager": self.field_manager}
+        return await self._decoded(Call(verb, kind, method, path, params, msgspec.json.encode(obj), headers), view)
+
+    async def _decoded(self, call: Call, type_: type[T]) -> T:
+        response = await self.transport.send(call)
+        try:
+            return msgspec.json.decode(response.content, type=type_)
+        except msgspec.MsgspecError as error:
+            raise Malformed(f"{call.verb} {call.kind} {call.path}: {error}") from error

@@ -1,0 +1,103 @@
+"""Reading one watch stream.
+
+A healthy watch is never silent for long, since the server sends a bookmark about once a minute. A connection whose
+other end vanished without a word is silent for ever, and no timeout of the connection sees it. So each chunk has a
+deadline; missing it ends the watch as `Idle`.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+import httpx2
+import msgspec
+
+from soperator.kube.errors import Eof, Idle, Malformed, Unreachable, error_of
+
+V = TypeVar("V")
+Change = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How many seconds a watch may be silent, and how many it asks to last: random, so that watches spread out."""
+
+    idle: float = 90.0
+    span: Callable[[], int] = field(default=lambda: random.randint(240, 300))
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[V]):
+    """One change; `object` is None in a bookmark, and `version` is where a later watch resumes."""
+
+    type: Change
+    object: V | None
+    version: str
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Metadata
+
+
+async def events(response: httpx2.Response, view: type[V], idle: float) -> AsyncIterator[Event[V]]:
+    """Decode the events of an open watch response, which is closed at the end; see `Api.watch` for the errors."""
+    frame = msgspec.json.Decoder(_Frame)
+    versioned = msgspec.json.Decoder(_Versioned)
+    typed = msgspec.json.Decoder(view)
+    try:
+        async for line in _lines(response, idle):
+            yield _event(line, frame, versioned, typed)
+    except httpx2.TransportError as error:
+        raise Unreachable(f"watch was cut off: {type(error).__name__}: {error}") from error
+    except msgspec.MsgspecError as error:
+        raise Malformed(f"watch: {error}") from error
+    finally:
+        await response.aclose()
+    raise Eof("the server ended the watch")
+
+
+def _event(
+    line: bytes,
+    frame: msgspec.json.Decoder[_Frame],
+    versioned: msgspec.json.Decoder[_Versioned],
+    typed: msgspec.json.Decoder[V],
+) -> Event[V]:
+    got = frame.decode(line)
+    match got.type:
+        case "ERROR":
+            raise error_of(0, bytes(got.object))
+        case "BOOKMARK":
+            return Event("BOOKMARK", None, versioned.decode(got.object).metadata.resource_version)
+        case "ADDED" | "MODIFIED" | "DELETED":
+            obj: Any = typed.decode(got.object)
+            return Event(got.type, obj, obj.metadata.resource_version)
+        case other:
+            raise Malformed(f"watch: an event of the unknown type {other!r}")
+
+
+async def _lines(response: httpx2.Response, idle: float) -> AsyncIterator[bytes]:
+    chunks = response.aiter_bytes()
+    rest = b""
+    while True:
+        try:
+            async with asyncio.timeout(idle):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Idle(f"the watch was silent for {idle:.0f} s") from None
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line
