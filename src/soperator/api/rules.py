@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from soperator.api.cluster import LoginService, Partition, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount
 from soperator.api.nodeset import Gpu
@@ -21,12 +23,17 @@ from soperator.api.nodeset import Gpu
 
 @dataclass(frozen=True)
 class Rule:
-    """One condition on a piece of a spec: `message` blames `field` and says the remedy; a rule about changes has no `holds`."""
+    """One condition on a piece of a spec; `message` blames `field`. A rule about changes has no `holds`."""
 
     cel: str
     message: str
     holds: Callable[[Any], bool] | None = None
     field: str = ""
+
+    @property
+    def camel(self) -> str:
+        """The blamed field as people write it."""
+        return to_camel(self.field)
 
 
 RESERVED_NODESETS = ("accounting", "all", "controller", "default", "login", "rest")

@@ -1,0 +1,146 @@
+"""What a NodeSet may say about its pods in Kubernetes' own words, and what it may not.
+
+podTemplate, volumes and volumeMounts are handed through unread, so that nobody waits for us to support a field of
+Kubernetes. A few fields hold a worker together, though: a pod with another host name is another Slurm node, one with
+another command is none. Those are refused with the field of ours that says the same, rather than overridden in
+silence.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from soperator.api.base import Problem
+from soperator.api.nodeset import NodeSetSpec
+
+WORKER = "slurmd"
+
+_SPEC: Mapping[str, str] = MappingProxyType(
+    {
+        "hostname": "it is the Slurm node's name: remove it",
+        "subdomain": "every host name of the cluster is found through it: remove it",
+        "setHostnameAsFQDN": "Slurm knows nodes by their short names: remove it",
+        "hostNetwork": "each Slurm node needs an address of its own: remove it",
+        "hostPID": "jobs would see the processes of the Node: remove it",
+        "hostIPC": "jobs would share the memory of the Node: remove it",
+        "hostUsers": "say security.userNamespace in the SlurmCluster",
+        "restartPolicy": "workers are always restarted: remove it",
+        "nodeName": "it would bypass the scheduler: say scheduling.nodeSelector",
+        "nodeSelector": "say scheduling.nodeSelector",
+        "tolerations": "say scheduling.tolerations",
+        "affinity": "say scheduling.affinity",
+        "priorityClassName": "say scheduling.priorityClassName",
+        "ephemeralContainers": "Kubernetes takes them from kubectl debug only: remove them",
+    }
+)
+_META = ("name", "generateName", "namespace", "ownerReferences", "finalizers", "uid")
+_CONTAINER: Mapping[str, str] = MappingProxyType(
+    {
+        "command": "the image's entry script starts slurmd: remove it, and say slurmdConf for settings of slurmd",
+        "args": "the image's entry script starts slurmd: remove it, and say slurmdConf for settings of slurmd",
+        "image": "say image",
+        "resources": "say resources, by which Slurm sizes the node too",
+    }
+)
+_OURS = "slurm.soperator.io/"
+_MOUNTS = (
+    "/mnt/jail",
+    "/mnt/tmp",
+    "/mnt/submounts",
+    "/etc/soperator",
+    "/etc/slurm",
+    "/opt/soperator",
+    "/run/soperator",
+    "/run/slurm",
+    "/run/munge",
+    "/var/spool/slurmd",
+)
+
+
+def pod_problems(spec: NodeSetSpec) -> list[Problem]:
+    """Return what podTemplate, volumes and volumeMounts must not say."""
+    return [
+        *_template(spec.pod_template),
+        *_volumes(spec),
+        *(
+            problem
+            for number, mount in enumerate(spec.volume_mounts)
+            for problem in _mount(f"volumeMounts[{number}]", mount, spec)
+        ),
+    ]
+
+
+def _template(template: Mapping[str, Any]) -> Iterable[Problem]:
+    for key, value in template.items():
+        if key not in ("metadata", "spec"):
+            yield Problem(
+                f"podTemplate.{key}", _short(value), "a pod template holds metadata and spec only: move or remove it"
+            )
+        elif not isinstance(value, Mapping):
+            yield Problem(f"podTemplate.{key}", _short(value), "it must be a map of fields")
+    yield from _metadata(_map(template.get("metadata")))
+    pod = _map(template.get("spec"))
+    for key in sorted(_SPEC.keys() & pod.keys()):
+        yield Problem(f"podTemplate.spec.{key}", _short(pod[key]), _SPEC[key])
+    for field in ("containers", "initContainers"):
+        yield from _containers(f"podTemplate.spec.{field}", pod.get(field, []))
+
+
+def _metadata(metadata: Mapping[str, Any]) -> Iterable[Problem]:
+    for key in sorted(metadata.keys() & set(_META)):
+        yield Problem(f"podTemplate.metadata.{key}", _short(metadata[key]), "the operator owns it: remove it")
+    for field in ("labels", "annotations"):
+        for key in _map(metadata.get(field)):
+            if key.startswith((_OURS, "app.kubernetes.io/")):
+                remedy = "labels and annotations of this prefix find the pod again: choose another prefix"
+                yield Problem(f"podTemplate.metadata.{field}", key, remedy)
+
+
+def _containers(field: str, containers: object) -> Iterable[Problem]:
+    if not isinstance(containers, list):
+        yield Problem(field, _short(containers), "it must be a list of containers")
+        return
+    for number, container in enumerate(containers):
+        entry = _map(container)
+        if not entry.get("name"):
+            remedy = f"containers are merged by name: name it; the worker's own is {WORKER}"
+            yield Problem(f"{field}[{number}].name", _short(entry.get("name", "")), remedy)
+        if entry.get("name") == WORKER:
+            for key in sorted(_CONTAINER.keys() & entry.keys()):
+                yield Problem(f"{field}[{number}].{key}", _short(entry[key]), _CONTAINER[key])
+
+
+def _volumes(spec: NodeSetSpec) -> Iterable[Problem]:
+    seen: set[str] = set()
+    for number, volume in enumerate(spec.volumes):
+        name = volume.get("name")
+        if not isinstance(name, str) or not name:
+            yield Problem(f"volumes[{number}].name", _short(name), "a volume needs a name: give it one")
+        elif name in seen:
+            yield Problem(f"volumes[{number}].name", name, "another volume has this name: choose a new one")
+        else:
+            seen.add(name)
+
+
+def _mount(field: str, mount: Mapping[str, Any], spec: NodeSetSpec) -> Iterable[Problem]:
+    name, path = mount.get("name"), str(mount.get("mountPath", ""))
+    template = _map(spec.pod_template.get("spec")).get("volumes", [])
+    volumes = {volume.get("name") for volume in [*spec.volumes, *(template if isinstance(template, list) else [])]}
+    if name not in volumes:
+        yield Problem(f"{field}.name", _short(name), "no volume has this name: add it to volumes")
+    if not path.startswith("/"):
+        yield Problem(f"{field}.mountPath", path, "give an absolute path")
+    for ours in _MOUNTS:
+        if path.rstrip("/") == "" or f"{path}/".startswith(f"{ours}/") or f"{ours}/".startswith(f"{path.rstrip('/')}/"):
+            remedy = f"the worker needs {ours} itself: choose another path; for a path inside the jail use submounts"
+            yield Problem(f"{field}.mountPath", path, remedy)
+            break
+
+
+def _map(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,212 @@
+"""Whether what a person wrote can work, beyond what one object's schema says.
+
+The API server evaluates the schema and the rules of `rules` at `kubectl apply`. What needs a second object, or
+reading a text that CEL cannot read, is found here: by `soperator lint` before, and by the pass within seconds after.
+Both get the same list, every entry with object, field, value and remedy, and nothing that runs is touched for the
+sake of a problem.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from soperator.api.base import Model, Problem
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.common import Resources, Submount
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.pods import pod_problems
+from soperator.api.quantity import amount
+from soperator.api.rules import NAMES, RULES
+from soperator.api.ssh import fault_of
+from soperator.api.walk import pieces, shown
+
+
+@dataclass(frozen=True)
+class World:
+    """What one namespace holds, oldest first: the older of two objects keeps a name that both claim.
+
+    `claims` and `secrets` are names; None means that they are not known, as in lint, and that nothing is said about
+    them.
+    """
+
+    clusters: Mapping[str, SlurmClusterSpec] = field(default_factory=lambda: MappingProxyType({}))
+    node_sets: Mapping[str, NodeSetSpec] = field(default_factory=lambda: MappingProxyType({}))
+    claims: frozenset[str] | None = None
+    secrets: frozenset[str] | None = None
+
+    def members(self, cluster: str) -> Mapping[str, NodeSetSpec]:
+        """Return the NodeSets of one cluster, oldest first."""
+        return {name: spec for name, spec in self.node_sets.items() if spec.cluster == cluster}
+
+
+def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Problem]:
+    """Return the problems of a SlurmCluster, each with the object as its subject."""
+    found = [
+        *_names("SlurmCluster", name),
+        *_rules(spec),
+        *_resources(spec),
+        *_keys(spec),
+        *_networks(spec),
+        *_partitions(name, spec, world),
+        *_submounts("spec.jail.submounts", spec.jail.submounts, []),
+        *_cluster_references(spec, world),
+    ]
+    return [replace(problem, subject=f"SlurmCluster {name}") for problem in found]
+
+
+def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem]:
+    """Return the problems of a NodeSet, each with the object as its subject."""
+    cluster = world.clusters.get(spec.cluster)
+    shared = cluster.jail.submounts if cluster else []
+    found = [
+        *_names("NodeSet", name),
+        *_rules(spec),
+        *_resources(spec),
+        *(replace(problem, field=f"spec.{problem.field}") for problem in pod_problems(spec)),
+        *_cluster_of(spec, world),
+        *_collisions(name, spec, world),
+        *_features(name, spec, world),
+        *_submounts("spec.submounts", spec.submounts, shared),
+        *_claims("spec.submounts", spec.submounts, world),
+    ]
+    return [replace(problem, subject=f"NodeSet {name}") for problem in found]
+
+
+def _names(kind: str, name: str) -> Iterator[Problem]:
+    for rule in NAMES[kind]:
+        if rule.holds and not rule.holds(name):
+            yield Problem("metadata.name", name, rule.message.removeprefix("metadata.name "))
+
+
+def _rules(spec: Model) -> Iterator[Problem]:
+    for path, piece in pieces(spec):
+        for rule in RULES.get(type(piece).__name__, ()):
+            if rule.holds and not rule.holds(piece):
+                field = f"{path}.{rule.camel}" if rule.field else path
+                yield Problem(field, shown(getattr(piece, rule.field) if rule.field else piece), rule.message)
+
+
+def _resources(spec: Model) -> Iterator[Problem]:
+    for path, piece in pieces(spec):
+        if isinstance(piece, Resources):
+            for name in sorted(piece.requests.keys() & piece.limits.keys()):
+                if amount(piece.requests[name]) > amount(piece.limits[name]):
+                    remedy = f"the limit is {piece.limits[name]}: request at most that, or raise the limit"
+                    yield Problem(f"{path}.requests.{name}", piece.requests[name], remedy)
+
+
+def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    for number, key in enumerate(spec.login.root_authorized_keys):
+        if fault := fault_of(key):
+            yield Problem(f"spec.login.rootAuthorizedKeys[{number}]", f"entry {number + 1}", fault)
+
+
+def _networks(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    for number, network in enumerate(spec.login.service.source_ranges):
+        try:
+            ipaddress.ip_network(network, strict=False)
+        except ValueError:
+            path = f"spec.login.service.sourceRanges[{number}]"
+            yield Problem(path, network, "write a network such as 192.0.2.0/24 or 2001:db8::/32")
+
+
+def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for number, partition in enumerate(spec.partitions):
+        path = f"spec.partitions[{number}]"
+        if partition.name in seen:
+            yield Problem(f"{path}.name", partition.name, "another partition has this name: choose a new one")
+        seen.add(partition.name)
+        for place, node_set in enumerate(partition.node_sets):
+            if remedy := _not_a_member(cluster, node_set, world):
+                yield Problem(f"{path}.nodeSets[{place}]", node_set, remedy)
+
+
+def _not_a_member(cluster: str, node_set: str, world: World) -> str:
+    other = world.node_sets.get(node_set)
+    if other is None:
+        known = ", ".join(world.members(cluster)) or "none yet"
+        return (
+            f"no NodeSet has this name in the namespace (there are: {known}): make it, or remove it from the partition"
+        )
+    if other.cluster != cluster:
+        return f"this NodeSet belongs to the SlurmCluster {other.cluster}: remove it from the partition"
+    return ""
+
+
+def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    if world.claims is not None:
+        for path, claim in (("jail.claim", spec.jail.claim.name), ("controller.state", spec.controller.state.name)):
+            if claim and claim not in world.claims:
+                yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
+    yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
+    if world.secrets is not None:
+        for number, secret in enumerate(spec.images.pull_secrets):
+            if secret not in world.secrets:
+                remedy = "no Secret has this name in the namespace: make it, or remove it from the list"
+                yield Problem(f"spec.images.pullSecrets[{number}]", secret, remedy)
+
+
+def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:
+    if world.claims is not None:
+        for number, mount in enumerate(submounts):
+            if mount.claim and mount.claim not in world.claims:
+                yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+
+
+def _no_claim(otherwise: str) -> str:
+    return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
+
+
+def _submounts(path: str, own: list[Submount], shared: list[Submount]) -> Iterator[Problem]:
+    """Say what hides what: parents are mounted first, so only equal paths and folders below a fresh tmpfs are at fault."""
+    above = [*shared]
+    for number, mount in enumerate(own):
+        if any(other.path == mount.path for other in above):
+            remedy = "something else is mounted at this path: choose another path, or remove one of the two"
+            yield Problem(f"{path}[{number}].path", mount.path, remedy)
+        above.append(mount)
+    for number, mount in enumerate(own):
+        for other in above:
+            if other.tmpfs and mount.path.startswith(f"{other.path}/"):
+                remedy = f"{other.path} is a tmpfs and has no folder to mount on: choose a path outside it"
+                yield Problem(f"{path}[{number}].path", mount.path, remedy)
+
+
+def _cluster_of(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    if spec.cluster not in world.clusters:
+        known = ", ".join(world.clusters) or "none yet"
+        remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
+        yield Problem("spec.cluster", spec.cluster, remedy)
+
+
+def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    ours = f"{spec.cluster}-{name}"
+    for other, other_spec in world.node_sets.items():
+        if other == name:
+            break
+        if f"{other_spec.cluster}-{other}" == ours:
+            remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
+            yield Problem("metadata.name", name, remedy)
+    for cluster in world.clusters:
+        for role in ("controller", "login"):
+            if cluster != spec.cluster and f"{cluster}-{role}" == ours:
+                remedy = (
+                    f"its pods would be named {ours}-<n> as the {role} of SlurmCluster {cluster}: choose another name"
+                )
+                yield Problem("metadata.name", name, remedy)
+    stem, _, digits = name.rpartition("-")
+    if digits.isdigit() and stem in world.members(spec.cluster):
+        remedy = f"it is also the Slurm node {name} of NodeSet {stem}: choose a name that does not end in -{digits}"
+        yield Problem("metadata.name", name, remedy)
+
+
+def _features(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    others = world.members(spec.cluster).keys() - {name}
+    for number, feature in enumerate(spec.features):
+        if feature in others:
+            remedy = (
+                f"it is the name of NodeSet {feature}, whose partitions would take these nodes: choose another feature"
+            )
+            yield Problem(f"spec.features[{number}]", feature, remedy)

@@ -1,0 +1,34 @@
+"""Every piece of a spec with the path that its author would write."""
+
+from collections.abc import Iterator
+
+from pydantic.alias_generators import to_camel
+
+from soperator.api.base import Model
+
+
+def pieces(spec: Model, path: str = "spec") -> Iterator[tuple[str, Model]]:
+    """Yield the model itself and every model inside it, outer before inner, each with its path."""
+    yield path, spec
+    for name in type(spec).model_fields:
+        value, inner = getattr(spec, name), f"{path}.{to_camel(name)}"
+        if isinstance(value, Model):
+            yield from pieces(value, inner)
+        elif isinstance(value, list):
+            for number, item in enumerate(value):
+                if isinstance(item, Model):
+                    yield from pieces(item, f"{inner}[{number}]")
+
+
+def shown(value: object) -> str:
+    """Return a value as short text for a message: a model as what its author wrote, a long text cut."""
+    match value:
+        case Model():
+            text = str(value.model_dump(by_alias=True, exclude_defaults=True))
+        case list():
+            text = "[" + ", ".join(shown(item) for item in value) + "]"
+        case bool():
+            text = str(value).lower()
+        case _:
+            text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

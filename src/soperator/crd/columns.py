@@ -1,0 +1,88 @@
+"""What `kubectl get` shows of our kinds, and under which names they can be asked for.
+
+The last column is the reason while an object is not available: the sentence is where the person looks first.
+"""
+
+from dataclasses import dataclass
+
+from soperator.api.base import Model
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.status import NodeSetStatus, SlurmClusterStatus
+
+
+@dataclass(frozen=True)
+class Column:
+    """One printer column; `priority` 1 shows it with `-o wide` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a CustomResourceDefinition of ours is made of, besides its rules; `scalable` adds the scale subresource."""
+
+    kind: str
+    plural: str
+    short_names: tuple[str, ...]
+    description: str
+    spec: type[Model]
+    status: type[Model]
+    columns: tuple[Column, ...]
+    scalable: bool = False
+
+
+_AVAILABLE = Column(
+    "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
+)
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+_WHY = Column("Why", ".status.why", description="Why it is not available.")
+
+CLUSTER = Definition(
+    kind="SlurmCluster",
+    plural="slurmclusters",
+    short_names=("sc",),
+    description=(
+        "SlurmCluster is one Slurm cluster: its controller, login nodes, shared root file system and "
+        "partitions. "
+        "NodeSets that name it are its workers."
+    ),
+    spec=SlurmClusterSpec,
+    status=SlurmClusterStatus,
+    columns=(
+        _AVAILABLE,
+        Column("Controller", ".status.controller", description="Controllers, ready of wanted."),
+        Column("Login", ".status.login", description="Login nodes, ready of wanted."),
+        Column("Workers", ".status.workers", description="Workers of all NodeSets, ready of wanted."),
+        Column("Address", ".status.address", description="How to reach the login nodes.", priority=1),
+        _AGE,
+        _WHY,
+    ),
+)
+
+NODESET = Definition(
+    kind="NodeSet",
+    plural="nodesets",
+    short_names=("nset",),
+    description=(
+        "NodeSet is a number of equal worker nodes of one SlurmCluster. Pod <cluster>-<nodeset>-<n> "
+        "is Slurm node <nodeset>-<n>."
+    ),
+    spec=NodeSetSpec,
+    status=NodeSetStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster that they belong to."),
+        Column("Wanted", ".spec.replicas", "integer", "Number of nodes wanted."),
+        Column("Ready", ".status.ready", "integer", "Nodes that Slurm can give jobs to."),
+        _AVAILABLE,
+        _AGE,
+        _WHY,
+    ),
+    scalable=True,
+)
+
+ALL = (CLUSTER, NODESET)
