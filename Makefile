@@ -1,0 +1,75 @@
+# Soperator in Python. `make help` lists what there is to do.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold golden crds format run spank-test e2e
+
+NODES ?= 2
+PYTHON := .venv/bin/python
+LOCAL := python3 -m local
+export PATH := $(CURDIR)/.venv/bin:/usr/local/sbin:/usr/sbin:/sbin:$(PATH)
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.venv/ready: requirements/dev.txt
+	@dpkg -s python3-venv >/dev/null 2>&1 || { apt-get update -qq; apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
+	/usr/bin/python3 -m venv .venv
+	.venv/bin/pip --quiet install --require-hashes -r requirements/dev.txt
+	echo "$(CURDIR)/src" > $$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')/soperator.pth
+	printf '#!/bin/sh\nexec %s/.venv/bin/python -m soperator.cli "$$@"\n' "$(CURDIR)" > .venv/bin/soperator && chmod +x .venv/bin/soperator
+	touch $@
+
+venv: .venv/ready ## make the Python environment in .venv
+
+machine: ## install the Debian packages that the local cluster and the images need
+	$(LOCAL) machine
+
+cluster: machine ## start a local Kubernetes of NODES Nodes (2)
+	$(LOCAL) up --nodes $(NODES)
+
+images: machine ## build the images whose inputs changed
+	python3 -m local.images build
+
+demo: venv ## a Slurm cluster on a local Kubernetes (or on KUBECONFIG's), and the main job in it
+	$(PYTHON) -m local.demo
+
+down: ## stop and remove all that `make cluster` and `make demo` started
+	$(LOCAL) down
+
+clean: ## `make down`, and remove the caches outside the tree
+	$(LOCAL) clean
+
+status: ## what of the local cluster runs
+	$(LOCAL) status
+
+format: venv ## format the code
+	ruff check --fix --quiet src tests local spank examples; ruff format --quiet src tests local spank examples
+
+crds: venv ## write the CRDs, the values schema and the reference pages from the models
+	$(PYTHON) -m soperator.crd
+
+golden: venv ## rewrite the golden objects from the renderer
+	GOLDEN=write pytest tests/golden
+
+check: venv ## format, lint, types, layers, unit and golden tests
+	ruff format --check --quiet src tests local spank examples
+	ruff check --quiet src tests local spank examples
+	mypy
+	lint-imports --verbose 2>&1 | tail -n 4
+	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|^\.ci/run$$')
+	pytest tests/unit tests/golden tests/world
+
+spank-test: machine ## the tests of the SPANK plugin and the jail helper
+	$(MAKE) -C spank test
+
+test: check spank-test ## all tests, from unit to the real cluster
+	pytest tests/runtime
+	$(PYTHON) -m local.demo --quiet
+	pytest tests/cluster
+
+bench: venv ## measure what docs/performance.md reports, on the local cluster
+	$(PYTHON) -m local.bench
+
+run: venv ## run the operator from this tree against KUBECONFIG, without a lease
+	soperator operator --no-lease

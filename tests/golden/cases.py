@@ -1,0 +1,78 @@
+"""The clusters whose objects are written down: a minimal one, and one that uses every field."""
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.render import cluster as render_cluster
+from soperator.render import jail, worker
+from soperator.render.keys import render_secret, wanted_files
+from soperator.render.model import Cluster, Defaults, NodeSet, Object
+
+DEFAULTS = Defaults(
+    slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
+    populate="registry.test/populate:1", jail="registry.test/jail:1",
+)  # fmt: skip
+
+MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
+
+FULL_CLUSTER = {
+    "images": {"slurm": "my/slurm:2", "pullPolicy": "Always", "pullSecrets": ["registry"]},
+    "auth": {"type": "munge", "keepKeys": True},
+    "security": {"userNamespace": False},
+    "jail": {
+        "claim": {"name": "shared"},
+        "image": "my/jail:2",
+        "submounts": [
+            {"path": "/home/data", "hostPath": {"path": "/mnt/data"}, "readOnly": True},
+            {"path": "/home", "claim": "homes", "subPath": "team"},
+            {"path": "/scratch", "tmpfs": {"size": "1Gi"}},
+        ],
+    },
+    "controller": {
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+        "state": {"name": "state"},
+        "scheduling": {"nodeSelector": {"pool": "system"}, "priorityClassName": "high"},
+    },
+    "login": {
+        "replicas": 2,
+        "service": {"type": "LoadBalancer", "port": 2222, "annotations": {"cloud/internal": "true"}, "sourceRanges": ["10.0.0.0/8"], "keepClientAddress": True},
+        "rootAuthorizedKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH8xk0x admin"],
+        "resources": {"limits": {"memory": "4Gi"}},
+    },
+    "rest": {"replicas": 2},
+    "partitions": [
+        {"name": "gpu", "nodeSets": ["h100"], "default": True, "options": {"MaxTime": "1-00:00:00"}},
+        {"name": "all", "hidden": True},
+    ],
+    "config": {"slurm": "SchedulerParameters=bf_continue", "gres": "AutoDetect=nvidia"},
+}
+FULL_NODESET = {
+    "cluster": "demo",
+    "replicas": 1,
+    "image": "my/slurmd-cuda:2",
+    "resources": {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"cpu": "4", "memory": "16Gi"}},
+    "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"},
+    "rdma": {"resources": {"rdma/hca": "1"}, "infiniband": True},
+    "features": ["nvlink"],
+    "weight": 10,
+    "slurmdConf": "MemSpecLimit=512",
+    "shmSize": "16Gi",
+    "submounts": [{"path": "/local", "hostPath": {"path": "/mnt/nvme"}}],
+    "volumes": [{"name": "extra", "emptyDir": {}}],
+    "volumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+    "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    "podTemplate": {"metadata": {"annotations": {"team": "ml"}}, "spec": {"containers": [{"name": "slurmd", "env": [{"name": "DEBUG", "value": "1"}]}]}},
+}
+
+CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET})}
+
+
+def rendered(case: str) -> dict[str, Object]:
+    """Every object of a case by the file that holds it."""
+    cluster_spec, nodesets = CASES[case]
+    cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(cluster_spec))
+    objects = [render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()]
+    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + jail.render_populate(cluster, DEFAULTS)
+    for name, spec in nodesets.items():
+        nodeset = NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec))
+        objects += [worker.render_plan(cluster, nodeset), worker.render_worker(cluster, nodeset, 0, DEFAULTS)]
+    return {f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each for number, each in enumerate(objects)}

@@ -1,0 +1,52 @@
+"""The few questions that we ask of a Slurm node."""
+
+import pytest
+
+from soperator.slurm.node import SlurmNode, read_node
+from soperator.slurm.size import cpus, memory_mib, quantity
+
+
+@pytest.mark.parametrize(
+    ("states", "drained"),
+    [
+        ({"IDLE", "DRAIN"}, True),
+        ({"DOWN", "DRAIN"}, True),
+        ({"ALLOCATED", "DRAIN"}, False),
+        ({"MIXED", "DRAIN"}, False),
+        ({"IDLE", "COMPLETING", "DRAIN"}, False),
+        ({"IDLE"}, False),
+        (set(), False),
+    ],
+)
+def test_drained_needs_the_flag_and_nothing_that_runs(states, drained):
+    """DRAIN alone is not enough, nor is being idle, and no state at all is busy."""
+    assert SlurmNode("n", frozenset(states)).is_drained is drained
+
+
+def test_a_node_is_read_from_the_rest_answer():
+    """Name, states and reason come from v0.0.42's fields."""
+    found = read_node({"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}})
+    assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
+
+
+@pytest.mark.parametrize(("states", "up"), [({"IDLE"}, True), ({"MIXED"}, True), ({"IDLE", "NOT_RESPONDING"}, False), ({"DOWN"}, False)])
+def test_a_node_is_up_when_it_is_registered_and_answers(states, up):
+    """A node that does not respond is not up, whatever its base state."""
+    assert SlurmNode("n", frozenset(states)).is_up is up
+
+
+@pytest.mark.parametrize(("text", "value"), [("500m", 0.5), ("2", 2), ("1Gi", 2**30), ("1.5G", 1.5e9)])
+def test_quantities_mean_what_kubernetes_says(text, value):
+    """Milli, decimal and binary units."""
+    assert quantity(text) == value
+
+
+def test_a_node_has_whole_cpus_and_mebibytes():
+    """Half a CPU is one CPU to Slurm, which knows no less; memory is rounded down."""
+    assert (cpus({"cpu": "500m"}), cpus({}), memory_mib({"memory": "1.5Gi"})) == (1, None, 1536)
+
+
+def test_what_is_no_quantity_is_refused():
+    """The text is named."""
+    with pytest.raises(ValueError, match="'2 cows'"):
+        quantity("2 cows")
