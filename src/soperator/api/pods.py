@@ -43,6 +43,7 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
     }
 )
 _OURS = "slurm.soperator.io/"
+_NAMES = ("infiniband", "jail", "keys", "munge", "plan", "private", "spool", "tmp")
 _MOUNTS = (
     "/mnt/jail",
     "/mnt/tmp",
@@ -118,6 +119,10 @@ def _volumes(spec: NodeSetSpec) -> Iterable[Problem]:
             yield Problem(f"volumes[{number}].name", _short(name), "a volume needs a name: give it one")
         elif name in seen:
             yield Problem(f"volumes[{number}].name", name, "another volume has this name: choose a new one")
+        elif name in _NAMES or name.startswith("submount-"):
+            yield Problem(
+                f"volumes[{number}].name", name, "a volume of the worker itself has this name: choose another one"
+            )
         else:
             seen.add(name)
 

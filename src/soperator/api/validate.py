@@ -160,7 +160,7 @@ def _no_claim(otherwise: str) -> str:
 
 
 def _submounts(path: str, own: list[Submount], shared: list[Submount]) -> Iterator[Problem]:
-    """Say what hides what: parents are mounted first, so only equal paths and folders below a fresh tmpfs are at fault."""
+    """Say what hides what. Parents are mounted first, so only equal paths and folders below a tmpfs are at fault."""
     above = [*shared]
     for number, mount in enumerate(own):
         if any(other.path == mount.path for other in above):

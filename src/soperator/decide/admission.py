@@ -1,0 +1,37 @@
+"""Every problem of an object, from all layers that can find one.
+
+The pass and `soperator lint` ask here, so that what lint accepts is what the operator accepts. A problem stops the
+object that it names from being applied anew; what already runs stays as it is.
+"""
+
+from soperator.api.base import Problem
+from soperator.api.validate import World, validate_cluster, validate_nodeset
+from soperator.slurm.lint import lint_cluster, lint_nodeset
+
+
+def cluster_problems(name: str, world: World) -> list[Problem]:
+    """Return the problems of one SlurmCluster of the world, each with the object as its subject."""
+    spec = world.clusters[name]
+    return _unique([*validate_cluster(name, spec, world), *_of(f"SlurmCluster {name}", lint_cluster(spec))])
+
+
+def nodeset_problems(name: str, world: World) -> list[Problem]:
+    """Return the problems of one NodeSet of the world, each with the object as its subject."""
+    spec = world.node_sets[name]
+    return _unique([*validate_nodeset(name, spec, world), *_of(f"NodeSet {name}", lint_nodeset(spec))])
+
+
+def problems(world: World) -> list[Problem]:
+    """Return the problems of every object of the world, clusters first."""
+    return [
+        *(problem for name in world.clusters for problem in cluster_problems(name, world)),
+        *(problem for name in world.node_sets for problem in nodeset_problems(name, world)),
+    ]
+
+
+def _of(subject: str, found: list[Problem]) -> list[Problem]:
+    return [Problem(problem.field, problem.value, problem.remedy, subject) for problem in found]
+
+
+def _unique(found: list[Problem]) -> list[Problem]:
+    return list(dict.fromkeys(found))

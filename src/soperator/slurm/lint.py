@@ -1,0 +1,127 @@
+"""Whether what a person adds to Slurm's files can stand beside what the operator writes there.
+
+The text is read exactly as Slurm reads it (parse_config.c of 24.11), because a line that we read otherwise is a line
+that gets past: a comment ends before a continuation is looked for, keys ignore case, `Key = value` and `Key+=value`
+are settings, and several settings may share a line. Reports name the line by its number, so that a person finds it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from soperator.api.base import Problem
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.slurm.owned import OWNED, OWNED_NODE, OWNED_PARTITION, SHARED
+
+_PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*("[^"]*"|[^\s]+)(?=\s|$)')
+_INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
+#: Settings that take the rest of their line: what follows belongs to them.
+_WHOLE_LINE = frozenset({"nodename", "nodeset", "partitionname", "downnodes", "frontendname", "name"})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One `key=value` and the number of the line on which its logical line begins; `rest` is what Slurm cannot read."""
+
+    key: str
+    value: str
+    line: int
+    rest: str = ""
+
+
+def settings(text: str) -> Iterator[Setting]:
+    """Yield the settings of a file as Slurm reads them; `Include` is a setting too, and unreadable text has no key."""
+    for number, line in _logical_lines(text):
+        if include := _INCLUDE.match(line):
+            yield Setting("Include", include[1], number)
+            continue
+        at, first = 0, ""
+        while match := _PAIR.match(line, at):
+            first = first or match[1].lower()
+            if at == 0 or first not in _WHOLE_LINE:
+                yield Setting(match[1], match[2].strip('"'), number)
+            at = match.end()
+        if rest := line[at:].strip():
+            yield Setting("", "", number, rest)
+
+
+def lint_text(field: str, text: str, owned: Mapping[str, str]) -> list[Problem]:
+    """Return what is wrong with extra lines of a file: owned settings, includes, and what Slurm cannot read."""
+    remedies = {key.lower(): remedy for key, remedy in owned.items()}
+    found = []
+    for setting in settings(text):
+        where = f"{field}, line {setting.line}"
+        if setting.rest:
+            remedy = "Slurm reads Key=Value only: correct the line or remove it"
+            found.append(Problem(where, setting.rest[:80], remedy))
+        elif setting.key == "Include":
+            remedy = "the pods have no such file: write its lines here"
+            found.append(Problem(where, f"Include {setting.value}"[:80], remedy))
+        elif remedy := remedies.get(setting.key.lower(), ""):
+            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], remedy))
+    return found
+
+
+def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
+    """Return the problems of a SlurmCluster's extra lines and partition options."""
+    found = [
+        *lint_text("spec.config.slurm", spec.config.slurm, OWNED),
+        *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
+        *lint_text("spec.config.gres", spec.config.gres, {}),
+    ]
+    for number, partition in enumerate(spec.partitions):
+        for key, value in partition.options.items():
+            found += _option(f"spec.partitions[{number}].options.{key}", key, value)
+    return found
+
+
+def lint_nodeset(spec: NodeSetSpec) -> list[Problem]:
+    """Return the problems of a NodeSet's slurmdConf."""
+    return [
+        Problem("spec.slurmdConf", problem.value, problem.remedy)
+        for problem in lint_text("spec.slurmdConf", spec.slurmd_conf, OWNED_NODE)
+    ]
+
+
+def shared_lines(extra: str) -> str:
+    """Return the lines to put after the extra lines of slurm.conf: lists that hold a value of ours beside the administrator's.
+
+    Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
+    """
+    lines = []
+    for key, ours in SHARED.items():
+        theirs = [setting.value for setting in settings(extra) if setting.key.lower() == key.lower()]
+        if theirs:
+            values = dict.fromkeys([ours, *(value for value in theirs[-1].split(",") if value)])
+            lines.append(f"{key}={','.join(values)}\n")
+    return "".join(lines)
+
+
+def _option(field: str, key: str, value: str) -> list[Problem]:
+    owner = next((remedy for owned, remedy in OWNED_PARTITION.items() if owned.lower() == key.lower()), "")
+    if owner:
+        return [Problem(field, value, f"{owner}, and remove it from options")]
+    if not re.fullmatch(r"[A-Za-z0-9_]+", key):
+        return [Problem(field, value, "write the option's name as in slurm.conf, for example MaxTime")]
+    if not value or re.search(r'[\s"#\\]', value):
+        return [Problem(field, value, "a value must not be empty nor hold spaces, quotation marks, # or backslashes")]
+    return []
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its continuations joined and its comments gone, as `_get_next_line` of Slurm does."""
+    start, joined = 0, ""
+    for number, raw in enumerate(text.split("\n"), 1):
+        start = start or number
+        line = _COMMENT.sub(r"\1", raw)
+        stripped = line.rstrip()
+        slashes = len(stripped) - len(stripped.rstrip("\\"))
+        if slashes % 2:
+            joined += stripped[:-1]
+            continue
+        yield start, re.sub(r"\\(.)", r"\1", joined + line)
+        start, joined = 0, ""
+    if joined.strip():
+        yield start, joined

@@ -1,0 +1,80 @@
+"""The settings of Slurm's files that the operator owns, each with where a person says the same instead.
+
+A setting is owned when another value would contradict what the operator renders: two writers of one truth are an
+outage that waits for a restart. Everything else of slurm.conf(5) is the administrator's. Two lists are shared: what a
+person gives is united with ours.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_FIXED = "the operator sets it and relies on it: remove the line"
+_AUTH = "it follows from auth.type: set that, and remove the line"
+_NAME = "it follows from metadata.name: remove the line"
+
+#: Settings of slurm.conf, by their names in slurm.conf(5).
+OWNED: Mapping[str, str] = MappingProxyType(
+    {
+        "AuthAltParameters": _AUTH,
+        "AuthAltTypes": _AUTH,
+        "AuthInfo": _AUTH,
+        "AuthType": _AUTH,
+        "BackupAddr": _FIXED,
+        "BackupController": _FIXED,
+        "ClusterName": _NAME,
+        "ControlAddr": _NAME,
+        "ControlMachine": _NAME,
+        "CredType": _AUTH,
+        "DownNodes": "nodes register by themselves: set the state of a node with scontrol, and remove the line",
+        "MaxNodeCount": _FIXED,
+        "NodeName": "nodes register by themselves: make a NodeSet, and remove the line",
+        "NodeSet": "each NodeSet object is one: make a NodeSet, and remove the line",
+        "PartitionName": "say it in spec.partitions, its settings in options there, and remove the line",
+        "PlugStackConfig": "its plugin puts jobs into the jail: remove the line",
+        "PluginDir": "plugins come with the image: remove the line",
+        "ReturnToService": "pods change their hosts, and nodes must come back by themselves: remove the line",
+        "SelectType": "nodes that register by themselves need select/cons_tres: remove the line",
+        "SlurmctldAddr": _NAME,
+        "SlurmctldHost": _NAME,
+        "SlurmctldPidFile": _FIXED,
+        "SlurmctldPort": _FIXED,
+        "SlurmctldPortRange": _FIXED,
+        "SlurmdParameters": "say it in slurmdConf of the NodeSet, and remove the line",
+        "SlurmdPidFile": _FIXED,
+        "SlurmdPort": _FIXED,
+        "SlurmdSpoolDir": _FIXED,
+        "SlurmdUser": _FIXED,
+        "SlurmUser": _FIXED,
+        "StateSaveLocation": "it is the claim of controller.state: remove the line",
+    }
+)
+
+#: Lists of slurm.conf that hold a value of ours beside the administrator's.
+SHARED: Mapping[str, str] = MappingProxyType({"GresTypes": "gpu", "SlurmctldParameters": "enable_configless"})
+
+#: Settings of a node that the NodeSet says, for `slurmd --conf`.
+OWNED_NODE: Mapping[str, str] = MappingProxyType(
+    {
+        "CPUs": "say it in resources: Slurm's node is as large as the pod",
+        "Feature": "say it in features",
+        "Features": "say it in features",
+        "Gres": "say it in gpu",
+        "NodeAddr": "the pod's address follows its registration: remove it",
+        "NodeHostname": "it is the pod's host name: remove it",
+        "NodeName": "it is the pod's host name: remove it",
+        "Port": _FIXED.replace("the line", "it"),
+        "RealMemory": "say it in resources: Slurm's node is as large as the pod",
+        "State": "set the state of a node with scontrol: remove it",
+        "Weight": "say it in weight",
+    }
+)
+
+#: Settings of a partition that have a field of their own.
+OWNED_PARTITION: Mapping[str, str] = MappingProxyType(
+    {
+        "Default": "say it in default",
+        "Hidden": "say it in hidden",
+        "Nodes": "say it in nodeSets",
+        "PartitionName": "say it in name",
+    }
+)
