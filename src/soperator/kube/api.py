@@ -5,7 +5,8 @@ that two writers never overwrite each other's fields; the only PUT is the Lease'
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -140,7 +141,7 @@ class Api:
 
     async def watch(
         self, kind: Kind, view: type[V], since: str, namespace: str | None = None, labels: str | None = None
-    ) -> AsyncIterator[Event[V]]:
+    ) -> AsyncGenerator[Event[V], None]:
         """Yield every change after the resourceVersion `since`, and bookmarks; never ends without an exception.
 
         Raises Eof when the server ends the stream in the ordinary way, Idle when it is silent for `timing.idle`
@@ -155,8 +156,9 @@ class Api:
         }
         call = Call("watch", kind, "GET", kind.path(namespace), params, headers=_accept(view))
         response = await self.transport.send(call, idle=self.timing.idle)
-        async for event in events(response, view, self.timing.idle):
-            yield event
+        async with aclosing(events(response, view, self.timing.idle)) as stream:
+            async for event in stream:
+                yield event
 
     async def get(self, kind: Kind, view: type[V], namespace: str | None, name: str) -> V:
         """Read one object; raise NotFound if there is none."""

@@ -7,7 +7,7 @@ deadline; missing it ends the watch as `Idle`.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -50,7 +50,7 @@ class _Versioned(msgspec.Struct):
     metadata: _Metadata
 
 
-async def events(response: httpx2.Response, view: type[V], idle: float) -> AsyncIterator[Event[V]]:
+async def events(response: httpx2.Response, view: type[V], idle: float) -> AsyncGenerator[Event[V], None]:
     """Decode the events of an open watch response, which is closed at the end; see `Api.watch` for the errors."""
     frame = msgspec.json.Decoder(_Frame)
     versioned = msgspec.json.Decoder(_Versioned)

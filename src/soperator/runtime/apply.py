@@ -1,0 +1,217 @@
+"""Making the children of an object what they should be.
+
+`apply` gets the whole desired state at once, writes what differs by server-side apply, and prunes what is ours but no
+longer wanted. Objects that others need to start (ConfigMaps, Secrets, claims, Services) go first, since a Pod whose
+Secret is a moment late waits for the kubelet's next try; within such a wave all writes are in flight together.
+
+Some fields cannot be changed. For kinds whose objects are cheap to lose (Jobs), an immutable field means delete and
+create anew; for all others the refusal goes to the owner's status, with object and field, and waits for a change there.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from soperator.kube.api import Api, Deletion
+from soperator.kube.errors import Invalid, explain
+from soperator.kube.kinds import CRONJOB, DAEMONSET, DEPLOYMENT, JOB, POD, STATEFULSET, Kind, kind_of
+from soperator.kube.views import ObjectMeta
+from soperator.runtime.controller import Retry, Terminal
+from soperator.runtime.ledger import APPLIED, Written, digest_of, is_current
+from soperator.runtime.store import OWNER, Key, Store
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+KEEP = "slurm.soperator.io/keep"
+WORKLOADS = frozenset({POD, STATEFULSET, DEPLOYMENT, DAEMONSET, JOB, CRONJOB})
+IN_FLIGHT = 8
+
+Ref = tuple[Kind, Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The object whose children are applied."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, kind: Kind, meta: ObjectMeta) -> Self:
+        """Return the owner that an object with this metadata is."""
+        return cls(kind, meta.namespace, meta.name, meta.uid)
+
+    def reference(self) -> dict[str, Any]:
+        """Return the owner reference for a child."""
+        return {
+            "apiVersion": self.kind.api_version,
+            "kind": self.kind.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What an apply did, objects named as `Kind/name`; `waiting` are on their way out and come anew after that."""
+
+    written: tuple[str, ...] = ()
+    unchanged: int = 0
+    pruned: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+
+class Refused(Terminal):
+    """The API server refuses an object as it is; the message names object and field."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    kind: Kind
+    key: Key
+    body: dict[str, Any]
+    digest: str
+
+    @property
+    def ref(self) -> Ref:
+        return self.kind, self.key
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key[1]}"
+
+
+def _child(obj: Mapping[str, Any], owner: Owner, manager: str) -> _Child:
+    """Complete a desired object: namespace, label, owner reference (unless it is to be kept), digest."""
+    kind = kind_of(obj)
+    meta = dict(obj["metadata"])
+    if kind.namespaced:
+        meta.setdefault("namespace", owner.namespace)
+    meta["labels"] = {**meta.get("labels", {}), MANAGED_BY: manager}
+    is_kept = meta.get("annotations", {}).get(KEEP) == "true"
+    if not is_kept and meta.get("namespace", "") == owner.namespace:
+        meta["ownerReferences"] = [owner.reference()]
+    digest = digest_of({**obj, "metadata": meta})
+    meta["annotations"] = {**meta.get("annotations", {}), APPLIED: digest}
+    return _Child(kind, (meta.get("namespace", ""), meta["name"]), {**obj, "metadata": meta}, digest)
+
+
+class Applier:
+    """Applies children and remembers what it wrote; reads only the given stores, one for each kind of child."""
+
+    def __init__(
+        self, api: Api, stores: Mapping[Kind, Store[Any]], recreate: Collection[Kind] = frozenset({JOB})
+    ) -> None:
+        self._api = api
+        self._stores = stores
+        self._recreate = recreate
+        self._ledger: dict[str, dict[Ref, Written]] = {}
+        self._slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def apply(self, owner: Owner, objects: Sequence[Mapping[str, Any]], prune: Collection[Kind] = ()) -> Applied:
+        """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects.
+
+        Raises Refused if the API server refuses an object; the others of its wave are written nevertheless, nothing
+        after it is, and nothing is pruned. Raises Retry or ApiError for what may pass.
+        """
+        children = [_child(obj, owner, self._api.field_manager) for obj in objects]
+        wanted = {child.ref for child in children}
+        if len(wanted) != len(children):
+            names = [str(child) for child in children]
+            raise ValueError(f"rendered twice: {sorted({name for name in names if names.count(name) > 1})}")
+        book = self._ledger.setdefault(owner.uid, {})
+        for ref in [ref for ref in book if ref not in wanted]:
+            del book[ref]
+        waiting = [child for child in children if self._is_leaving(child)]
+        stale = [
+            child for child in children if child not in waiting and not self._is_current(child, book.get(child.ref))
+        ]
+        await self._write([child for child in stale if child.kind not in WORKLOADS], book)
+        await self._write([child for child in stale if child.kind in WORKLOADS], book)
+        pruned = await self._prune(owner, wanted, prune)
+        return Applied(
+            written=tuple(map(str, stale)),
+            unchanged=len(children) - len(stale) - len(waiting),
+            pruned=pruned,
+            waiting=tuple(map(str, waiting)),
+        )
+
+    def forget(self, owner_uid: str) -> None:
+        """Drop what is remembered of an owner that is gone."""
+        self._ledger.pop(owner_uid, None)
+
+    def _live(self, child: _Child) -> ObjectMeta | None:
+        obj = self._stores[child.kind].get(*child.key)
+        meta: ObjectMeta | None = None if obj is None else obj.metadata
+        return meta
+
+    def _is_leaving(self, child: _Child) -> bool:
+        live = self._live(child)
+        return live is not None and live.deletion_timestamp is not None
+
+    def _is_current(self, child: _Child, last: Written | None) -> bool:
+        store = self._stores[child.kind]
+        return is_current(child.digest, self._api.field_manager, store, self._live(child), last)
+
+    async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
+        results = await asyncio.gather(*(self._write_one(child, book) for child in children), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
+        passing = [error for error in errors if not isinstance(error, Refused)]
+        if passing:
+            raise passing[0]
+        if errors:
+            raise Refused("; ".join(map(str, errors)))
+
+    async def _write_one(self, child: _Child, book: dict[Ref, Written]) -> None:
+        live = self._live(child)
+        epoch = self._stores[child.kind].epoch
+        async with self._slots:
+            try:
+                meta: ObjectMeta = (await self._api.apply(child.kind, child.body)).metadata
+            except Invalid as error:
+                if live is None or child.kind not in self._recreate or not _is_immutable(error):
+                    raise Refused(explain(error, str(child))) from error
+                meta = await self._replace(child, live)
+        book[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
+
+    async def _replace(self, child: _Child, live: ObjectMeta) -> ObjectMeta:
+        await self._api.delete(child.kind, live.namespace, live.name, Deletion(uid=live.uid))
+        try:
+            return (await self._api.apply(child.kind, child.body)).metadata
+        except Invalid as error:
+            if _is_immutable(error):
+                raise Retry(f"{child} is to be replaced and its old one is still being deleted") from error
+            raise Refused(explain(error, str(child))) from error
+
+    async def _prune(self, owner: Owner, wanted: set[Ref], kinds: Collection[Kind]) -> tuple[str, ...]:
+        doomed = [
+            (kind, obj.metadata)
+            for kind in kinds
+            for obj in self._stores[kind].by(OWNER, owner.uid)
+            if (kind, (obj.metadata.namespace, obj.metadata.name)) not in wanted
+            and _is_prunable(obj.metadata, self._api.field_manager)
+        ]
+        async with asyncio.TaskGroup() as group:
+            for kind, meta in doomed:
+                group.create_task(self._delete(kind, meta))
+        return tuple(f"{kind}/{meta.name}" for kind, meta in doomed)
+
+    async def _delete(self, kind: Kind, meta: ObjectMeta) -> None:
+        async with self._slots:
+            await self._api.delete(kind, meta.namespace, meta.name, Deletion(uid=meta.uid))
+
+
+def _is_prunable(meta: ObjectMeta, manager: str) -> bool:
+    return (
+        meta.labels.get(MANAGED_BY) == manager
+        and meta.deletion_timestamp is None
+        and meta.annotations.get(KEEP) != "true"
+    )
+
+
+def _is_immutable(error: Invalid) -> bool:
+    said = " ".join([error.message, *(cause.message for cause in error.causes)])
+    return "immutable" in said or "updates to" in said

@@ -1,0 +1,118 @@
+"""Running passes.
+
+A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it
+says in one sentence how things stand, and when to look again; it fails for good, until somebody changes the object
+(`Terminal`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
+failure. The sentence is logged when it differs from the last one of the key, so that an idle operator is silent.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import structlog
+
+from soperator.kube.errors import ApiError, KubeError
+from soperator.runtime.metrics import Metrics
+from soperator.runtime.queue import Queue
+from soperator.runtime.store import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass says: one sentence, in how many seconds to come again, and whether the object is gone for good."""
+
+    said: str
+    again: float | None = None
+    last: bool = False
+
+
+class Terminal(Exception):  # noqa: N818
+    """Trying again cannot help: the pass waits until the object changes. The message is for the object's owner."""
+
+
+class Retry(Exception):  # noqa: N818
+    """The pass could not finish for now, and says why in one sentence; it comes again with back-off."""
+
+
+Reconcile = Callable[[Key], Awaitable[Outcome]]
+Tell = Callable[[Key, Exception], Awaitable[None]]
+Result = Literal["ok", "failed", "terminal"]
+
+
+@dataclass
+class Controller:
+    """Works on the keys of a queue; `tell`, if given, is told each error, to put it where the object's owner looks."""
+
+    name: str
+    reconcile: Reconcile
+    queue: Queue = field(default_factory=Queue)
+    workers: int = 4
+    timeout: float = 300.0
+    tell: Tell | None = None
+    metrics: Metrics | None = None
+    _said: dict[Key, str] = field(default_factory=dict, init=False, repr=False)
+
+    async def run(self) -> None:
+        """Work until the queue is closed and every pass that had begun has ended."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self.workers):
+                group.create_task(self._work(), name=f"{self.name}-{number}")
+
+    async def _work(self) -> None:
+        while (key := await self.queue.get()) is not None:
+            with structlog.contextvars.bound_contextvars(controller=self.name, key="/".join(key)):
+                await self.once(key)
+
+    async def once(self, key: Key) -> None:
+        """Run one pass on a key that was taken from the queue, and give the key back."""
+        began = time.perf_counter()
+        result: Result = "failed"
+        failed, again = True, None
+        try:
+            async with asyncio.timeout(self.timeout):
+                outcome = await self.reconcile(key)
+            result, failed, again = "ok", False, outcome.again
+            self._say(key, outcome)
+        except Terminal as error:
+            result, failed = "terminal", False
+            await self._failed(key, error, str(error))
+        except TimeoutError as error:
+            await self._failed(key, error, f"the pass was stopped after {self.timeout:.0f} s")
+        except Exception as error:
+            again = error.retry_after if isinstance(error, ApiError) else None
+            await self._failed(key, error, f"{error}" or repr(error))
+        finally:
+            self.queue.done(key, failed=failed, again=again)
+            self._count(result, time.perf_counter() - began)
+
+    def _count(self, result: Result, seconds: float) -> None:
+        if self.metrics is not None:
+            self.metrics.passes.labels(self.name, result).inc()
+            self.metrics.seconds.labels(self.name).observe(seconds)
+
+    def _say(self, key: Key, outcome: Outcome) -> None:
+        if self._said.get(key) != outcome.said:
+            structlog.get_logger().info(outcome.said, again=outcome.again)
+        if outcome.last:
+            self._said.pop(key, None)
+        else:
+            self._said[key] = outcome.said
+
+    async def _failed(self, key: Key, error: Exception, said: str) -> None:
+        expected = isinstance(error, KubeError | Terminal | Retry | TimeoutError)
+        log = structlog.get_logger()
+        if expected and self._said.get(key) != said:
+            log.warning(said, failures=self.queue.failures(key) + 1)
+        elif not expected:
+            log.error(said, exc_info=error)
+        self._said[key] = said
+        if self.tell is None:
+            return
+        try:
+            async with asyncio.timeout(30.0):
+                await self.tell(key, error)
+        except Exception as second:
+            log.warning("cannot tell the object of its error", error=str(second))

@@ -1,0 +1,197 @@
+"""Leader election by a Lease.
+
+Only one replica may write. A Lease is held by whoever last replaced it, and the API server lets only one of two
+replacements of the same resourceVersion succeed. Nobody's clock is trusted: a standby takes a Lease over when it has
+*seen* it unchanged for its whole duration by its own monotonic clock, and a leader that could not renew gives up after
+ten seconds of the fifteen, counted from the start of its last successful renewal, so that its body has stopped before
+anybody else can start.
+
+The body is watched as closely as the Lease. Elections that start the body and forget it leave a zombie behind when the
+body crashes: it renews for ever and does nothing. Here the end of either ends the other; the body is always awaited,
+and only then is the Lease released, so that the next replica starts at once.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from soperator.kube.api import Api
+from soperator.kube.errors import Conflict, KubeError, NotFound
+from soperator.kube.kinds import LEASE
+from soperator.kube.objects import Lease, LeaseSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds: how long a Lease holds, how often it is renewed, when a leader gives up, how often a standby looks."""
+
+    duration: float = 15.0
+    renew: float = 5.0
+    deadline: float = 10.0
+    retry: float = 2.0
+    random: Callable[[], float] = field(default=random.random)
+
+
+class LostLease(Exception):  # noqa: N818
+    """Another replica leads, or may lead by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    version: str
+    at: float
+
+
+class Elector:
+    """Competes for one Lease under one identity, which must be unique to the process."""
+
+    def __init__(self, api: Api, lease: tuple[str, str], identity: str, terms: Terms | None = None) -> None:
+        self._api = api
+        self._namespace, self._name = lease
+        self._identity = identity
+        self._terms = terms or Terms()
+        self._held: Lease | None = None
+        self._log = structlog.get_logger().bind(lease=f"{self._namespace}/{self._name}", identity=identity)
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this replica holds the Lease, as far as it knows."""
+        return self._held is not None
+
+    async def lead(self, body: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the Lease, run `body` while holding it, then release it.
+
+        Returns when the body returns, raises what the body raises, and raises LostLease if the Lease is lost, after
+        the body has been cancelled and awaited.
+        """
+        renewed = await self._acquire()
+        self._log.info("leads")
+        work = asyncio.ensure_future(body())
+        renewal = asyncio.create_task(self._keep(renewed))
+        try:
+            await asyncio.wait({work, renewal}, return_when=asyncio.FIRST_COMPLETED)
+            if renewal.done() and not work.done():
+                await _stop(work)
+                await renewal
+            await work
+        finally:
+            await _stop(work)
+            await _stop(renewal)
+            await self._release()
+
+    async def _acquire(self) -> float:
+        seen: _Seen | None = None
+        while True:
+            now = _now()
+            try:
+                lease = await self._read()
+                if seen is None or lease is None or lease.metadata.resource_version != seen.version:
+                    seen = _Seen(lease.metadata.resource_version if lease else "", now)
+                if self._is_free(lease, now - seen.at):
+                    await self._take(lease)
+                    return now
+            except Conflict:
+                pass
+            except KubeError as error:
+                self._log.warning("cannot read or take the lease", error=str(error))
+            await asyncio.sleep(self._terms.retry * (1.0 + self._terms.random() * 0.2))
+
+    async def _read(self) -> Lease | None:
+        try:
+            return await self._api.get(LEASE, Lease, self._namespace, self._name)
+        except NotFound:
+            return None
+
+    def _is_free(self, lease: Lease | None, unchanged: float) -> bool:
+        if lease is None or not lease.spec.holder_identity or lease.spec.holder_identity == self._identity:
+            return True
+        return unchanged > (lease.spec.lease_duration_seconds or self._terms.duration)
+
+    async def _take(self, lease: Lease | None) -> None:
+        if lease is None:
+            body = self._body(None, self._identity)
+            created = await self._api.create(LEASE, body)
+            self._held = Lease(metadata=created.metadata, spec=msgspec.convert(body["spec"], LeaseSpec))
+            return
+        self._held = await self._api.replace(self._body(lease, self._identity))
+
+    async def _keep(self, renewed: float) -> None:
+        """Renew until the Lease is lost; raise LostLease then."""
+        terms = self._terms
+        wait = terms.renew * (1.0 + terms.random() * 0.1)
+        while True:
+            await asyncio.sleep(wait)
+            began = _now()
+            try:
+                async with asyncio.timeout(min(terms.renew, max(0.0, renewed + terms.deadline - began))):
+                    await self._renew()
+                renewed = began
+                wait = terms.renew * (1.0 + terms.random() * 0.1)
+            except (KubeError, TimeoutError) as error:
+                if _now() - renewed >= terms.deadline:
+                    raise LostLease(f"the lease could not be renewed for {terms.deadline:.0f} s: {error}") from error
+                wait = min(1.0, terms.renew / 5)
+
+    async def _renew(self) -> None:
+        held = self._held
+        if held is None:
+            raise LostLease("the lease is not held")
+        try:
+            self._held = await self._api.replace(self._body(held, self._identity))
+        except (Conflict, NotFound) as error:
+            lease = await self._read()
+            if lease is None or lease.spec.holder_identity != self._identity:
+                self._held = None
+                holder = lease.spec.holder_identity if lease else None
+                raise LostLease(f"the lease is held by {holder or 'nobody'} now") from error
+            self._held = lease
+            raise
+
+    async def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is None:
+            return
+        try:
+            async with asyncio.timeout(3.0):
+                await self._api.replace(self._body(held, ""))
+            self._log.info("released the lease")
+        except (KubeError, TimeoutError) as error:
+            self._log.warning("cannot release the lease; it will expire", error=str(error))
+
+    def _body(self, lease: Lease | None, holder: str) -> dict[str, Any]:
+        spec = lease.spec if lease is not None else None
+        is_new = spec is None or spec.holder_identity != holder
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        transitions = (spec.lease_transitions or 0) if spec is not None else 0
+        metadata = {"namespace": self._namespace, "name": self._name}
+        if lease is not None:
+            metadata["resourceVersion"] = lease.metadata.resource_version
+        return {
+            "apiVersion": LEASE.api_version,
+            "kind": LEASE.kind,
+            "metadata": metadata,
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": max(1, int(self._terms.duration)),
+                "acquireTime": now if is_new or spec is None else spec.acquire_time,
+                "renewTime": now,
+                "leaseTransitions": transitions + (1 if is_new and holder and spec is not None else 0),
+            },
+        }
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _stop(task: asyncio.Future[None]) -> None:
+    if task.done():
+        return
+    task.cancel()
+    await asyncio.wait({task})

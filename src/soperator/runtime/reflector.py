@@ -1,0 +1,177 @@
+"""Keeping a store equal to the API server.
+
+An explicit state machine of two states. `Listing` reads everything and makes the store equal to it, which is the only
+way to learn of what was deleted while no watch ran. `Watching` folds changes in from where the list, or the last watch,
+ended. Every way for a watch to end names the state that follows:
+
+| ends by                       | follows                                                       |
+|-------------------------------|---------------------------------------------------------------|
+| Eof, Idle                     | Watching from the last version, at least 1 s after the last connect |
+| Expired (410, either shape)   | Listing                                                       |
+| no answer, or cut off         | the same state after a back-off                               |
+| any other error               | the same state after a back-off; the fifth in a row: Listing  |
+
+The last case covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
+backup. resourceVersions are compared for equality only, since their order is not ours to know.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+import structlog
+
+from soperator.kube.api import Api, Object
+from soperator.kube.errors import ApiError, Eof, Expired, Idle, KubeError, Unreachable
+from soperator.kube.kinds import Kind
+from soperator.kube.watch import Event
+from soperator.runtime.queue import Queue
+from soperator.runtime.store import Changed, Key, Store, key_of
+
+V = TypeVar("V", bound=Object)
+Listener = Callable[[Changed[V]], None]
+STUBBORN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[V]):
+    """What to keep: a kind, the view that decodes it, and which of its objects."""
+
+    kind: Kind
+    view: type[V]
+    namespace: str | None = None
+    labels: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The store's content is unknown: read it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """The store is right as of `since`."""
+
+    since: str
+
+
+State = Listing | Watching
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds: between two connects, and the first and the longest wait after an error; the waits have jitter."""
+
+    connect: float = 1.0
+    first: float = 0.5
+    longest: float = 15.0
+    random: Callable[[], float] = field(default=random.random)
+
+    def backoff(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row."""
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 16)) * (0.5 + self.random() / 2)
+
+
+class Reflector(Generic[V]):
+    """Keeps `store` equal to `source`, and tells the listeners of each difference."""
+
+    def __init__(self, api: Api, source: Source[V], store: Store[V], pace: Pace | None = None) -> None:
+        self.source = source
+        self.store = store
+        self.relists = 0
+        self._api = api
+        self._pace = pace or Pace()
+        self._listeners: list[Listener[V]] = []
+        self._failures = 0
+        self._connected = 0.0
+        self._log = structlog.get_logger().bind(kind=source.kind.kind, namespace=source.namespace)
+
+    def listen(self, listener: Listener[V]) -> None:
+        """Call `listener` with each change, after the store has it."""
+        self._listeners.append(listener)
+
+    def feed(self, queue: Queue, keys: Callable[[V], Iterable[Key]]) -> None:
+        """Add to `queue` the keys that a change concerns: those of the old object and those of the new one."""
+
+        def add(change: Changed[V]) -> None:
+            for obj in (change.old, change.new):
+                for key in keys(obj) if obj is not None else ():
+                    queue.add(key)
+
+        self.listen(add)
+
+    async def run(self) -> NoReturn:
+        """Keep the store until cancelled; no error of the API server ends this."""
+        state: State = Listing()
+        while True:
+            state = await self.step(state)
+
+    async def step(self, state: State) -> State:
+        """Stay in a state until it ends, and return the one that follows."""
+        try:
+            match state:
+                case Listing():
+                    return await self._list()
+                case Watching():
+                    return await self._watch(state)
+        except KubeError as error:
+            self._failures += 1
+            wait = self._pace.backoff(self._failures)
+            if isinstance(error, ApiError) and error.retry_after is not None:
+                wait = max(wait, error.retry_after)
+            self._log.warning("cannot keep the cache", error=str(error), again=round(wait, 1))
+            await asyncio.sleep(wait)
+            return Listing() if self._failures >= STUBBORN and not isinstance(error, Unreachable) else state
+
+    async def _list(self) -> State:
+        source = self.source
+        listing = await self._api.list(source.kind, source.view, source.namespace, source.labels)
+        self.relists += 1
+        self._failures = 0
+        for change in self.store.replace(listing.items):
+            self._tell(change)
+        return Watching(listing.version)
+
+    async def _watch(self, state: Watching) -> State:
+        await self._spread()
+        source, since = self.source, state.since
+        try:
+            async with aclosing(
+                self._api.watch(source.kind, source.view, since, source.namespace, source.labels)
+            ) as events:
+                async for event in events:
+                    self._failures = 0
+                    self._fold(event)
+                    since = event.version
+        except (Eof, Idle):
+            self._failures = 0
+            return Watching(since)
+        except Expired:
+            return Listing()
+        except KubeError:
+            if since == state.since:
+                raise
+            return Watching(since)
+        raise AssertionError("a watch ends by an exception")
+
+    async def _spread(self) -> None:
+        now = asyncio.get_running_loop().time()
+        wait = self._connected + self._pace.connect - now if self._connected else 0.0
+        if wait > 0:
+            await asyncio.sleep(wait)
+        self._connected = asyncio.get_running_loop().time()
+
+    def _fold(self, event: Event[V]) -> None:
+        if event.object is None:
+            return
+        gone = event.type == "DELETED"
+        change = self.store.drop(key_of(event.object)) if gone else self.store.put(event.object)
+        if change is not None:
+            self._tell(change)
+
+    def _tell(self, change: Changed[V]) -> None:
+        for listener in self._listeners:
+            listener(change)

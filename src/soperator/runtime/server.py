@@ -1,0 +1,47 @@
+"""The operator's own HTTP port: /healthz, /readyz, /metrics.
+
+One port for all three, and no third-party framework's defaults: no access log, no signal handlers, since the operator's
+own stop is what signals mean here.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator, Mapping
+
+import uvicorn
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+Checks = Callable[[], Mapping[str, bool]]
+
+
+def build_app(registry: CollectorRegistry, ready: Checks) -> Starlette:
+    """Return the application; /readyz answers 503 and names what is missing until every check holds."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        missing = [name for name, holds in ready().items() if not holds]
+        return PlainTextResponse(f"waiting for {', '.join(missing)}\n", 503) if missing else PlainTextResponse("ok\n")
+
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals alone."""
+        yield
+
+
+async def serve(app: Starlette, host: str, port: int) -> None:
+    """Serve until cancelled."""
+    config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, lifespan="off")
+    await _Server(config).serve()

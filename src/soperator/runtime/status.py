@@ -1,0 +1,108 @@
+"""Writing status, and only when it says something new.
+
+A condition's `lastTransitionTime` moves when its status does, and at no other time; people and `kubectl wait` rely on
+that. Both that and the decision to write at all need to know what the status is *now*, while the cache may still hold
+what was there before our last write. So the writer remembers its last write to each object until the cache has it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from soperator.kube.api import Api
+from soperator.kube.kinds import Kind
+from soperator.kube.views import Custom
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition to report: `reason` is CamelCase, `message` a sentence for people."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+
+
+def timestamp(now: datetime) -> str:
+    """Return a time as Kubernetes writes it, to the second."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def merge(old: Iterable[Mapping[str, Any]], new: Sequence[Condition], generation: int, now: datetime) -> list[Json]:
+    """Return `new` as JSON, each with the transition time of the old condition of its type if the status is the same.
+
+    A condition that is in `old` only is dropped: the new ones are all that there are.
+    """
+    known = {condition.get("type"): condition for condition in old}
+    merged: list[Json] = []
+    for condition in new:
+        was = known.get(condition.type, {})
+        same = was.get("status") == condition.status
+        merged.append(
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "observedGeneration": generation,
+                "lastTransitionTime": was.get("lastTransitionTime") if same else timestamp(now),
+            }
+        )
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    replaced: str
+    desired: Json
+    stored: Json
+    version: str
+
+
+class StatusWriter:
+    """Writes the status of our own objects by server-side apply."""
+
+    def __init__(self, api: Api, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._api = api
+        self._now = now
+        self._written: dict[str, _Written] = {}
+
+    def current(self, obj: Custom) -> Json:
+        """Return the status as it is by now, which our last write may have changed since `obj` was read."""
+        last = self._written.get(obj.metadata.uid)
+        if last is not None and obj.metadata.resource_version == last.replaced:
+            return last.stored
+        return obj.status
+
+    async def write(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]) -> bool:
+        """Make the status equal to `fields` and `conditions`; return False if it was so already.
+
+        Sets `observedGeneration` at the top and in each condition. Raises Conflict if the object is another one now.
+        """
+        meta = obj.metadata
+        current = self.current(obj)
+        status: Json = {
+            **fields,
+            "observedGeneration": meta.generation,
+            "conditions": merge(current.get("conditions", ()), conditions, meta.generation, self._now()),
+        }
+        last = self._written.get(meta.uid)
+        if status == current or (last is not None and status == last.desired and current == last.stored):
+            return False
+        body = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "status": status,
+        }
+        got = await self._api.apply_status(kind, body)
+        self._written[meta.uid] = _Written(meta.resource_version, status, got.status, got.metadata.resource_version)
+        return True
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered of an object that is gone."""
+        self._written.pop(uid, None)

@@ -1,0 +1,150 @@
+"""A cache of objects, indexed.
+
+Passes read only from stores, so a store must be right rather than fast: a relist replaces it as a whole and says what
+differs, including what vanished while nobody was watching. Deleted uids are remembered for a while, because a write
+whose object is not here means one of two opposite things, not here *yet* or not here *any more*.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from soperator.kube.api import Object
+
+Key = tuple[str, str]
+V = TypeVar("V", bound=Object)
+Index = Callable[[V], Iterable[Hashable]]
+
+OWNER = "owner"
+TOMBSTONES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[V]):
+    """One difference: `old` is None for a new object, `new` is None for a vanished one."""
+
+    old: V | None
+    new: V | None
+
+
+def key_of(obj: Object) -> Key:
+    """Return (namespace, name); the namespace of a cluster-wide object is empty."""
+    return obj.metadata.namespace, obj.metadata.name
+
+
+def by_owner(obj: Object) -> Iterable[str]:
+    """Index by the uids of the owners."""
+    return [owner.uid for owner in obj.metadata.owner_references]
+
+
+def by_label(label: str) -> Callable[[Object], Iterable[str]]:
+    """Index by (namespace, value of the label)."""
+
+    def values(obj: Object) -> Iterable[tuple[str, str]]:
+        value = obj.metadata.labels.get(label)
+        return [(obj.metadata.namespace, value)] if value else []
+
+    return values  # type: ignore[return-value]
+
+
+class Store(Generic[V]):
+    """Objects of one kind by (namespace, name), and by any number of indexes; `owner` is always one of them."""
+
+    def __init__(self, indexes: Mapping[str, Index[V]] | None = None) -> None:
+        self._objects: dict[Key, V] = {}
+        self._functions: dict[str, Index[V]] = {OWNER: by_owner, **(indexes or {})}
+        self._indexes: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._functions}
+        self._gone: set[str] = set()
+        self._gone_order: deque[str] = deque()
+        self._synced = asyncio.Event()
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a whole list has been read at least once."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return once a whole list has been read."""
+        await self._synced.wait()
+
+    def get(self, namespace: str, name: str) -> V | None:
+        """Return one object, or None."""
+        return self._objects.get((namespace, name))
+
+    def by(self, index: str, value: Hashable) -> tuple[V, ...]:
+        """Return the objects that have `value` in the index, ordered by namespace and name."""
+        return tuple(self._objects[key] for key in sorted(self._indexes[index].get(value, ())))
+
+    def all(self) -> tuple[V, ...]:
+        """Return every object, ordered by namespace and name."""
+        return tuple(self._objects[key] for key in sorted(self._objects))
+
+    def is_gone(self, uid: str) -> bool:
+        """Say whether the object with this uid was here and has been deleted, as far as is remembered."""
+        return uid in self._gone
+
+    def put(self, obj: V) -> Changed[V] | None:
+        """Add or update an object; return None if it is the version that is here already."""
+        key = key_of(obj)
+        old = self._objects.get(key)
+        if old is not None:
+            if _is_same(old, obj):
+                return None
+            self._unindex(key, old)
+            if old.metadata.uid != obj.metadata.uid:
+                self._bury(old)
+        self._objects[key] = obj
+        self._index(key, obj)
+        return Changed(old, obj)
+
+    def drop(self, key: Key) -> Changed[V] | None:
+        """Remove an object; return None if it was not here."""
+        old = self._objects.pop(key, None)
+        if old is None:
+            return None
+        self._unindex(key, old)
+        self._bury(old)
+        return Changed(old, None)
+
+    def replace(self, objects: Iterable[V]) -> list[Changed[V]]:
+        """Make the store equal to a whole list; return what that changed, vanished objects first."""
+        fresh = {key_of(obj): obj for obj in objects}
+        changes = [change for key in [*self._objects] if key not in fresh and (change := self.drop(key))]
+        changes += [change for obj in fresh.values() if (change := self.put(obj))]
+        self.epoch += 1
+        self._synced.set()
+        return changes
+
+    def _index(self, key: Key, obj: V) -> None:
+        for name, function in self._functions.items():
+            for value in function(obj):
+                self._indexes[name].setdefault(value, set()).add(key)
+
+    def _unindex(self, key: Key, obj: V) -> None:
+        for name, function in self._functions.items():
+            index = self._indexes[name]
+            for value in function(obj):
+                keys = index.get(value)
+                if keys is not None:
+                    keys.discard(key)
+                    if not keys:
+                        del index[value]
+
+    def _bury(self, obj: V) -> None:
+        uid = obj.metadata.uid
+        if uid in self._gone:
+            return
+        self._gone.add(uid)
+        self._gone_order.append(uid)
+        if len(self._gone_order) > TOMBSTONES:
+            self._gone.discard(self._gone_order.popleft())
+
+
+def _is_same(old: Object, new: Object) -> bool:
+    return (old.metadata.uid, old.metadata.resource_version) == (new.metadata.uid, new.metadata.resource_version)
