@@ -1,0 +1,110 @@
+"""``python3 -m local``: a real Kubernetes on this machine."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from local import binaries, cluster, debian
+from local.machines import inside, running_init
+from local.paths import DEFAULT_STATE, cache
+from local.plan import node_plan
+from local.progress import Failure, say
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the commands and what they take."""
+    top = argparse.ArgumentParser(prog="python3 -m local", description=__doc__)
+    top.add_argument("--state", type=Path, default=DEFAULT_STATE, help="the cluster's folder (default: %(default)s)")
+    commands = top.add_subparsers(dest="command", required=True)
+    # --state is understood after the command as well.
+    state = argparse.ArgumentParser(add_help=False)
+    state.add_argument("--state", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+    def add(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, parents=[state])
+
+    add("machine", "install the Debian packages that are missing")
+    add("binaries", "build the programs, or take them from $KUBERNETES_BINARIES; print their folder")
+    up = add("up", "start a cluster, or what of it does not run")
+    up.add_argument("--nodes", type=int, default=2, help="how many Nodes (default: %(default)s)")
+    up.add_argument("--node-monitor-grace-period", metavar="TIME", help="when a silent Node counts as lost, e.g. 20s")
+    load = add("load", "import docker-archives into the Nodes")
+    load.add_argument("archives", nargs="+", type=Path, metavar="IMAGE.tar")
+    load.add_argument("--node", help="into this Node only")
+    node = add("node", "pull a Node's power cable, or switch the Node on again; run a command on it")
+    node.add_argument("action", choices=("stop", "start", "exec"))
+    node.add_argument("name")
+    node.add_argument("--hard", action="store_true", help="stop: its disk is lost too (its images are kept)")
+    node.add_argument("argv", nargs="*", metavar="-- COMMAND", help="exec: what to run (default: a shell)")
+    component = add("component", "stop or start one program: apiserver, etcd, node-1/kubelet, …")
+    component.add_argument("action", choices=("stop", "start"))
+    component.add_argument("name")
+    add("status", "show what runs; exit code 1 when something does not")
+    add("down", "stop the cluster; leave nothing behind but caches, keys and logs")
+    add("clean", "down, and remove every cache")
+    return top
+
+
+def node(arguments: argparse.Namespace) -> None:
+    """Carry out ``node stop|start|exec NAME``."""
+    state = cluster.state_of(arguments.state)
+    match arguments.action:
+        case "stop":
+            cluster.node_stop(state, arguments.name, hard=arguments.hard)
+        case "start":
+            cluster.node_start(state, arguments.name)
+        case "exec":
+            init = running_init(node_plan(arguments.name), cluster.records_of(state))
+            if init is None:
+                raise Failure(f"{arguments.name} is off")
+            argv = inside(init.pid, arguments.argv or ["bash"])
+            os.execvp(argv[0], argv)
+
+
+def clean(arguments: argparse.Namespace) -> None:
+    """Take the cluster down and remove every cache."""
+    cluster.down(cluster.state_of(arguments.state))
+    cluster.remove_caches(cluster.state_of(arguments.state))
+    say(f"removed {cache()} and {arguments.state}")
+
+
+def carry_out(arguments: argparse.Namespace) -> int:
+    """Carry out one command and return the exit code."""
+    state = cluster.state_of(arguments.state)
+    match arguments.command:
+        case "machine":
+            debian.install()
+        case "binaries":
+            print(binaries.make())
+        case "up":
+            cluster.up(state, arguments.nodes, arguments.node_monitor_grace_period)
+        case "load":
+            cluster.load_images(state, arguments.archives, arguments.node)
+        case "node":
+            node(arguments)
+        case "component":
+            cluster.component(state, arguments.name, arguments.action)
+        case "status":
+            return 0 if cluster.status(state) else 1
+        case "down":
+            cluster.down(state)
+        case "clean":
+            clean(arguments)
+    return 0
+
+
+def main() -> int:
+    """Run the command line; a failure that a person can act on is shown without a traceback."""
+    try:
+        return carry_out(parser().parse_args())
+    except (Failure, ValueError) as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; down stops what was started", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

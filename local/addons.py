@@ -1,0 +1,147 @@
+"""The objects without which a cluster is not useful: rights for kubelets' clients, and a DNS server.
+
+CoreDNS is an ordinary Deployment. Its probes are quick and it answers at once, because a cluster that is made for one
+test should not wait for it.
+"""
+
+from typing import Any
+
+from local.plan import DNS_SERVICE, DOMAIN
+
+Object = dict[str, Any]
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+SYSTEM = "/api/v1/namespaces/kube-system"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
+LABELS = {"k8s-app": "kube-dns"}
+COREFILE = f"""\
+.:53 {{
+    errors
+    health :8080
+    ready :8181
+    kubernetes {DOMAIN} in-addr.arpa ip6.arpa {{
+        pods insecure
+        ttl 5
+    }}
+    forward . /etc/resolv.conf {{
+        max_concurrent 1000
+    }}
+    cache 5
+    loop
+    reload
+    loadbalance
+}}
+"""
+
+
+def binding(name: str, role: str, subject: Object) -> Object:
+    """Return a ClusterRoleBinding."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    }
+
+
+def group(name: str) -> Object:
+    """Return a subject: everyone whose certificate names this organisation."""
+    return {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": name}
+
+
+def render_rights() -> list[tuple[str, Object]]:
+    """Return path and object of what components need before they start.
+
+    The API server's own certificate towards kubelets (exec, logs) is in kubeadm's administrators' group; kube-proxy
+    uses its Node's credentials; CoreDNS reads Services.
+    """
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "system:coredns"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+        ],
+    }
+    account = {"kind": "ServiceAccount", "namespace": "kube-system", "name": "coredns"}
+    bindings = f"{RBAC}/clusterrolebindings"
+    return [
+        (bindings, binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins"))),
+        (bindings, binding("soperator-local:kube-proxy", "system:node-proxier", group("system:nodes"))),
+        (f"{RBAC}/clusterroles", role),
+        (bindings, binding("system:coredns", "system:coredns", account)),
+    ]
+
+
+def _container(image: str) -> Object:
+    probe = {"timeoutSeconds": 5, "failureThreshold": 5, "successThreshold": 1}
+    return {
+        "name": "coredns",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["-conf", "/etc/coredns/Corefile"],
+        "ports": [
+            {"name": "dns", "containerPort": 53, "protocol": "UDP"},
+            {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
+        ],
+        "resources": {"requests": {"cpu": "10m", "memory": "30Mi"}, "limits": {"memory": "170Mi"}},
+        "livenessProbe": {"httpGet": {"path": "/health", "port": 8080}, "initialDelaySeconds": 60, **probe},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8181}, "periodSeconds": 1, **probe},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns", "readOnly": True}],
+    }
+
+
+def _deployment(image: str) -> Object:
+    wait = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
+    pod = {
+        "serviceAccountName": "coredns",
+        "priorityClassName": "system-cluster-critical",
+        "dnsPolicy": "Default",
+        "tolerations": [
+            {"key": "node.kubernetes.io/not-ready", **wait},
+            {"key": "node.kubernetes.io/unreachable", **wait},
+        ],
+        "containers": [_container(image)],
+        "volumes": [{"name": "config", "configMap": {"name": "coredns"}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "coredns", "labels": LABELS},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": LABELS},
+            "template": {"metadata": {"labels": LABELS}, "spec": pod},
+        },
+    }
+
+
+def render_dns(image: str) -> list[tuple[str, Object]]:
+    """Return path and object of everything that CoreDNS is."""
+    ports = [
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    ]
+    metadata = {"name": "coredns"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kube-dns", "labels": LABELS},
+        "spec": {"clusterIP": str(DNS_SERVICE), "selector": LABELS, "ports": ports},
+    }
+    return [
+        (f"{SYSTEM}/serviceaccounts", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        (
+            f"{SYSTEM}/configmaps",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": COREFILE}},
+        ),
+        (f"{SYSTEM}/services", service),
+        (DEPLOYMENTS, _deployment(image)),
+    ]

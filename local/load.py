@@ -1,0 +1,109 @@
+"""Bring images into the Nodes' containerd, each only once.
+
+Each Node has an image store of its own, as machines have. What a Node holds is noted beside its store, by tag and
+digest of the image's configuration, so that a tar which was rebuilt without a change is not imported again.
+"""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.archive import File, docker_archive, identity
+from local.machines import inside
+from local.node import PAUSE_IMAGE, SOCKET
+from local.paths import cache, image_store
+from local.progress import Failure, elapsed, say
+
+CATATONIT = Path("/usr/bin/catatonit")
+
+
+@dataclass(frozen=True)
+class Store:
+    """The image store of a Node that is switched on: process 1 of ``node`` is ``init``."""
+
+    node: str
+    init: int
+    binaries: Path
+
+    @property
+    def record(self) -> Path:
+        """The file that notes what was imported."""
+        return image_store(self.node) / "soperator-loaded.json"
+
+    def ctr(self, *arguments: str) -> str:
+        """Run containerd's own client on the Node."""
+        argv = [str(self.binaries / "ctr"), "--address", SOCKET, "--namespace", "k8s.io", *arguments]
+        done = subprocess.run(inside(self.init, argv), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"{self.node}: ctr {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def loaded(self) -> dict[str, str]:
+        """Return tag → configuration of the images that were imported and are still there."""
+        if not self.record.exists():
+            return {}
+        noted: dict[str, str] = json.loads(self.record.read_text())
+        present = set(self.ctr("images", "list", "--quiet").split())
+        return {tag: config for tag, config in noted.items() if tag in present}
+
+    def load(self, archives: Sequence[Path]) -> list[str]:
+        """Import what is not there yet; return the tags that were imported."""
+        loaded = self.loaded()
+        imported = []
+        for archive in archives:
+            images = identity(archive)
+            if all(loaded.get(tag) == config for tag, config in images.items()):
+                continue
+            self.ctr("images", "import", str(archive.resolve()))
+            loaded |= images
+            imported += images
+            partial = self.record.with_suffix(".partial")
+            partial.write_text(json.dumps(loaded, indent=1))
+            partial.rename(self.record)
+        return imported
+
+    def forget_containers(self) -> int:
+        """Remove what an earlier life of the Node left in containerd; return how many containers that were.
+
+        Images stay. containerd must be restarted afterwards, since its Kubernetes side has read them already.
+        """
+        containers = self.ctr("containers", "list", "--quiet").split()
+        sandboxes = [line.split()[0] for line in self.ctr("sandboxes", "list").splitlines()[1:]]
+        if containers:
+            self.ctr("containers", "remove", *containers)
+        if sandboxes:
+            self.ctr("sandboxes", "remove", "--force", *sandboxes)
+        return len(containers) + len(sandboxes)
+
+
+def load(stores: Sequence[Store], archives: Sequence[Path]) -> None:
+    """Import the archives into several Nodes at the same time."""
+    lost = [str(archive) for archive in archives if not archive.is_file()]
+    if lost:
+        raise Failure(f"no such image archive: {', '.join(lost)}")
+
+    def one(store: Store) -> None:
+        began = elapsed()
+        imported = store.load(archives)
+        if imported:
+            say(f"{store.node}: imported {', '.join(imported)} in {elapsed() - began:.1f} s")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(one, stores))
+
+
+def own_images(binaries: Path) -> tuple[list[Path], str]:
+    """Return the archives of the pause and the CoreDNS image, made when they are not there, and CoreDNS's tag."""
+    folder = cache() / "images" / binaries.name
+    pause, coredns = folder / "pause.tar", folder / "coredns.tar"
+    tag = f"localhost/soperator/coredns:{binaries.name}"
+    if not pause.exists():
+        catatonit = File(CATATONIT.read_bytes(), 0o755)
+        docker_archive(pause, PAUSE_IMAGE, {"catatonit": catatonit}, ["/catatonit", "-P"])
+    if not coredns.exists():
+        program = File((binaries / "coredns").read_bytes(), 0o755)
+        docker_archive(coredns, tag, {"coredns": program}, ["/coredns"])
+    return [pause, coredns], tag

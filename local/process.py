@@ -1,0 +1,166 @@
+"""Start processes that outlive us, recognise them later, and stop only those.
+
+A process id alone proves nothing: the kernel reuses it. A record therefore holds the id together with the start time
+(field 22 of /proc/PID/stat, in clock ticks since boot) and the boot id, and a process is ours only while all agree.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from local.progress import Failure
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process that we started: enough to find it again, and to know that it is the same one."""
+
+    name: str
+    pid: int
+    start_ticks: int
+    boot: str
+    log: str
+
+
+def boot_id() -> str:
+    """Return the id that the kernel drew when the machine booted."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def parse_start_ticks(stat: str) -> int | None:
+    """Return the start time in /proc/PID/stat's text, or None when the process is already dead (a zombie).
+
+    The second field is the program's name in parentheses and may itself hold spaces and parentheses (proc(5)).
+    """
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[19])
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when ``pid`` started, or None when no such process lives."""
+    try:
+        return parse_start_ticks(Path(f"/proc/{pid}/stat").read_text())
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def identify(name: str, pid: int, log: Path) -> Process:
+    """Return the identity of the process that has ``pid`` now."""
+    return Process(name, pid, start_ticks(pid) or 0, boot_id(), str(log))
+
+
+def is_alive(process: Process) -> bool:
+    """Is this very process, and not a later one with its id, still running?"""
+    return process.boot == boot_id() and process.start_ticks == start_ticks(process.pid)
+
+
+def uptime(process: Process) -> float:
+    """Return the seconds since the process started."""
+    since_boot = float(Path("/proc/uptime").read_text().split()[0])
+    return since_boot - process.start_ticks / os.sysconf("SC_CLK_TCK")
+
+
+def spawn(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> int:
+    """Start ``argv`` in a session of its own with its output in ``log``; return its pid."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True, cwd="/", env=env
+        )
+    child.returncode = 0  # We never wait for it; this keeps Popen from warning that it is still running.
+    return child.pid
+
+
+def only_child(pid: int, patience: float = 5.0) -> int:
+    """Return the pid of the one child of ``pid``, as soon as there is one: nsenter and unshare fork once."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline and start_ticks(pid) is not None:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.005)
+    raise Failure(f"process {pid} ended before it started its child")
+
+
+def signal_process(process: Process, number: signal.Signals) -> None:
+    """Send a signal to exactly this process; a process that is gone, or whose id was reused, gets none."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if is_alive(process):
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(handle)
+
+
+def wait_gone(processes: Iterable[Process], patience: float) -> list[Process]:
+    """Wait until none of ``processes`` runs, at most ``patience`` seconds; return those that still do."""
+    deadline = time.monotonic() + patience
+    left = [process for process in processes if is_alive(process)]
+    while left and time.monotonic() < deadline:
+        select.select([], [], [], 0.02)
+        left = [process for process in left if is_alive(process)]
+    return left
+
+
+def stop(processes: Sequence[Process], patience: float = 3.0) -> None:
+    """Ask the processes to end; kill those that have not after ``patience`` seconds."""
+    for process in processes:
+        signal_process(process, signal.SIGTERM)
+    for process in wait_gone(processes, patience):
+        signal_process(process, signal.SIGKILL)
+    left = wait_gone(processes, 10.0)
+    if left:
+        raise Failure(f"{left[0].name} (pid {left[0].pid}) does not end even by SIGKILL")
+
+
+class Records:
+    """The processes of one cluster, one file each, so that a crash of ours loses none."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name.replace('/', '@')}.process"
+
+    def write(self, process: Process) -> None:
+        """Remember a process."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._file(process.name).write_text(json.dumps(asdict(process)))
+
+    def forget(self, name: str) -> None:
+        """Forget a process; nothing happens when it is not known."""
+        self._file(name).unlink(missing_ok=True)
+
+    def read(self, name: str) -> Process | None:
+        """Return what is known under ``name``."""
+        return next((process for process in self.all() if process.name == name), None)
+
+    def all(self) -> list[Process]:
+        """Return every process that was started and not stopped on purpose, by name."""
+        found = []
+        for file in sorted(self.folder.glob("*.process")):
+            try:
+                found.append(Process(**json.loads(file.read_text())))
+            except (ValueError, TypeError):
+                file.unlink(missing_ok=True)  # Half-written by a crash: the spawn that it belongs to never returned.
+        return found
+
+
+def tail(log: str | Path, lines: int = 15) -> str:
+    """Return the last lines of a log, indented, for an error message."""
+    try:
+        text = Path(log).read_text(errors="replace")
+    except FileNotFoundError:
+        return "    (no log)"
+    return "\n".join(f"    {line[:300]}" for line in text.splitlines()[-lines:]) or "    (empty log)"

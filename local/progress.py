@@ -1,0 +1,20 @@
+"""Short lines that say what is happening and how long it has taken so far."""
+
+import sys
+import time
+
+_BEGAN = time.monotonic()
+
+
+class Failure(Exception):
+    """Something the person at the terminal must read; shown without a traceback."""
+
+
+def elapsed() -> float:
+    """Return the seconds since the program began."""
+    return time.monotonic() - _BEGAN
+
+
+def say(text: str) -> None:
+    """Print one line with the seconds since the program began."""
+    print(f"[{elapsed():6.1f} s] {text}", file=sys.stderr, flush=True)
