@@ -1,0 +1,128 @@
+"""Gather Slurm, sshd and munged with every library they load into a tree that runs in any distribution's root.
+
+A jail may be older or newer than this image, so nothing in the bundle may load a library of the jail by its name: each
+program names the bundle's own dynamic loader and searches ``DT_RPATH``, which wins over ``LD_LIBRARY_PATH`` and
+``ld.so.cache``. Paths that were compiled in (plugin folders) are shortened in place, for they are read before any
+configuration file is. The daemons go to ``/usr/sbin``, outside the bundle, but load from it.
+
+Runs in the build stage only: ``bundle.py OUT``.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PREFIX = Path("/opt/soperator")
+LIBRARIES = Path("/usr/lib") / str(sysconfig.get_config_var("MULTIARCH"))
+CLIENTS = "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag sinfo sprio squeue sreport srun"
+MORE_CLIENTS = "sshare sstat strigger"
+DAEMONS = "slurmctld slurmd slurmrestd sackd munged"
+DROPPED_PLUGINS = ("libslurm_pmi.so", "mpi_pmix.so", "site_factor_example.so", "spank_pbs.so", "gpu_nrt.so")
+PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit succeed_if umask unix warn"
+LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
+HOST_MODULE = Path("/usr/lib/libnss_extrausers.so.2")
+
+Copy = tuple[Path, Path]
+
+
+def programs() -> Iterator[Copy]:
+    """Yield every program with its place."""
+    for name in f"{CLIENTS} {MORE_CLIENTS}".split():
+        yield Path("/usr/bin", name), PREFIX / "bin" / name
+    for name in ("slurmstepd", "sshd"):
+        yield Path("/usr/sbin", name), PREFIX / "sbin" / name
+    for name in ("sshd-session", "sshd-auth", "sftp-server"):
+        yield Path("/usr/lib/openssh", name), PREFIX / "libexec" / name
+    for name in DAEMONS.split():
+        yield Path("/usr/sbin", name), Path("/usr/sbin", name)
+    yield from ((path, path) for path in sorted((PREFIX / "libexec").glob("*")))
+
+
+def modules() -> Iterator[Copy]:
+    """Yield every shared object that is loaded by path or by name at run time, with its place."""
+    for path in sorted((LIBRARIES / "slurm-wlm").glob("*.so")):
+        if path.name not in DROPPED_PLUGINS and path.name != "libslurmfull.so":
+            yield path, PREFIX / "lib/slurm" / path.name
+    yield from ((path, path) for path in sorted((PREFIX / "lib/slurm").glob("*.so")))
+    for name in PAM_MODULES.split():
+        yield LIBRARIES / f"security/pam_{name}.so", PREFIX / f"lib/security/pam_{name}.so"
+    for path in sorted((LIBRARIES / "pmix2/lib/pmix").glob("*.so")):
+        yield path, PREFIX / "lib/pmix" / path.name
+    yield LIBRARIES / "pmix2/lib/libpmix.so.2", PREFIX / "lib/libpmix.so.2"
+    for name in LATE:
+        yield LIBRARIES / name, PREFIX / "lib" / name
+
+
+def needed(files: Iterable[Path]) -> dict[str, Path]:
+    """Return the libraries that the files need, directly or not, by the name under which they are looked up."""
+    found: dict[str, Path] = {}
+    env = os.environ | {"LD_LIBRARY_PATH": str(LIBRARIES / "slurm-wlm")}
+    for file in files:
+        done = subprocess.run(["ldd", file], env=env, capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            match line.split():
+                case [name, "=>", "not", "found"]:
+                    sys.exit(f"{file} needs {name}, which is not installed.")
+                case [name, "=>", path, _]:
+                    found[name] = Path(path)
+                case [path, _] if path.startswith("/"):
+                    found[Path(path).name] = Path(path)
+    return found
+
+
+def shortened() -> dict[bytes, bytes]:
+    """Return the compiled-in folders and what stands in their place, never longer."""
+    table = {
+        LIBRARIES / "slurm-wlm": PREFIX / "lib/slurm",
+        LIBRARIES / "hwloc": PREFIX / "lib/hwloc",
+        LIBRARIES / "pmix2": PREFIX,
+        LIBRARIES / "pmix2/lib": PREFIX / "lib",
+        LIBRARIES / "pmix2/share": PREFIX / "share",
+    }
+    return {bytes(old): bytes(new).ljust(len(bytes(old)), b"\0") for old, new in table.items()}
+
+
+def place(out: Path, source: Path, target: Path) -> Path:
+    """Copy one file into the tree with its compiled-in folders replaced, and return where it lies."""
+    landed = out / target.relative_to("/")
+    landed.parent.mkdir(parents=True, exist_ok=True)
+    content = source.read_bytes()
+    for old, new in shortened().items():
+        content = content.replace(b"\0" + old + b"\0", b"\0" + new + b"\0")
+    landed.write_bytes(content)
+    landed.chmod(0o755)
+    return landed
+
+
+def set_search_path(files: Iterable[Path], loader: Path | None) -> None:
+    """Make the files search the bundle, and programs also start by its loader."""
+    interpreter = ["--set-interpreter", str(loader)] if loader else []
+    for file in files:
+        command = ["patchelf", *interpreter, "--force-rpath", "--set-rpath", str(PREFIX / "lib"), str(file)]
+        subprocess.run(command, check=True)
+
+
+def main(out: Path) -> None:
+    """Build the tree under ``out``."""
+    run, loaded = list(programs()), list(modules())
+    libraries = needed(source.resolve() for source, _ in run + loaded)
+    loader = next(name for name in libraries if name.startswith("ld-linux"))
+    untouched = {loader, "libc.so.6"}
+    started = [place(out, source.resolve(), target) for source, target in run]
+    opened = [place(out, source.resolve(), target) for source, target in loaded]
+    for name, path in libraries.items():
+        landed = place(out, path.resolve(), PREFIX / "lib" / name)
+        if name not in untouched:
+            opened.append(landed)
+    set_search_path(started, PREFIX / "lib" / loader)
+    set_search_path(opened, None)
+    shutil.copytree(LIBRARIES / "pmix2/share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
+    place(out, HOST_MODULE, HOST_MODULE)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
