@@ -34,27 +34,26 @@ COREFILE = f"""\
 """
 
 
-def binding(name: str, role: str, subject: Object) -> Object:
+def binding(name: str, role: str, to: Object) -> Object:
     """Return a ClusterRoleBinding."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [subject],
+        "subjects": [to],
     }
 
 
-def group(name: str) -> Object:
-    """Return a subject: everyone whose certificate names this organisation."""
-    return {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": name}
+def subject(kind: str, name: str) -> Object:
+    """Return a subject: the ``User`` that a certificate names, or the ``Group`` that it puts its user into."""
+    return {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": name}
 
 
 def render_rights() -> list[tuple[str, Object]]:
     """Return path and object of what components need before they start.
 
-    The API server's own certificate towards kubelets (exec, logs) is in kubeadm's administrators' group; kube-proxy
-    uses its Node's credentials; CoreDNS reads Services.
+    The API server is a client of kubelets (exec, logs); kube-proxy uses its Node's credentials; CoreDNS reads Services.
     """
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -65,11 +64,12 @@ def render_rights() -> list[tuple[str, Object]]:
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
         ],
     }
+    apiserver = subject("User", "kube-apiserver-kubelet-client")
     account = {"kind": "ServiceAccount", "namespace": "kube-system", "name": "coredns"}
     bindings = f"{RBAC}/clusterrolebindings"
     return [
-        (bindings, binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins"))),
-        (bindings, binding("soperator-local:kube-proxy", "system:node-proxier", group("system:nodes"))),
+        (bindings, binding("soperator-local:exec", "system:kubelet-api-admin", apiserver)),
+        (bindings, binding("soperator-local:kube-proxy", "system:node-proxier", subject("Group", "system:nodes"))),
         (f"{RBAC}/clusterroles", role),
         (bindings, binding("system:coredns", "system:coredns", account)),
     ]

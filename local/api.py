@@ -49,17 +49,13 @@ class Api:
         found: dict[str, Any] = json.loads(text)
         return found
 
-    def create(self, path: str, body: dict[str, Any]) -> None:
-        """Create an object; one that exists already is left as it is."""
+    def ensure(self, path: str, body: dict[str, Any]) -> None:
+        """Create an object unless it is there; one that is there is left as it is."""
+        if self.get(f"{path}/{body['metadata']['name']}") is not None:
+            return
         status, text = self.request("POST", path, body)
         if status not in {200, 201, 202, 409}:
             raise Failure(f"POST {path} {body['metadata']['name']}: {status} {text[:500]}")
-
-    def delete(self, path: str) -> None:
-        """Delete an object if it is there."""
-        status, text = self.request("DELETE", path)
-        if status not in {200, 202, 404}:
-            raise Failure(f"DELETE {path}: {status} {text[:500]}")
 
 
 def is_true(found: dict[str, Any], condition: str) -> bool:

@@ -76,7 +76,7 @@ def folder() -> Path:
 def command(build: Build, go: Path, into: Path) -> list[str]:
     """Return the ``go build`` command; debug information is left out because making it costs time."""
     tags = ["-tags", build.tags] if build.tags else []
-    one = list(build.packages.values())[0] if len(build.packages) == 1 else ""
+    one = next(iter(build.packages.values())) if len(build.packages) == 1 else ""
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _LINK, *tags, "-o", f"{into}/{one}"]
     return [str(go), "build", *flags, *build.packages]
 
@@ -94,7 +94,7 @@ def _run(build: Build, go: Path, into: Path, log: Path) -> None:
                     break
                 except subprocess.TimeoutExpired:
                     done = [name for name in PROGRAMS if (into / name).exists()]
-                    say(f"building: {len(done)} of {len(PROGRAMS)} programs done ({', '.join(done[-3:]) or 'compiling'})")
+                    say(f"building: {len(done)} of {len(PROGRAMS)} programs are done ({', '.join(done[-3:])})")
         except BaseException:
             running.terminate()
             running.wait()

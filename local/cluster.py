@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import addons, binaries, certs, components, controlplane, machines, network, node
+from local import addons, binaries, certs, cgroups, components, controlplane, machines, network, node
 from local.api import Api, is_true
 from local.components import Fleet, wait_for
 from local.load import Store, load, own_images
@@ -72,7 +72,7 @@ def start_control_plane(fleet: Fleet, api: Api) -> None:
     components.start(fleet, "kube-controller-manager")
     components.start(fleet, "kube-scheduler")
     for path, body in addons.render_rights():
-        api.create(path, body)
+        api.ensure(path, body)
 
 
 def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path], *, fresh: bool) -> None:
@@ -134,6 +134,7 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
     plans = node_plans(nodes)
     fleet = Fleet(state, records_of(state), programs, grace_period)
     network.make(state.root, state.records / "machine.json")
+    cgroups.make(cgroups.PROGRAMS)
     write_settings(state, Settings(nodes, grace_period, str(programs)))
     if certs.make(programs / "kubeadm", state):
         say("made keys and certificates")
@@ -147,7 +148,7 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
             done.result()
         list(pool.map(lambda plan: start_kubelet(fleet, plan), plans))
     for path, body in addons.render_dns(dns_image):
-        api.create(path, body)
+        api.ensure(path, body)
     wait_until_ready(fleet, api, plans)
     say(f"up: {nodes} Nodes; export KUBECONFIG={state.kubeconfig}")
 
@@ -177,10 +178,9 @@ def down(state: State) -> None:
         return
     inits = [process for process in running if process.name.endswith("/init")]
     others = [process for process in running if "/" not in process.name]
-    stop(inits, patience=0)
-    stop(others, patience=2)
+    stop([*inits, *others], patience=0)
     wait_gone(running, 10)
-    machines.remove_cgroups()
+    cgroups.remove()
     network.remove(state.records / "machine.json")
     for folder in (state.etcd, state.root / "nodes", state.records, state.config):
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import controlplane, node
+from local import cgroups, controlplane, node
 from local.machines import inside, running_init
 from local.paths import State
 from local.plan import NodePlan, node_plan
@@ -56,10 +56,10 @@ def start(fleet: Fleet, name: str) -> bool:
         if init is None:
             raise Failure(f"{where} is switched off: node start {where}")
         argv = node.command(program, plan, fleet.binaries, fleet.state)
-        pid = only_child(spawn(inside(init.pid, argv), log, environment))
+        pid = only_child(spawn(cgroups.entering(inside(init.pid, argv)), log, environment))
     else:
         argv = controlplane.command(name, fleet.binaries, fleet.state, fleet.grace_period)
-        pid = spawn(argv, log, environment)
+        pid = spawn(cgroups.entering(argv), log, environment)
     fleet.records.write(identify(name, pid, log))
     return True
 

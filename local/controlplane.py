@@ -106,6 +106,9 @@ def controller_manager(state: State, grace_period: str | None = None) -> list[st
         f"--cluster-cidr={POD_NETWORK}",
         f"--service-cluster-ip-range={SERVICE_NETWORK}",
         "--leader-elect=false",
+        # By default its some forty controllers share 20 requests per second, and take four seconds to begin.
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
     ]
     return [*flags, f"--node-monitor-grace-period={grace_period}"] if grace_period else flags
 

@@ -45,7 +45,8 @@ def missing() -> list[str]:
 def apt(*arguments: str) -> None:
     """Run apt-get without questions; show its output only when it fails."""
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(["apt-get", "-q", "-y", *arguments], capture_output=True, text=True, env=environment, check=False)
+    argv = ["apt-get", "-q", "-y", *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise Failure(f"apt-get {arguments[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 

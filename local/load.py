@@ -52,7 +52,7 @@ class Store:
     def load(self, archives: Sequence[Path]) -> list[str]:
         """Import what is not there yet; return the tags that were imported."""
         loaded = self.loaded()
-        imported = []
+        imported: list[str] = []
         for archive in archives:
             images = identity(archive)
             if all(loaded.get(tag) == config for tag, config in images.items()):

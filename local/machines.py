@@ -9,13 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from local import network
+from local import cgroups, network
 from local.paths import State, image_store
 from local.plan import NodePlan
 from local.process import Process, Records, identify, is_alive, only_child, spawn, start_ticks, stop, tail
 from local.progress import Failure
 
-CGROUPS = Path("/sys/fs/cgroup")
 INIT = Path(__file__).resolve().parent / "node-init.sh"
 MOUNT_POINTS = (Path("/var/lib/kubelet"), Path("/var/lib/containerd"))
 
@@ -37,10 +36,11 @@ def switch_on(plan: NodePlan, state: State, records: Records) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     booted = disk / "booted"
     booted.unlink(missing_ok=True)
-    make_cgroups(plan)
+    cgroups.make(plan.cgroup)
     log = state.log(init_name(plan))
     own = ["--mount", "--uts", "--ipc", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    parent = spawn(["unshare", *own, "sh", str(INIT), plan.name, str(disk), str(images)], log)
+    argv = ["unshare", *own, "sh", str(INIT), plan.name, str(disk), str(images)]
+    parent = spawn(cgroups.entering(argv), log)
     init = only_child(parent)
     records.write(identify(init_name(plan), init, log))
     deadline = time.monotonic() + 10
@@ -68,51 +68,3 @@ def running_init(plan: NodePlan, records: Records) -> Process | None:
     """Return the Node's process 1 if it runs."""
     init = records.read(init_name(plan))
     return init if init is not None and is_alive(init) else None
-
-
-def hierarchies(root: Path = CGROUPS) -> list[Path]:
-    """Return the mounted cgroup hierarchies: several with version 1, the root itself with version 2."""
-    if (root / "cgroup.controllers").exists():
-        return [root]
-    return sorted(folder for folder in root.iterdir() if folder.is_dir() and (folder / "cgroup.procs").exists())
-
-
-def make_cgroups(plan: NodePlan) -> None:
-    """Make the Node's cgroup in every hierarchy; a new cpuset has no CPUs until they are copied from above."""
-    for hierarchy in hierarchies():
-        above = hierarchy
-        for part in Path(plan.cgroup.strip("/")).parts:
-            folder = above / part
-            folder.mkdir(exist_ok=True)
-            for setting in ("cpuset.cpus", "cpuset.mems"):
-                if (folder / setting).exists() and hierarchy.name == "cpuset":
-                    (folder / setting).write_text((above / setting).read_text())
-            if (above / "cgroup.subtree_control").exists() and hierarchy == CGROUPS:
-                controllers = (above / "cgroup.controllers").read_text().split()
-                (above / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
-            above = folder
-
-
-def remove_cgroups(patience: float = 5.0) -> None:
-    """Remove all Nodes' cgroups, deepest first; processes that were just killed may hold one for a moment."""
-    deadline = time.monotonic() + patience
-    for hierarchy in hierarchies():
-        top = hierarchy / "soperator"
-        if not top.exists():
-            continue
-        for folder in (*sorted((entry for entry in top.rglob("*") if entry.is_dir()), reverse=True), top):
-            _remove_cgroup(folder, deadline)
-
-
-def _remove_cgroup(folder: Path, deadline: float) -> None:
-    while True:
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise Failure(f"cgroup {folder} does not go: {error.strerror}") from error
-            time.sleep(0.02)
-        else:
-            return

@@ -46,7 +46,8 @@ def owner() -> str | None:
 
 def render_bridge() -> str:
     """Return the ``ip -batch`` lines that make the bridge."""
-    return f"link add {BRIDGE} type bridge\naddr add {HOST}/{NODE_NETWORK.prefixlen} dev {BRIDGE}\nlink set {BRIDGE} up\n"
+    address = f"{HOST}/{NODE_NETWORK.prefixlen}"
+    return f"link add {BRIDGE} type bridge\naddr add {address} dev {BRIDGE}\nlink set {BRIDGE} up\n"
 
 
 def render_nat() -> str:

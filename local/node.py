@@ -108,6 +108,7 @@ def render_kubelet(plan: NodePlan, pki: Path, resolv_conf: Path) -> str:
             "imagefs.inodesFree": "0%",
         },
         "oomScoreAdj": 0,
+        "volumePluginDir": "/run/kubelet-plugins",
         "shutdownGracePeriod": "0s",
         "nodeStatusUpdateFrequency": "5s",
         "syncFrequency": "20s",

@@ -6,7 +6,7 @@ import time
 _BEGAN = time.monotonic()
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818 (it is what a person is told, not a fault of the program)
     """Something the person at the terminal must read; shown without a traceback."""
 
 

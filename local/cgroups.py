@@ -1,0 +1,79 @@
+"""The cluster's cgroups: one per Node for its pods, one for all the cluster's own programs.
+
+Without one of their own, the programs would stay in the cgroup of the shell or the test that started them, count
+against its memory, and die with it. Both versions of cgroups are served: version 1 has a tree per controller.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from local.progress import Failure
+
+ROOT = Path("/sys/fs/cgroup")
+TOP = "soperator"
+PROGRAMS = f"{TOP}/programs"
+
+
+def hierarchies(root: Path = ROOT) -> list[Path]:
+    """Return the mounted trees: several with version 1, the root itself with version 2."""
+    if (root / "cgroup.controllers").exists():
+        return [root]
+    return sorted(folder for folder in root.iterdir() if (folder / "cgroup.procs").exists())
+
+
+def entering(argv: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Return the command that joins the cgroup of the cluster's programs and then becomes ``argv``."""
+    files = " ".join(f"{hierarchy}/{PROGRAMS}/cgroup.procs" for hierarchy in hierarchies(root))
+    return ["sh", "-c", f'for file in {files}; do echo $$ >"$file" || exit 1; done; exec "$@"', "sh", *argv]
+
+
+def make(path: str, root: Path = ROOT) -> None:
+    """Make one cgroup (``soperator/node-1``) in every tree, with what it needs to hold processes and children."""
+    for hierarchy in hierarchies(root):
+        above = hierarchy
+        for part in Path(path.strip("/")).parts:
+            _hand_down(above)
+            folder = above / part
+            folder.mkdir(exist_ok=True)
+            _copy_cpuset(above, folder)
+            above = folder
+
+
+def _hand_down(above: Path) -> None:
+    """Version 2: let children use every controller that this cgroup has."""
+    control = above / "cgroup.subtree_control"
+    if control.exists():
+        for controller in (above / "cgroup.controllers").read_text().split():
+            control.write_text(f"+{controller}")
+
+
+def _copy_cpuset(above: Path, folder: Path) -> None:
+    """Version 1: a new cpuset has no CPU and no memory, and takes no process, until they are copied from above."""
+    for setting in ("cpuset.cpus", "cpuset.mems"):
+        target = folder / setting
+        if not (folder / "cgroup.controllers").exists() and target.exists() and not target.read_text().strip():
+            target.write_text((above / setting).read_text())
+
+
+def remove(root: Path = ROOT, patience: float = 5.0) -> None:
+    """Remove all of the cluster's cgroups, deepest first; a process just killed may hold one for a moment."""
+    deadline = time.monotonic() + patience
+    for hierarchy in hierarchies(root):
+        top = hierarchy / TOP
+        if top.exists():
+            below = sorted((entry for entry in top.rglob("*") if entry.is_dir()), reverse=True)
+            for folder in (*below, top):
+                _remove_one(folder, deadline)
+
+
+def _remove_one(folder: Path, deadline: float) -> None:
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise Failure(f"cgroup {folder} does not go: {error.strerror}") from error
+            time.sleep(0.02)
