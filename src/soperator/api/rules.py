@@ -56,6 +56,12 @@ def _text(field: str) -> str:
     return f"self.?{field}.orValue('')"
 
 
+def _same(field: str) -> str:
+    """CEL for a text that may be absent and must not change; `has` bounds its cost where `orValue` would not."""
+    now, before = (f"(!has({side}.{field}) || {side}.{field} == '')" for side in ("self", "oldSelf"))
+    return f"{now} ? {before} : (has(oldSelf.{field}) && self.{field} == oldSelf.{field})"
+
+
 def _sources(mount: Submount) -> int:
     return (mount.claim != "") + sum(source is not None for source in (mount.tmpfs, mount.host_path, mount.volume))
 
@@ -163,7 +169,7 @@ PARTITION = (
 
 CLUSTER = (
     Rule(
-        cel="self.?partitions.orValue([]).filter(p, p.default).size() <= 1",
+        cel="!has(self.partitions) || self.partitions.filter(p, p.default).size() <= 1",
         message="partitions: at most one may have default: true",
         holds=lambda spec: sum(partition.default for partition in spec.partitions) <= 1,
         field="partitions",
@@ -183,7 +189,7 @@ NODESET = (
 
 CLAIM = (
     Rule(
-        cel="self.?name.orValue('') == oldSelf.?name.orValue('')",
+        cel=_same("name"),
         message=(
             "name of the claim cannot be changed, for running pods hold it: copy the data and make a new "
             "cluster that names the new claim"
@@ -191,7 +197,7 @@ CLAIM = (
         field="name",
     ),
     Rule(
-        cel="self.?storageClassName.orValue('') == oldSelf.?storageClassName.orValue('')",
+        cel=_same("storageClassName"),
         message="storageClassName cannot be changed, for Kubernetes never moves a claim: put the former value back",
         field="storage_class_name",
     ),

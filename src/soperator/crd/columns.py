@@ -45,7 +45,7 @@ _WHY = Column("Why", ".status.why", description="Why it is not available.")
 CLUSTER = Definition(
     kind="SlurmCluster",
     plural="slurmclusters",
-    short_names=("sc",),
+    short_names=("slc",),
     description=(
         "SlurmCluster is one Slurm cluster: its controller, login nodes, shared root file system and "
         "partitions. "

@@ -93,7 +93,14 @@ def _structural(node: Schema, definitions: Mapping[str, Schema], name: str = "")
         out |= {"anyOf": [{"type": "integer"}, {"type": "string"}], "minimum": 0}
     if rules := RULES.get(name):
         out["x-kubernetes-validations"] = validations(rules)
+        if out.get("default") == {}:
+            out["default"] = _defaults(out["properties"])
     return out
+
+
+def _defaults(properties: Schema) -> Schema:
+    """Return what defaulting would make of `{}`: the API server evaluates rules on a default before it fills it."""
+    return {key: value["default"] for key, value in properties.items() if "default" in value}
 
 
 def _list_of(items: Schema, definitions: Mapping[str, Schema]) -> Schema:

@@ -86,7 +86,7 @@ def lint_nodeset(spec: NodeSetSpec) -> list[Problem]:
 
 
 def shared_lines(extra: str) -> str:
-    """Return the lines to put after the extra lines of slurm.conf: lists that hold a value of ours beside the administrator's.
+    """Return the lines that follow the extra lines of slurm.conf, for lists that hold values of ours and theirs.
 
     Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
     """
