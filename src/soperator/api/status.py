@@ -42,6 +42,9 @@ class SlurmClusterStatus(Model):
     rest: Count = Field(default="", description="slurmrestd pods, ready of wanted.")
     workers: Count = Field(default="", description="Workers of all NodeSets, ready of wanted.")
     address: str = Field(default="", max_length=1024, description="How to reach the login nodes: the ssh command.")
+    config: str = Field(
+        default="", max_length=64, description="Hash of the configuration that slurmctld runs with and has handed out."
+    )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
 

@@ -1,0 +1,1 @@
+"""One file per kind: gather, decide or render, apply, status. What depends on the domain is decided in `decide` and `render`."""

@@ -13,6 +13,7 @@ PROTECTED = f"{GROUP}/protected"
 TEMPLATE = f"{GROUP}/template"
 CONFIG = f"{GROUP}/config"
 PLAN = f"{GROUP}/plan"
+KEEP = f"{GROUP}/keep"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

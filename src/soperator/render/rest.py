@@ -9,9 +9,9 @@ def render_rest(cluster: Cluster, defaults: Defaults) -> list[Object]:
     return [_deployment(cluster, defaults), _service(cluster)]
 
 
-def address(cluster: Cluster) -> str:
+def url(namespace: str, cluster: str) -> str:
     """The URL of slurmrestd inside the Kubernetes cluster."""
-    return f"http://{names.rest(cluster.name)}.{cluster.namespace}.svc:{names.REST_PORT}"
+    return f"http://{names.rest(cluster)}.{namespace}.svc:{names.REST_PORT}"
 
 
 def _deployment(cluster: Cluster, defaults: Defaults) -> Object:

@@ -1,0 +1,100 @@
+"""The pass of a SlurmCluster: gather, render, apply, status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soperator.api.base import Problem
+from soperator.control import gather
+from soperator.control.keys import ensure_keys
+from soperator.control.operator import Operator
+from soperator.control.read import read_cluster
+from soperator.decide.admission import cluster_problems
+from soperator.decide.availability import Facts, Verdict, judge
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.render import jail
+from soperator.render.cluster import render_cluster
+from soperator.render.model import Cluster
+from soperator.runtime.apply import Owner
+from soperator.runtime.controller import Outcome, Retry
+from soperator.runtime.status import Condition
+from soperator.runtime.store import Key
+from soperator.slurmrest.client import SlurmError
+
+#: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
+PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
+
+
+@dataclass(frozen=True)
+class ClusterControl:
+    """Brings the objects of one SlurmCluster to what its spec says."""
+
+    operator: Operator
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass."""
+        obj = self.operator.stores.clusters.get(*key)
+        if obj is None:
+            self.operator.forget_cluster(key)
+            return Outcome("it is gone", last=True)
+        if obj.metadata.deletion_timestamp is not None:
+            return Outcome("it is being deleted")
+        read = read_cluster(obj)
+        problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
+        if isinstance(read, Cluster) and not problems:
+            await self._apply(obj, read)
+        return await self._status(obj, read if isinstance(read, Cluster) else None, problems)
+
+    async def _apply(self, obj: Custom, cluster: Cluster) -> None:
+        operator, key = self.operator, (cluster.namespace, cluster.name)
+        await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
+        filled = not gather.jail_wait(operator, cluster)
+        objects = render_cluster(cluster, operator.defaults, filled or gather.has_login(operator, cluster))
+        if not filled and not operator.stores.children[kinds.JOB].by("owner", cluster.uid):
+            objects += jail.render_populate(cluster, operator.defaults)
+        await operator.applier.apply(Owner.of(kinds.SLURMCLUSTER, obj.metadata), objects, PRUNED)
+        if gather.is_rest_ready(operator, cluster):
+            operator.slurm.follow(key)
+
+    async def _hand_out(self, obj: Custom, cluster: Cluster) -> str:
+        """Let the daemons fetch a configuration that slurmctld runs with and they don't; return the one that is handed out."""
+        known, running = obj.status.get("config", ""), gather.running_config(self.operator, cluster)
+        client = self.operator.slurm.client((cluster.namespace, cluster.name))
+        if running in ("", known) or client is None:
+            return str(known)
+        try:
+            await client.reconfigure()
+        except SlurmError as error:
+            raise Retry(f"slurmctld has a new configuration and cannot hand it out: {error}") from error
+        return running
+
+    async def _status(self, obj: Custom, cluster: Cluster | None, problems: Sequence[Problem]) -> Outcome:
+        facts = gather.facts(self.operator, cluster, problems) if cluster else Facts(problems=problems)
+        verdict = judge(facts)
+        fields = {
+            "controller": str(facts.controller),
+            "login": str(facts.login),
+            "rest": str(facts.rest),
+            "workers": str(facts.workers),
+            "address": gather.address(self.operator, cluster) if cluster else "",
+            "config": await self._hand_out(obj, cluster) if cluster else obj.status.get("config", ""),
+            "why": verdict.why,
+        }
+        await self.operator.status.write(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems))
+        return Outcome(verdict.why or f"available with {facts.workers} workers")
+
+
+def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> list[Condition]:
+    """The conditions of a SlurmCluster: the verdict, and what it stands on."""
+    said = "; ".join(map(str, problems))
+    return [
+        Condition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
+        Condition("SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said),
+        Condition("JailReady", "False" if facts.jail else "True", "Waiting" if facts.jail else "Filled", facts.jail),
+        Condition(
+            "WorkersReady",
+            "False" if facts.workers.is_short else "True",
+            "WorkersMissing" if facts.workers.is_short else "AllReady",
+            facts.workers.trouble if facts.workers.is_short else "",
+        ),
+    ]

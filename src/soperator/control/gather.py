@@ -1,0 +1,163 @@
+"""What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
+
+from collections.abc import Iterable, Sequence
+
+from soperator.api.base import Problem
+from soperator.api.validate import World
+from soperator.control import pods
+from soperator.control.operator import Operator
+from soperator.control.read import read_nodeset, read_world
+from soperator.decide.availability import Facts, Role
+from soperator.decide.workers import Seen
+from soperator.kube import kinds
+from soperator.kube.objects import Job, Node, Service
+from soperator.kube.views import Pod
+from soperator.render import config, labels, names, worker
+from soperator.render.jail import jail_claim
+from soperator.render.model import Cluster, NodeSet
+from soperator.slurm.node import SlurmNode
+
+
+def world(operator: Operator, namespace: str) -> World:
+    """What a namespace holds, for the checks of one object against the others, oldest first."""
+
+    def here(objects: Iterable[object]) -> list[object]:
+        found = [each for each in objects if each.metadata.namespace == namespace]  # type: ignore[attr-defined]
+        return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))  # type: ignore[attr-defined]
+
+    stores = operator.stores
+    claims = [each.metadata.name for each in here(stores.claims.all())]  # type: ignore[attr-defined]
+    return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims)  # type: ignore[arg-type]
+
+
+def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> Facts:
+    """Everything that the verdict over a cluster stands on."""
+    key = (cluster.namespace, cluster.name)
+    nodesets = [read_nodeset(each) for each in operator.stores.nodesets_of(key)]
+    each_role = [workers(operator, each) for each in nodesets if isinstance(each, NodeSet)]
+    return Facts(
+        problems=problems,
+        jail=jail_wait(operator, cluster),
+        slurm=operator.slurm.trouble(key),
+        controller=_role(operator, cluster, "controller", 1),
+        rest=_role(operator, cluster, "rest", cluster.spec.rest.replicas),
+        login=_role(operator, cluster, "login", cluster.spec.login.replicas),
+        workers=_sum(each_role),
+    )
+
+
+def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet) -> Seen:
+    """What the policy over workers is given."""
+    found = [pods.worker(pod, operator.stores.nodes) for pod in _pods(operator, nodeset)]
+    return Seen(
+        nodeset=nodeset.name,
+        wanted=nodeset.spec.replicas,
+        template=worker.template_hash(cluster, nodeset, operator.defaults),
+        pods={each.index: each for each in found if each},
+        nodes=operator.slurm.nodes((cluster.namespace, cluster.name)),
+    )
+
+
+def workers(operator: Operator, nodeset: NodeSet) -> Role:
+    """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
+    nodes = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster))
+    found = _pods(operator, nodeset)
+    troubles = [text for text in (_worker_trouble(pod, nodes, operator) for pod in found) if text]
+    ready = min(len(found) - len(troubles), nodeset.spec.replicas)
+    return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
+
+
+def jail_wait(operator: Operator, cluster: Cluster) -> str:
+    """Why the jail is not filled yet; empty when it is, or when the operator is not to fill it."""
+    if cluster.spec.jail.populate == "Never":
+        return ""
+    job = operator.stores.children[kinds.JOB].get(cluster.namespace, names.populate(cluster.name))
+    if job is None:
+        return "the jail is to be filled"
+    if any(each.type == "Complete" and each.status == "True" for each in job.status.conditions):
+        return ""
+    return _populating(operator, cluster, job)
+
+
+def has_login(operator: Operator, cluster: Cluster) -> bool:
+    """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
+    return operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.login(cluster.name)) is not None
+
+
+def running_config(operator: Operator, cluster: Cluster) -> str:
+    """The configuration that a ready slurmctld has read, by its hash; empty while there is none, or another is on its way."""
+    wanted = config.config_hash(cluster)
+    found = [pod for pod in _of_role(operator, cluster, "controller") if pods.is_ready(pod)]
+    return wanted if any(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
+
+
+def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:
+    """Whether slurmrestd can be asked."""
+    found = operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest(cluster.name))
+    return bool(found and found.status.ready_replicas)
+
+
+def address(operator: Operator, cluster: Cluster) -> str:
+    """The ssh command of the login nodes, as far as it is known."""
+    service = operator.stores.children[kinds.SERVICE].get(cluster.namespace, names.login(cluster.name))
+    host, port = _host_port(service, operator) if service else ("", 0)
+    return f"ssh -p {port} root@{host}" if host and port else ""
+
+
+def _populating(operator: Operator, cluster: Cluster, job: Job) -> str:
+    claim = jail_claim(cluster)
+    failed = next((each for each in job.status.conditions if each.type == "Failed" and each.status == "True"), None)
+    found = [pod for pod in _of_role(operator, cluster, "populate") if pod.status.phase != "Succeeded"]
+    detail = pods.trouble(found[-1], operator.stores.nodes) if found else ""
+    if failed:
+        return (
+            f"Job {job.metadata.name} could not fill the jail on claim {claim}: {detail or failed.message}; "
+            f"mend the cause, then delete the Job to try again"
+        )
+    return f"Job {job.metadata.name} is filling the jail on claim {claim}" + (f": {detail}" if detail else "")
+
+
+def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
+    port = next(iter(service.spec.ports), None)
+    if port is None:
+        return "", 0
+    ingress = next(iter(service.status.load_balancer.ingress), None)
+    if ingress:
+        return ingress.ip or ingress.hostname, port.port
+    if port.node_port:
+        return _node_address(operator.stores.nodes.all()), port.node_port
+    return service.spec.cluster_ip, port.port
+
+
+def _node_address(nodes: Sequence[Node]) -> str:
+    known = [{each.type: each.address for each in node.status.addresses} for node in nodes]
+    return next((each.get("ExternalIP") or each.get("InternalIP") or "" for each in known), "")
+
+
+def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
+    return pods.role(_of_role(operator, cluster, role), wanted, operator.stores.nodes)
+
+
+def _of_role(operator: Operator, cluster: Cluster, role: str) -> list[Pod]:
+    found = operator.stores.cluster_pods((cluster.namespace, cluster.name))
+    return [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == role]
+
+
+def _pods(operator: Operator, nodeset: NodeSet) -> tuple[Pod, ...]:
+    return operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name))
+
+
+def _worker_trouble(pod: Pod, nodes: object, operator: Operator) -> str:
+    if text := pods.trouble(pod, operator.stores.nodes):
+        return text
+    if not isinstance(nodes, dict):
+        return ""
+    node: SlurmNode | None = nodes.get(pod.spec.hostname)
+    if node is None:
+        return f"Slurm node {pod.spec.hostname} has not registered yet"
+    return "" if node.is_up else f"Slurm node {node.name} is {node.said}"
+
+
+def _sum(roles: Sequence[Role]) -> Role:
+    troubles = [each.trouble for each in roles if each.is_short and each.trouble]
+    return Role(sum(each.ready for each in roles), sum(each.wanted for each in roles), troubles[0] if troubles else "")

@@ -1,0 +1,51 @@
+"""Keys: made once, never printed, never rewritten.
+
+A Secret that is there is left alone whatever it holds, also one that a person made beforehand. Creation is a plain POST, so that two
+operators at once cannot both win.
+"""
+
+import base64
+import secrets
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from soperator.kube import kinds
+from soperator.kube.api import Api
+from soperator.kube.errors import AlreadyExists
+from soperator.render.keys import render_secret, wanted_files
+from soperator.render.model import Cluster
+from soperator.runtime.store import Store
+
+
+async def ensure_keys(api: Api, cluster: Cluster, known: Store[object]) -> list[str]:  # type: ignore[type-var]
+    """Create the Secrets of a cluster that are not there; return their names."""
+    made = []
+    for name in wanted_files(cluster):
+        if known.get(cluster.namespace, name) is None:
+            made += await _create(api, cluster, name)
+    return made
+
+
+async def _create(api: Api, cluster: Cluster, name: str) -> list[str]:
+    try:
+        await api.create(kinds.SECRET, render_secret(cluster, name, _material(cluster, name)))
+    except AlreadyExists:
+        return []
+    return [name]
+
+
+def _material(cluster: Cluster, name: str) -> dict[str, bytes]:
+    files = wanted_files(cluster)[name]
+    if "ssh_host_ed25519_key" in files:
+        return _host_key(cluster)
+    if "jwt_hs256.key" in files:
+        return {"jwt_hs256.key": base64.urlsafe_b64encode(secrets.token_bytes(32))}
+    return {file: secrets.token_bytes(1024) for file in files}
+
+
+def _host_key(cluster: Cluster) -> dict[str, bytes]:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return {"ssh_host_ed25519_key": private, "ssh_host_ed25519_key.pub": public + f" {cluster.name}\n".encode()}

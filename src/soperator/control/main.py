@@ -1,0 +1,118 @@
+"""The operator as a process: what it reads from its environment, and how its parts are put together."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from soperator import __version__
+from soperator.control.cluster import ClusterControl
+from soperator.control.nodeset import NodeSetControl
+from soperator.control.operator import Operator
+from soperator.control.slurm import SlurmWatch
+from soperator.control.stores import Stores, make_reflectors, make_stores
+from soperator.kube import kinds
+from soperator.kube.api import Api
+from soperator.kube.objects import Secret
+from soperator.render import names
+from soperator.render.model import Defaults
+from soperator.render.rest import url
+from soperator.runtime.apply import Applier
+from soperator.runtime.controller import Controller
+from soperator.runtime.events import Recorder
+from soperator.runtime.lease import Elector
+from soperator.runtime.main import Manager, run
+from soperator.runtime.metrics import Metrics
+from soperator.runtime.queue import Queue
+from soperator.runtime.status import StatusWriter
+from soperator.runtime.store import Key
+from soperator.slurmrest.client import SlurmRest
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the operator was started."""
+
+    defaults: Defaults
+    namespace: str | None
+    lease: tuple[str, str] | None
+    port: int
+
+
+def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
+    """Read the options from environment variables, whose names the chart `soperator` sets."""
+
+    def image(role: str) -> str:
+        return env.get(f"SOPERATOR_IMAGE_{role.upper()}", f"localhost/soperator/{role}:{__version__}")
+
+    defaults = Defaults(
+        slurm=image("slurm"),
+        login=image("login"),
+        munge=image("munge"),
+        populate=image("populate"),
+        jail=image("jail"),
+        cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
+    )
+    lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None
+    return Options(defaults, env.get("SOPERATOR_NAMESPACE") or None, lease, int(env.get("SOPERATOR_PORT", "8080")))
+
+
+def cluster_domain(resolv_conf: str) -> str:
+    """The DNS domain of the Kubernetes cluster, from a pod's search list; cluster.local where there is none."""
+    for line in resolv_conf.splitlines():
+        for word in line.split()[1:] if line.startswith("search") else []:
+            if word.startswith("svc."):
+                return word.removeprefix("svc.")
+    return "cluster.local"
+
+
+async def main(said: Options) -> int:
+    """Run the operator until it is told to stop; return the exit code."""
+    api = Api.connect(user_agent=f"soperator/{__version__}")
+    clusters, nodesets = Queue(), Queue()
+    stores = make_stores()
+    slurm = SlurmWatch(lambda key: _connect(api, key), lambda key: _wake(key, stores, clusters, nodesets))
+    recorder = Recorder(api, clock=_loop_time)
+    operator = Operator(api, stores, Applier(api, stores.applied()), StatusWriter(api), recorder, slurm, said.defaults)
+    metrics = Metrics()
+    manager = Manager(
+        api=api,
+        reflectors=make_reflectors(api, stores, said.namespace, clusters, nodesets),
+        controllers=[
+            Controller("slurmcluster", ClusterControl(operator).reconcile, clusters, metrics=metrics),
+            Controller("nodeset", NodeSetControl(operator).reconcile, nodesets, metrics=metrics),
+        ],
+        elector=Elector(api, said.lease, _identity()) if said.lease else None,
+        recorder=recorder,
+        metrics=metrics,
+        port=said.port,
+    )
+    structlog.get_logger().info("started", version=__version__, namespace=said.namespace or "all")
+    try:
+        return await run(manager)
+    finally:
+        slurm.close()
+
+
+async def _connect(api: Api, key: Key) -> SlurmRest:
+    namespace, cluster = key
+    secret = await api.get(kinds.SECRET, Secret, namespace, names.jwt_key(cluster))
+    return SlurmRest(url(namespace, cluster), secret.data["jwt_hs256.key"])
+
+
+def _wake(key: Key, stores: Stores, clusters: Queue, nodesets: Queue) -> None:
+    clusters.add(key)
+    for each in stores.nodesets_of(key):
+        nodesets.add((each.metadata.namespace, each.metadata.name))
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{os.getpid()}"
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,84 @@
+"""Pods, told in a sentence.
+
+Kubernetes knows well why a pod does not run, but says it in six places. `trouble` reads them in the order in which a pod starts and
+returns the first that explains; an empty text means that there is nothing to explain.
+"""
+
+from collections.abc import Iterable
+
+from soperator.decide.availability import Role
+from soperator.decide.workers import WorkerPod
+from soperator.kube.objects import Node
+from soperator.kube.views import ContainerStatus, Pod
+from soperator.render import labels
+from soperator.runtime.store import Store
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether Kubernetes calls the pod ready and it is not on its way out."""
+    ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return ready and pod.metadata.deletion_timestamp is None
+
+
+def trouble(pod: Pod, nodes: Store[Node]) -> str:
+    """Why a pod is not ready, in one sentence without a full stop; empty for a ready one."""
+    if is_ready(pod):
+        return ""
+    return f"pod {pod.metadata.name}: {_cause(pod, nodes)}"
+
+
+def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
+    """How many of a role's pods are ready, and what keeps the first that isn't."""
+    found = list(pods)
+    troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
+    return Role(min(wanted, sum(map(is_ready, found))), wanted, troubles[0] if troubles else "" if found else "no pod yet")
+
+
+def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
+    """A worker's pod as the policy sees it; None for one without an index, which is none of ours."""
+    index = pod.metadata.labels.get(labels.INDEX, "")
+    if not index.isdecimal():
+        return None
+    return WorkerPod(
+        index=int(index),
+        template=pod.metadata.annotations.get(labels.TEMPLATE, ""),
+        phase=pod.status.phase or "Pending",
+        deleting=pod.metadata.deletion_timestamp is not None,
+        ready=is_ready(pod),
+        trouble=trouble(pod, nodes),
+    )
+
+
+def _cause(pod: Pod, nodes: Store[Node]) -> str:
+    node = nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+    if pod.spec.node_name and (node is None or not _is_node_ready(node)):
+        return f"its Node {pod.spec.node_name} is {'NotReady' if node else 'gone'}"
+    if pod.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
+    unscheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None)
+    if unscheduled:
+        return f"no Node takes it: {unscheduled.message}"
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if text := _container(status):
+            return text
+    if pod.status.phase in ("Failed", "Succeeded"):
+        return f"it ended ({pod.status.reason or pod.status.phase}) {pod.status.message}".strip()
+    return "it is starting"
+
+
+def _container(status: ContainerStatus) -> str:
+    waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
+    if waiting and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
+        why = f": {waiting.message}" if waiting.message else ""
+        last = f"; it ended with {ended.exit_code}: {ended.message.strip()}" if ended and ended.message else ""
+        return f"container {status.name} waits, {waiting.reason}{why}{last}"
+    if status.state.terminated and status.state.terminated.exit_code:
+        end = status.state.terminated
+        return f"container {status.name} ended with {end.exit_code} ({end.reason}) {end.message}".strip()
+    if status.state.running and not status.ready and status.restart_count:
+        return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
+    return ""
+
+
+def _is_node_ready(node: Node) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

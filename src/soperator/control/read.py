@@ -1,0 +1,69 @@
+"""Our kinds as the API server holds them, read into the renderer's values.
+
+Reading never raises: a spec that the schema would refuse (an older CRD, an object from before a rule) becomes a list of problems with
+the path of each field.
+"""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from pydantic import ValidationError
+
+from soperator.api.base import Model, Problem
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.validate import World
+from soperator.kube.views import Custom
+from soperator.render.model import Cluster, NodeSet
+
+S = TypeVar("S", bound=Model)
+
+
+def named(obj: Custom) -> str:
+    """The cluster that a NodeSet names; empty where its spec is not even that well formed."""
+    return field(obj, "cluster")
+
+
+def field(obj: Custom, name: str) -> str:
+    """One text field of a spec, empty where it is absent."""
+    value = msgspec.json.decode(obj.spec).get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def read_cluster(obj: Custom) -> Cluster | list[Problem]:
+    """A SlurmCluster, or what is wrong with it."""
+    spec = _spec(obj, SlurmClusterSpec, "SlurmCluster")
+    if isinstance(spec, list):
+        return spec
+    return Cluster(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
+    """A NodeSet, or what is wrong with it."""
+    spec = _spec(obj, NodeSetSpec, "NodeSet")
+    if isinstance(spec, list):
+        return spec
+    return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def read_world(clusters: Iterable[Custom], nodesets: Iterable[Custom], claims: Iterable[str]) -> World:
+    """What a namespace holds, for the checks that need more than one object; unreadable objects are left out."""
+    read_clusters = [read_cluster(each) for each in clusters]
+    read_nodesets = [read_nodeset(each) for each in nodesets]
+    return World(
+        clusters={each.name: each.spec for each in read_clusters if isinstance(each, Cluster)},
+        node_sets={each.name: each.spec for each in read_nodesets if isinstance(each, NodeSet)},
+        claims=frozenset(claims),
+    )
+
+
+def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
+    try:
+        return model.model_validate_json(bytes(obj.spec))
+    except ValidationError as error:
+        return [_problem(each["loc"], each["input"], each["msg"], f"{kind} {obj.metadata.name}") for each in error.errors()]
+
+
+def _problem(where: tuple[int | str, ...], value: object, remedy: str, subject: str) -> Problem:
+    return Problem(".".join(["spec", *map(str, where)]), str(value)[:80], remedy, subject)

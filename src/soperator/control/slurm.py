@@ -1,0 +1,98 @@
+"""One shared look at each cluster's Slurm nodes.
+
+A single poll per cluster feeds what every pass reads like any cache, however many NodeSets there are. An answer older than `FRESH` seconds
+is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from soperator.runtime.store import Key
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmError, SlurmRest
+
+PERIOD = 2.0
+FRESH = 15.0
+
+Connect = Callable[[Key], Awaitable[SlurmRest]]
+
+
+@dataclass
+class Followed:
+    """What is known of one cluster's Slurm."""
+
+    task: asyncio.Task[None] | None = None
+    client: SlurmRest | None = None
+    nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
+    answered: float = float("-inf")
+    trouble: str = "slurmrestd has not answered yet"
+
+
+class SlurmWatch:
+    """Polls slurmrestd of each followed cluster, and tells `changed` the key of one whose answer differs."""
+
+    def __init__(self, connect: Connect, changed: Callable[[Key], None], period: float = PERIOD) -> None:
+        self._connect = connect
+        self._changed = changed
+        self._period = period
+        self._followed: dict[Key, Followed] = {}
+
+    def follow(self, key: Key) -> None:
+        """Begin to poll a cluster, unless that is so already."""
+        if key not in self._followed:
+            followed = self._followed[key] = Followed()
+            followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
+
+    def forget(self, key: Key) -> None:
+        """Stop polling a cluster and drop what is known of it."""
+        followed = self._followed.pop(key, None)
+        if followed and followed.task:
+            followed.task.cancel()
+
+    def close(self) -> None:
+        """Stop all polls."""
+        for key in list(self._followed):
+            self.forget(key)
+
+    def nodes(self, key: Key) -> Mapping[str, SlurmNode] | None:
+        """The Slurm nodes by name, or None where there is no fresh answer."""
+        followed = self._followed.get(key)
+        if followed is None or asyncio.get_running_loop().time() - followed.answered > FRESH:
+            return None
+        return followed.nodes
+
+    def trouble(self, key: Key) -> str:
+        """Why there is no answer, in one sentence; empty while there is one."""
+        followed = self._followed.get(key)
+        return followed.trouble if followed else ""
+
+    def client(self, key: Key) -> SlurmRest | None:
+        """The client of a followed cluster, once it is connected."""
+        followed = self._followed.get(key)
+        return followed.client if followed else None
+
+    async def _poll(self, key: Key, followed: Followed) -> None:
+        try:
+            while True:
+                await self._once(key, followed)
+                await asyncio.sleep(self._period)
+        finally:
+            if followed.client:
+                with contextlib.suppress(Exception):
+                    await followed.client.close()
+
+    async def _once(self, key: Key, followed: Followed) -> None:
+        before = (followed.nodes, followed.trouble)
+        try:
+            followed.client = followed.client or await self._connect(key)
+            followed.nodes = await followed.client.nodes()
+            followed.answered = asyncio.get_running_loop().time()
+            followed.trouble = ""
+        except SlurmError as error:
+            followed.trouble = str(error)
+        except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
+            followed.trouble = f"cannot speak to slurmrestd: {error}"
+        if before != (followed.nodes, followed.trouble):
+            self._changed(key)

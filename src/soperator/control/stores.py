@@ -1,0 +1,123 @@
+"""What the operator keeps of the Kubernetes cluster, and which pass each change wakes.
+
+One reflector per kind. Children are read by our own label, so that a busy cluster's other pods cost nothing; claims are read
+all, for a spec names them. Secrets and ConfigMaps are read as metadata only: their content is nothing to keep in memory.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from soperator.control.read import named
+from soperator.kube import kinds
+from soperator.kube.api import Api
+from soperator.kube.objects import Job, Node, PersistentVolumeClaim, Service, Workload
+from soperator.kube.views import Custom, Meta, Pod
+from soperator.render import labels
+from soperator.runtime.queue import Queue
+from soperator.runtime.reflector import Reflector, Source
+from soperator.runtime.store import Key, Store, by_label, key_of
+
+OURS = f"{labels.MANAGED_BY}={labels.MANAGER}"
+
+CLUSTER = "cluster"
+NODESET = "nodeset"
+
+#: Kinds that a pass applies or looks at, by the view that reads them.
+CHILDREN: dict[kinds.Kind, Any] = {
+    kinds.CONFIGMAP: Meta,
+    kinds.SECRET: Meta,
+    kinds.SERVICE: Service,
+    kinds.STATEFULSET: Workload,
+    kinds.DEPLOYMENT: Workload,
+    kinds.JOB: Job,
+    kinds.PDB: Meta,
+    kinds.NETWORKPOLICY: Meta,
+}
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The caches that passes read from."""
+
+    clusters: Store[Custom]
+    nodesets: Store[Custom]
+    pods: Store[Pod]
+    nodes: Store[Node]
+    claims: Store[PersistentVolumeClaim]
+    children: dict[kinds.Kind, Store[Any]]
+
+    def applied(self) -> dict[kinds.Kind, Store[Any]]:
+        """The stores that the applier compares with."""
+        return {**self.children, kinds.PVC: self.claims}
+
+    def cluster_pods(self, key: Key) -> tuple[Pod, ...]:
+        """All pods of a cluster."""
+        return self.pods.by(CLUSTER, key)
+
+    def nodesets_of(self, key: Key) -> list[Custom]:
+        """The NodeSets that name a cluster, oldest first."""
+        return sorted(self.nodesets.by(CLUSTER, key), key=_age)
+
+
+def make_stores() -> Stores:
+    """Empty stores with the indexes that the passes use."""
+    by_cluster = by_label(labels.CLUSTER)
+    return Stores(
+        clusters=Store(),
+        nodesets=Store({CLUSTER: lambda each: [(each.metadata.namespace, named(each))]}),
+        pods=Store({CLUSTER: by_cluster, NODESET: by_label(labels.NODESET)}),
+        nodes=Store(),
+        claims=Store(),
+        children={kind: Store({CLUSTER: by_cluster}) for kind in CHILDREN},
+    )
+
+
+def make_reflectors(api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue) -> list[Reflector[Any]]:
+    """The reflectors that fill the stores and wake the passes."""
+    read_clusters = Reflector(api, Source(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
+    read_clusters.feed(clusters, lambda each: [key_of(each)])
+    read_clusters.feed(nodesets, lambda each: [key_of(other) for other in stores.nodesets_of(key_of(each))])
+
+    read_nodesets = Reflector(api, Source(kinds.NODESET, Custom, namespace), stores.nodesets)
+    read_nodesets.feed(nodesets, lambda each: [key_of(each)])
+    read_nodesets.feed(clusters, lambda each: [(each.metadata.namespace, named(each))])
+
+    read_pods = Reflector(api, Source(kinds.POD, Pod, namespace, OURS), stores.pods)
+    read_pods.feed(clusters, _labelled(labels.CLUSTER))
+    read_pods.feed(nodesets, _labelled(labels.NODESET))
+
+    read_nodes = Reflector(api, Source(kinds.NODE, Node), stores.nodes)
+
+    read_claims = Reflector(api, Source(kinds.PVC, PersistentVolumeClaim, namespace), stores.claims)
+    read_claims.feed(clusters, lambda claim: _all_in(stores.clusters, claim.metadata.namespace))
+    read_claims.feed(nodesets, lambda claim: _all_in(stores.nodesets, claim.metadata.namespace))
+
+    children = [Reflector(api, Source(kind, view, namespace, OURS), stores.children[kind]) for kind, view in CHILDREN.items()]
+    for each in children:
+        each.feed(clusters, _labelled(labels.CLUSTER))
+        if each.source.kind in (kinds.JOB, kinds.CONFIGMAP):
+            each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
+    return [read_clusters, read_nodesets, read_pods, read_nodes, read_claims, *children]
+
+
+def _labelled(label: str) -> Any:
+    def keys(obj: Any) -> Iterable[Key]:
+        value = obj.metadata.labels.get(label)
+        return [(obj.metadata.namespace, value)] if value else []
+
+    return keys
+
+
+def _nodesets_of_child(stores: Stores, child: Any) -> Iterable[Key]:
+    cluster = child.metadata.labels.get(labels.CLUSTER, "")
+    return [key_of(each) for each in stores.nodesets_of((child.metadata.namespace, cluster))]
+
+
+def _all_in(store: Store[Any], namespace: str) -> Iterable[Key]:
+    return [key_of(each) for each in store.all() if each.metadata.namespace == namespace]
+
+
+def _age(each: Custom) -> tuple[str, str]:
+    made = each.metadata.creation_timestamp
+    return (made.isoformat() if made else "", each.metadata.name)
