@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from local import binaries, cluster, debian
+from local import binaries, cluster, debian, lab, status
 from local.machines import inside, running_init
 from local.paths import DEFAULT_STATE, cache
 from local.plan import node_plan
@@ -51,9 +51,9 @@ def node(arguments: argparse.Namespace) -> None:
     state = cluster.state_of(arguments.state)
     match arguments.action:
         case "stop":
-            cluster.node_stop(state, arguments.name, hard=arguments.hard)
+            lab.node_stop(state, arguments.name, hard=arguments.hard)
         case "start":
-            cluster.node_start(state, arguments.name)
+            lab.node_start(state, arguments.name)
         case "exec":
             init = running_init(node_plan(arguments.name), cluster.records_of(state))
             if init is None:
@@ -84,9 +84,9 @@ def carry_out(arguments: argparse.Namespace) -> int:
         case "node":
             node(arguments)
         case "component":
-            cluster.component(state, arguments.name, arguments.action)
+            lab.component(state, arguments.name, arguments.action)
         case "status":
-            return 0 if cluster.status(state) else 1
+            return 0 if status.show(state) else 1
         case "down":
             cluster.down(state)
         case "clean":
@@ -101,6 +101,9 @@ def main() -> int:
     except (Failure, ValueError) as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # The reader (head, grep -q) has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("interrupted; down stops what was started", file=sys.stderr)
         return 130

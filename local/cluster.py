@@ -16,7 +16,7 @@ from local.components import Fleet, wait_for
 from local.load import Store, load, own_images
 from local.paths import DEFAULT_STATE, State, cache
 from local.plan import MAX_NODES, NodePlan, node_plan, node_plans
-from local.process import Records, is_alive, stop, uptime, wait_gone
+from local.process import Records, is_alive, stop, wait_gone
 from local.progress import Failure, say
 
 
@@ -75,14 +75,16 @@ def start_control_plane(fleet: Fleet, api: Api) -> None:
         api.ensure(path, body)
 
 
-def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path], *, fresh: bool) -> None:
-    """Switch a Node on and start containerd with its images; a ``fresh`` Node forgets its earlier containers."""
+def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path]) -> None:
+    """Switch a Node on and start containerd with its images.
+
+    A Node whose disk is new (first start, or replaced) also forgets the containers that its image store remembers.
+    """
+    is_new = not fleet.state.node(plan.name).exists()
     init = machines.running_init(plan, fleet.records)
     if init is None:
         for program in node.NAMES:
             fleet.records.forget(f"{plan.name}/{program}")
-        if fresh:
-            shutil.rmtree(fleet.state.node(plan.name), ignore_errors=True)
         node.write_configuration(plan, fleet.state, fleet.binaries)
         machines.switch_on(plan, fleet.state, fleet.records)
     init = machines.running_init(plan, fleet.records)
@@ -91,7 +93,7 @@ def start_machine(fleet: Fleet, plan: NodePlan, images: Sequence[Path], *, fresh
     if components.start(fleet, f"{plan.name}/containerd"):
         store = Store(plan.name, init.pid, fleet.binaries)
         wait_for_containerd(fleet, store)
-        if fresh and store.forget_containers():
+        if is_new and store.forget_containers():
             components.halt(fleet, f"{plan.name}/containerd")
             components.start(fleet, f"{plan.name}/containerd")
             wait_for_containerd(fleet, store)
@@ -133,6 +135,8 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
     nodes = max(nodes, before.nodes if before else 0)
     plans = node_plans(nodes)
     fleet = Fleet(state, records_of(state), programs, grace_period)
+    for process in components.dead(fleet.records):
+        fleet.records.forget(process.name)
     network.make(state.root, state.records / "machine.json")
     cgroups.make(cgroups.PROGRAMS)
     write_settings(state, Settings(nodes, grace_period, str(programs)))
@@ -140,10 +144,9 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
         say("made keys and certificates")
     images, dns_image = own_images(programs)
     api = Api(state.pki)
-    off = [plan for plan in plans if machines.running_init(plan, fleet.records) is None]
     with ThreadPoolExecutor() as pool:
         control = pool.submit(start_control_plane, fleet, api)
-        starts = [pool.submit(start_machine, fleet, plan, images, fresh=plan in off) for plan in plans]
+        starts = [pool.submit(start_machine, fleet, plan, images) for plan in plans]
         for done in (*starts, control):
             done.result()
         list(pool.map(lambda plan: start_kubelet(fleet, plan), plans))
@@ -192,37 +195,10 @@ def down(state: State) -> None:
     say(f"down: {len(running)} processes stopped")
 
 
-def node_stop(state: State, name: str, *, hard: bool) -> None:
-    """Pull a Node's power cable; ``hard`` also loses what was on its disk, as when the machine is replaced."""
-    fleet, plan = fleet_of(state), node_plan(name)
-    was_on = machines.switch_off(plan, fleet.records)
-    for program in node.NAMES:
-        fleet.records.forget(f"{name}/{program}")
-    if hard:
-        shutil.rmtree(state.node(name), ignore_errors=True)
-    say(f"{name} is off" if was_on else f"{name} was off already")
-
-
-def node_start(state: State, name: str) -> None:
-    """Switch a Node on and wait until it is Ready; it remembers its disk, and so its pods, unless that was lost."""
-    fleet, plan = fleet_of(state), node_plan(name)
-    images, _ = own_images(fleet.binaries)
-    start_machine(fleet, plan, images, fresh=not state.node(name).exists())
-    start_kubelet(fleet, plan)
-    wait_for(f"{name} Ready", lambda: name in ready_nodes(Api(state.pki)), fleet.records)
-    say(f"{name} is on and Ready")
-
-
-def component(state: State, name: str, action: str) -> None:
-    """Stop or start one program, for tests of what happens without it."""
-    fleet, full = fleet_of(state), components.full_name(name)
-    if action == "stop":
-        say(f"{full} stopped" if components.halt(fleet, full) else f"{full} did not run")
-        return
-    started = components.start(fleet, full)
-    if full == "kube-apiserver":
-        wait_for("API server ready", Api(state.pki).is_ready, fleet.records)
-    say(f"{full} started" if started else f"{full} runs already")
+def remove_caches(state: State) -> None:
+    """Remove programs, images and build caches, and the state folder."""
+    shutil.rmtree(cache(), ignore_errors=True)
+    shutil.rmtree(state.root, ignore_errors=True)
 
 
 def load_images(state: State, archives: Sequence[Path], only: str | None = None) -> None:
@@ -239,31 +215,3 @@ def load_images(state: State, archives: Sequence[Path], only: str | None = None)
             stores.append(Store(plan.name, init.pid, fleet.binaries))
     load(stores, archives)
     say(f"{len(archives)} image archives are on {', '.join(store.node for store in stores)}")
-
-
-def status(state: State) -> bool:
-    """Print a table of what should run; return whether all of it does."""
-    settings = settings_of(state)
-    if settings is None:
-        print(f"no cluster runs in {state.root}")
-        return False
-    records = records_of(state)
-    print(f"{'COMPONENT':<32} {'PID':>8}  {'UP':>8}")
-    for process in records.all():
-        shown = f"{uptime(process):7.0f}s" if is_alive(process) else "    DEAD"
-        print(f"{process.name:<32} {process.pid:>8}  {shown}")
-    known = {process.name for process in records.all()}
-    stopped = [name for name in components.names(node_plans(settings.nodes)) if name not in known]
-    for name in stopped:
-        print(f"{name:<32} {'-':>8}   stopped")
-    print(f"\n{'NODE':<10} {'ADDRESS':<14} PODS")
-    for plan in node_plans(settings.nodes):
-        print(f"{plan.name:<10} {plan.address!s:<14} {plan.pods}")
-    components.check_alive(records)
-    return not stopped
-
-
-def remove_caches(state: State) -> None:
-    """Remove programs, images and build caches, and the state folder."""
-    shutil.rmtree(cache(), ignore_errors=True)
-    shutil.rmtree(state.root, ignore_errors=True)

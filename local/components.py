@@ -64,7 +64,7 @@ def start(fleet: Fleet, name: str) -> bool:
     return True
 
 
-def halt(fleet: Fleet, name: str, patience: float = 10.0) -> bool:
+def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
     """Stop one program; say whether it ran."""
     process = fleet.records.read(name)
     if process is None:
