@@ -28,7 +28,7 @@ PYTHON = "3.13"
 BASE = f"localhost/soperator/base:{SUITE}"
 BASE_PACKAGES = "ca-certificates"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
-IGNORED = {"__pycache__", ".pytest_cache", "build", ".coverage"}
+IGNORED = {"__pycache__", "tests", ".pytest_cache", "build", ".coverage"}
 KEPT_TARS = 2
 
 
