@@ -1,0 +1,70 @@
+"""The indexed store."""
+
+from typing import Any
+
+from soperator.kube.views import ObjectMeta, OwnerReference, Pod
+from soperator.runtime.store import OWNER, TOMBSTONES, Changed, Store, by_label
+
+
+def pod(name: str, version: str = "1", uid: str = "", **fields: Any) -> Pod:
+    """Return a Pod."""
+    return Pod(metadata=ObjectMeta(name=name, namespace="ns", uid=uid or name, resource_version=version, **fields))
+
+
+def test_a_relist_says_what_vanished_what_changed_and_what_is_new() -> None:
+    """Replacing the content yields exactly the differences."""
+    store: Store[Pod] = Store()
+    old = [pod("a"), pod("b"), pod("c")]
+    assert store.replace(old) == [Changed(None, each) for each in old]
+    changed, fresh = pod("b", "2"), pod("d")
+    assert store.replace([old[2], changed, fresh]) == [
+        Changed(old[0], None),
+        Changed(old[1], changed),
+        Changed(None, fresh),
+    ]
+    assert store.is_synced
+    assert store.epoch == 2
+
+
+def test_versions_are_compared_for_equality_only() -> None:
+    """A smaller resourceVersion is as much of a change as a larger one."""
+    store: Store[Pod] = Store()
+    store.put(pod("a", "9"))
+    assert store.put(pod("a", "10")) is not None
+    assert store.put(pod("a", "9")) is not None
+    assert store.put(pod("a", "9")) is None
+
+
+def test_a_recreated_object_is_a_change_and_its_old_uid_is_gone() -> None:
+    """A new object under an old name never passes for the old one."""
+    store: Store[Pod] = Store()
+    store.put(pod("a", uid="first"))
+    assert store.put(pod("a", uid="second")) is not None
+    assert store.is_gone("first")
+    assert not store.is_gone("second")
+
+
+def test_indexes_follow_changes() -> None:
+    """An object is found under its present values only."""
+    store: Store[Pod] = Store({"node": lambda each: [each.spec.node_name], "app": by_label("app")})
+    owner = (OwnerReference(uid="u1"),)
+    store.put(pod("b", labels={"app": "x"}, owner_references=owner))
+    store.put(pod("a", labels={"app": "x"}, owner_references=owner))
+    assert [each.metadata.name for each in store.by("app", ("ns", "x"))] == ["a", "b"]
+    assert [each.metadata.name for each in store.by(OWNER, "u1")] == ["a", "b"]
+    store.put(pod("a", "2", labels={"app": "y"}))
+    assert [each.metadata.name for each in store.by("app", ("ns", "x"))] == ["b"]
+    store.drop(("ns", "b"))
+    assert store.by("app", ("ns", "x")) == ()
+    assert store.by(OWNER, "u1") == ()
+
+
+def test_tombstones_are_bounded() -> None:
+    """Only so many deletions are remembered."""
+    store: Store[Pod] = Store()
+    for number in range(TOMBSTONES + 1):
+        store.put(pod("a", uid=str(number)))
+        store.drop(("ns", "a"))
+    assert not store.is_gone("0")
+    assert store.is_gone("1")
+    assert store.is_gone(str(TOMBSTONES))
