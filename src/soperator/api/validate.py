@@ -34,6 +34,7 @@ class World:
     node_sets: Mapping[str, NodeSetSpec] = field(default_factory=lambda: MappingProxyType({}))
     claims: frozenset[str] | None = None
     secrets: frozenset[str] | None = None
+    partial: bool = False
 
     def members(self, cluster: str) -> Mapping[str, NodeSetSpec]:
         """Return the NodeSets of one cluster, oldest first."""
@@ -125,6 +126,8 @@ def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[
 
 def _not_a_member(cluster: str, node_set: str, world: World) -> str:
     other = world.node_sets.get(node_set)
+    if other is None and world.partial:
+        return ""
     if other is None:
         known = ", ".join(world.members(cluster)) or "none yet"
         return (
@@ -175,7 +178,7 @@ def _submounts(path: str, own: list[Submount], shared: list[Submount]) -> Iterat
 
 
 def _cluster_of(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
-    if spec.cluster not in world.clusters:
+    if spec.cluster not in world.clusters and not world.partial:
         known = ", ".join(world.clusters) or "none yet"
         remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
         yield Problem("spec.cluster", spec.cluster, remedy)

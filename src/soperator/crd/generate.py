@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions, computed from the models.
 
 They are checked in as the chart soperator-crds, so that a reviewer sees what a change of a model does to the API; a
-test compares. `python -m soperator.crd.generate` writes them.
+test compares. `make crds` writes them.
 """
 
 from collections.abc import Mapping
@@ -102,8 +102,3 @@ def _root(kind: Definition) -> Schema:
         },
         "x-kubernetes-validations": validations(NAMES[kind.kind]),
     } | ({"required": ["spec"]} if has_required else {})
-
-
-if __name__ == "__main__":
-    for written in write(CHART):
-        print(written)

@@ -86,7 +86,7 @@ def _structural(node: Schema, definitions: Mapping[str, Schema], name: str = "")
         out["additionalProperties"] = _structural(values, definitions)
     if items := node.get("items"):
         out |= _list_of(items, definitions)
-    if (default := node.get("default")) not in (None, "", [], {}) or (default == {} and properties):
+    if (default := node.get("default")) not in (None, "", [], {}) or (default == {} and _has_defaults(out)):
         out["default"] = default
     if node.get(_INT_OR_STRING):
         del out["type"]
@@ -96,6 +96,10 @@ def _structural(node: Schema, definitions: Mapping[str, Schema], name: str = "")
         if out.get("default") == {}:
             out["default"] = _defaults(out["properties"])
     return out
+
+
+def _has_defaults(schema: Schema) -> bool:
+    return any("default" in inner for inner in schema.get("properties", {}).values())
 
 
 def _defaults(properties: Schema) -> Schema:

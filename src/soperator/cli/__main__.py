@@ -1,0 +1,39 @@
+"""The command line `soperator`: one file per verb, and nothing heavy before a verb runs.
+
+`soperator --help` is what a person types first and often, so the verbs' modules import typer alone; whatever a verb
+needs, it imports when it is called. A fault of the input ends with one line per fault and exit code 1, never with a
+traceback.
+"""
+
+import sys
+
+import typer
+
+from soperator.cli import crds, explain, lint, operator, render, why
+
+app = typer.Typer(
+    name="soperator",
+    help="Slurm clusters as Kubernetes resources.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("crds")(crds.crds)
+app.command("lint")(lint.lint)
+app.command("render")(render.render)
+app.command("explain")(explain.explain)
+app.command("why")(why.why)
+app.command("operator")(operator.operator)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except BrokenPipeError:
+        sys.stderr.close()
+
+
+if __name__ == "__main__":
+    main()

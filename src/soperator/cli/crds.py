@@ -1,0 +1,19 @@
+"""`soperator crds`: the CustomResourceDefinitions that this version needs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def crds(
+    write: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write one file per kind here.")] = None,
+) -> None:
+    """Print the CustomResourceDefinitions, ready for `kubectl apply --server-side -f -`."""
+    from soperator.crd import generate
+
+    if write is None:
+        typer.echo("---\n".join(generate.files().values()), nl=False)
+        return
+    for path in generate.write(write):
+        typer.echo(path)

@@ -1,0 +1,31 @@
+"""`soperator lint`: every fault of a file, before anything is applied."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def lint(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
+    partial: Annotated[bool, typer.Option(help="The files need not hold every object that they refer to.")] = False,
+) -> None:
+    """Check SlurmClusters and NodeSets in files, and print every problem: file, object, field, value, remedy."""
+    from soperator.cli.documents import load, worlds
+    from soperator.decide.admission import cluster_problems, nodeset_problems
+
+    objects = load(files)
+    spaces = worlds(objects, partial)
+    lines = []
+    for found in objects:
+        problems = list(found.faults)
+        if found.spec is not None and not problems:
+            of = cluster_problems if found.kind == "SlurmCluster" else nodeset_problems
+            problems += of(found.name, spaces[found.namespace])
+        lines += [f"{found.file}: {problem}" for problem in problems]
+    for line in lines:
+        typer.echo(line, err=True)
+    if lines:
+        typer.echo(f"{len(lines)} problem{'s' if len(lines) > 1 else ''}", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")

@@ -1,0 +1,75 @@
+"""`soperator render`: what the operator would make of a file, without a Kubernetes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from soperator.cli.documents import Found
+    from soperator.render.model import Cluster, Defaults, NodeSet, Object
+
+
+def render(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
+    registry: Annotated[
+        str, typer.Option(help=("Where the operator's default images are, with their common prefix."))
+    ] = "localhost/soperator",
+    tag: Annotated[str, typer.Option(help="Tag of the default images; empty means this version.")] = "",
+) -> None:
+    """Print every Kubernetes object of the clusters in the files. Keys are left out: only the operator makes them."""
+    import yaml
+
+    from soperator import __version__
+    from soperator.cli.documents import load
+
+    objects = load(files)
+    if faults := [f"{found.file}: {problem}" for found in objects for problem in found.faults]:
+        for fault in faults:
+            typer.echo(fault, err=True)
+        raise typer.Exit(1)
+    typer.echo(
+        yaml.safe_dump_all(_rendered(objects, _defaults(registry, tag or __version__)), sort_keys=False), nl=False
+    )
+
+
+def _defaults(registry: str, tag: str) -> "Defaults":
+    from soperator.render.model import Defaults
+
+    return Defaults(**{role: f"{registry}-{role}:{tag}" for role in ("slurm", "login", "munge", "populate", "jail")})
+
+
+def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
+    """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
+    from soperator.api.cluster import SlurmClusterSpec
+    from soperator.api.nodeset import NodeSetSpec
+    from soperator.render.model import Cluster, NodeSet
+
+    out: list[Object] = []
+    for found in objects:
+        if isinstance(found.spec, SlurmClusterSpec):
+            cluster = Cluster(found.namespace, found.name, "", found.spec)
+            node_sets = [
+                NodeSet(other.namespace, other.name, "", other.spec)
+                for other in objects
+                if isinstance(other.spec, NodeSetSpec)
+                and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
+            ]
+            out += _of_cluster(cluster, node_sets, defaults)
+    return out
+
+
+def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
+    from soperator.render import jail, worker
+    from soperator.render.cluster import render_cluster
+
+    out = [*render_cluster(cluster, defaults, jail_ready=True), *jail.render_populate(cluster, defaults)]
+    for node_set in node_sets:
+        out.append(worker.render_plan(cluster, node_set))
+        out += [worker.render_worker(cluster, node_set, index, defaults) for index in range(node_set.spec.replicas)]
+    return [_unowned(each) for each in out]
+
+
+def _unowned(each: "Object") -> "Object":
+    """The object without owner references, for an owner that does not exist has no uid."""
+    return each | {"metadata": {key: value for key, value in each["metadata"].items() if key != "ownerReferences"}}

@@ -1,0 +1,76 @@
+"""`soperator why`: what keeps a cluster from being available, in sentences."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from soperator.kube.views import Custom
+
+
+def why(
+    name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help=("Its namespace; empty means that of the kubeconfig."))
+    ] = "",
+) -> None:
+    """Say why a cluster and its NodeSets are not as they should be; exit code 1 if anything is not."""
+    from soperator.kube.errors import KubeError, NotFound
+
+    try:
+        said, is_well = asyncio.run(_why(name, namespace))
+    except NotFound:
+        typer.echo(
+            f"SlurmCluster {name}: there is none of this name in the namespace {namespace or 'of the kubeconfig'}",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    except KubeError as error:
+        typer.echo(f"Kubernetes did not answer: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(said)
+    raise typer.Exit(0 if is_well else 1)
+
+
+async def _why(name: str, namespace: str) -> tuple[str, bool]:
+    from soperator.kube.api import Api
+    from soperator.kube.kinds import NODESET, SLURMCLUSTER
+    from soperator.kube.views import Custom
+
+    async with Api.connect("soperator-cli") as api:
+        where = namespace or api.namespace
+        cluster = await api.get(SLURMCLUSTER, Custom, where, name)
+        members = [each for each in (await api.list(NODESET, Custom, where)).items if _cluster_of(each) == name]
+    lines = reasons("SlurmCluster", cluster) + [line for each in members for line in reasons("NodeSet", each)]
+    return ("\n".join(lines) or f"SlurmCluster {name} is available, and so are its NodeSets.", not lines)
+
+
+def reasons(kind: str, custom: "Custom") -> list[str]:
+    """Return one sentence for each condition that is not as it should be, or for a status that is missing or old."""
+    subject, status = f"{kind} {custom.metadata.name}", custom.status
+    if not status.get("conditions"):
+        return [
+            f"{subject}: the operator has not looked at it yet: check that the operator runs and watches this namespace"
+        ]
+    lines = [f"{subject}: {_sentence(each)}" for each in status["conditions"] if _is_bad(each)]
+    if status.get("observedGeneration", 0) < custom.metadata.generation:
+        lines.append(f"{subject}: the operator has not yet looked at the last change")
+    return lines
+
+
+def _is_bad(condition: dict[str, Any]) -> bool:
+    """Whether a condition is a reason; ours are all good when True, but for those that say a trouble is there."""
+    return bool(condition.get("status") != "True")
+
+
+def _sentence(condition: dict[str, Any]) -> str:
+    said = condition.get("message") or condition.get("reason", "")
+    return f"{condition.get('type', '')} is {condition.get('status', '')}: {said}"
+
+
+def _cluster_of(custom: "Custom") -> str:
+    import msgspec
+
+    spec: dict[str, Any] = msgspec.json.decode(custom.spec)
+    return str(spec.get("cluster", ""))
