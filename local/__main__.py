@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local import binaries, cluster, debian, lab, status
 from local.machines import inside, running_init
-from local.paths import DEFAULT_STATE, cache
+from local.paths import DEFAULT_STATE, cache, locked
 from local.plan import node_plan
 from local.progress import Failure, say
 
@@ -51,9 +51,11 @@ def node(arguments: argparse.Namespace) -> None:
     state = cluster.state_of(arguments.state)
     match arguments.action:
         case "stop":
-            lab.node_stop(state, arguments.name, hard=arguments.hard)
+            with locked(state.lock):
+                lab.node_stop(state, arguments.name, hard=arguments.hard)
         case "start":
-            lab.node_start(state, arguments.name)
+            with locked(state.lock):
+                lab.node_start(state, arguments.name)
         case "exec":
             init = running_init(node_plan(arguments.name), cluster.records_of(state))
             if init is None:
@@ -80,11 +82,13 @@ def carry_out(arguments: argparse.Namespace) -> int:
         case "up":
             cluster.up(state, arguments.nodes, arguments.node_monitor_grace_period)
         case "load":
-            cluster.load_images(state, arguments.archives, arguments.node)
+            with locked(state.lock):
+                cluster.load_images(state, arguments.archives, arguments.node)
         case "node":
             node(arguments)
         case "component":
-            lab.component(state, arguments.name, arguments.action)
+            with locked(state.lock):
+                lab.component(state, arguments.name, arguments.action)
         case "status":
             return 0 if status.show(state) else 1
         case "down":

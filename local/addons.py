@@ -14,6 +14,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 SYSTEM = "/api/v1/namespaces/kube-system"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
 LABELS = {"k8s-app": "kube-dns"}
+DNS_IMAGE = "localhost/soperator/coredns:1"
 COREFILE = f"""\
 .:53 {{
     errors
@@ -75,11 +76,11 @@ def render_rights() -> list[tuple[str, Object]]:
     ]
 
 
-def _container(image: str) -> Object:
+def _container() -> Object:
     probe = {"timeoutSeconds": 5, "failureThreshold": 5, "successThreshold": 1}
     return {
         "name": "coredns",
-        "image": image,
+        "image": DNS_IMAGE,
         "imagePullPolicy": "IfNotPresent",
         "args": ["-conf", "/etc/coredns/Corefile"],
         "ports": [
@@ -98,7 +99,7 @@ def _container(image: str) -> Object:
     }
 
 
-def _deployment(image: str) -> Object:
+def _deployment() -> Object:
     wait = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
     pod = {
         "serviceAccountName": "coredns",
@@ -108,7 +109,7 @@ def _deployment(image: str) -> Object:
             {"key": "node.kubernetes.io/not-ready", **wait},
             {"key": "node.kubernetes.io/unreachable", **wait},
         ],
-        "containers": [_container(image)],
+        "containers": [_container()],
         "volumes": [{"name": "config", "configMap": {"name": "coredns"}}],
     }
     return {
@@ -123,7 +124,7 @@ def _deployment(image: str) -> Object:
     }
 
 
-def render_dns(image: str) -> list[tuple[str, Object]]:
+def render_dns() -> list[tuple[str, Object]]:
     """Return path and object of everything that CoreDNS is."""
     ports = [
         {"name": "dns", "port": 53, "protocol": "UDP"},
@@ -143,5 +144,5 @@ def render_dns(image: str) -> list[tuple[str, Object]]:
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": COREFILE}},
         ),
         (f"{SYSTEM}/services", service),
-        (DEPLOYMENTS, _deployment(image)),
+        (DEPLOYMENTS, _deployment()),
     ]

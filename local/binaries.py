@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from local import golang
-from local.paths import GO_SOURCES, cache
+from local.paths import GO_SOURCES, cache, locked
 from local.process import tail
 from local.progress import Failure, say
 
@@ -124,8 +124,15 @@ def _take(source: str, into: Path) -> None:
 def make() -> Path:
     """Return the folder with all programs, made now if it is not there."""
     result = folder()
-    if result.exists():
-        return result
+    if not result.exists():
+        with locked(result.with_suffix(".lock")):
+            _make(result)
+    return result
+
+
+def _make(result: Path) -> None:
+    if result.exists():  # Somebody else made it while we waited for the lock.
+        return
     partial = result.with_suffix(".partial")
     partial.mkdir(parents=True, exist_ok=True)
     source = os.environ.get("KUBERNETES_BINARIES", "")
@@ -143,4 +150,3 @@ def make() -> Path:
         shutil.rmtree(cache() / "go", ignore_errors=True)
     partial.rename(result)
     say(f"{len(PROGRAMS)} programs are in {result} ({time.monotonic() - began:.0f} s)")
-    return result

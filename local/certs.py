@@ -1,7 +1,7 @@
 """Keys, certificates and kubeconfigs: who may speak to whom. kubeadm makes them, as on any cluster.
 
-They are kept from one start to the next, because no address in them ever changes (``plan``); a new kubeadm or a
-changed configuration makes new ones.
+They are kept from one start to the next, because no address in them ever changes (``plan``); another version of
+Kubernetes or a changed configuration makes new ones.
 """
 
 import base64
@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from local.binaries import KUBERNETES
 from local.paths import State
 from local.plan import API_PORT, DOMAIN, HOST, POD_NETWORK, SERVICE_NETWORK, NodePlan
 from local.progress import Failure
@@ -33,7 +34,7 @@ def render_kubeadm(pki: Path, node_name: str = "control-plane") -> str:
     cluster: dict[str, Any] = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "ClusterConfiguration",
-        "kubernetesVersion": "v1.36.3",
+        "kubernetesVersion": f"v{KUBERNETES}",
         "clusterName": "soperator-local",
         "certificatesDir": str(pki),
         "controlPlaneEndpoint": f"{HOST}:{API_PORT}",
@@ -81,7 +82,7 @@ def _make_control_plane(kubeadm: Path, state: State) -> None:
 def make(kubeadm: Path, state: State) -> bool:
     """Make the control plane's credentials and the kubeconfig, unless they are there; say whether they are new."""
     config = render_kubeadm(state.pki)
-    key = hashlib.sha256(f"{kubeadm.resolve()}{config}".encode()).hexdigest()
+    key = hashlib.sha256(config.encode()).hexdigest()
     mark = state.pki / "made-for"
     is_fresh = mark.exists() and time.time() - mark.stat().st_mtime < MAXIMUM_AGE_S and mark.read_text() == key
     if not is_fresh:

@@ -14,7 +14,7 @@ from local import addons, binaries, certs, cgroups, components, controlplane, ma
 from local.api import Api, is_true
 from local.components import Fleet, wait_for
 from local.load import Store, load, own_images
-from local.paths import DEFAULT_STATE, State, cache
+from local.paths import DEFAULT_STATE, State, cache, locked
 from local.plan import MAX_NODES, NodePlan, node_plan, node_plans
 from local.process import Records, is_alive, stop, wait_gone
 from local.progress import Failure, say
@@ -130,8 +130,13 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
     """Start a cluster of ``nodes`` Nodes, or what of it does not run, and wait until all of it is ready."""
     if not 1 <= nodes <= MAX_NODES:
         raise Failure(f"--nodes {nodes}: from 1 to {MAX_NODES}")
-    programs = binaries.make()
+    with locked(state.lock):
+        _up(state, nodes, grace_period)
+
+
+def _up(state: State, nodes: int, grace_period: str | None) -> None:
     before = settings_of(state)
+    programs = Path(before.binaries) if before else binaries.make()  # A cluster keeps its version until it goes down.
     nodes = max(nodes, before.nodes if before else 0)
     plans = node_plans(nodes)
     fleet = Fleet(state, records_of(state), programs, grace_period)
@@ -142,7 +147,7 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
     write_settings(state, Settings(nodes, grace_period, str(programs)))
     if certs.make(programs / "kubeadm", state):
         say("made keys and certificates")
-    images, dns_image = own_images(programs)
+    images = own_images(programs)
     api = Api(state.pki)
     with ThreadPoolExecutor() as pool:
         control = pool.submit(start_control_plane, fleet, api)
@@ -150,7 +155,7 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
         for done in (*starts, control):
             done.result()
         list(pool.map(lambda plan: start_kubelet(fleet, plan), plans))
-    for path, body in addons.render_dns(dns_image):
+    for path, body in addons.render_dns():
         api.ensure(path, body)
     wait_until_ready(fleet, api, plans)
     say(f"up: {nodes} Nodes; export KUBECONFIG={state.kubeconfig}")
@@ -171,6 +176,11 @@ def wait_until_ready(fleet: Fleet, api: Api, plans: Sequence[NodePlan]) -> None:
 
 def down(state: State) -> None:
     """Stop the cluster and put the machine back as it was; keep credentials, logs and the Nodes' images."""
+    with locked(state.lock):
+        _down(state)
+
+
+def _down(state: State) -> None:
     records = records_of(state)
     present = network.owner()
     if present not in {None, str(state.root)}:

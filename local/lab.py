@@ -34,7 +34,7 @@ def node_stop(state: State, name: str, *, hard: bool) -> None:
 def node_start(state: State, name: str) -> None:
     """Switch a Node on and wait until it is Ready; it remembers its disk, and so its pods, unless that was lost."""
     fleet, plan = fleet_of(state), node_plan(name)
-    images, _ = own_images(fleet.binaries)
+    images = own_images(fleet.binaries)
     began = datetime.now(UTC)
     start_machine(fleet, plan, images)
     start_kubelet(fleet, plan)

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.addons import DNS_IMAGE
 from local.archive import File, docker_archive, identity
 from local.machines import inside
 from local.node import PAUSE_IMAGE, SOCKET
-from local.paths import cache, image_store
+from local.paths import image_store
 from local.progress import Failure, elapsed, say
 
 CATATONIT = Path("/usr/bin/catatonit")
@@ -95,15 +96,12 @@ def load(stores: Sequence[Store], archives: Sequence[Path]) -> None:
         list(pool.map(one, stores))
 
 
-def own_images(binaries: Path) -> tuple[list[Path], str]:
-    """Return the archives of the pause and the CoreDNS image, made when they are not there, and CoreDNS's tag."""
-    folder = cache() / "images" / binaries.name
-    pause, coredns = folder / "pause.tar", folder / "coredns.tar"
-    tag = f"localhost/soperator/coredns:{binaries.name}"
+def own_images(binaries: Path) -> list[Path]:
+    """Return the archives of the pause and the CoreDNS image, made beside the programs when they are not there."""
+    pause, coredns = binaries / "images" / "pause.tar", binaries / "images" / "coredns.tar"
     if not pause.exists():
-        catatonit = File(CATATONIT.read_bytes(), 0o755)
-        docker_archive(pause, PAUSE_IMAGE, {"catatonit": catatonit}, ["/catatonit", "-P"])
+        docker_archive(pause, PAUSE_IMAGE, {"catatonit": File(CATATONIT.read_bytes(), 0o755)}, ["/catatonit", "-P"])
     if not coredns.exists():
         program = File((binaries / "coredns").read_bytes(), 0o755)
-        docker_archive(coredns, tag, {"coredns": program}, ["/coredns"])
-    return [pause, coredns], tag
+        docker_archive(coredns, DNS_IMAGE, {"coredns": program}, ["/coredns"])
+    return [pause, coredns]

@@ -1,8 +1,13 @@
 """Where things lie: what a cluster may forget (the state), and what makes the next start fast (the cache)."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from local.progress import say
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 GO_SOURCES = Path(__file__).resolve().parent / "go"
@@ -29,6 +34,11 @@ class State:
     def env(self) -> Path:
         """Lines for a shell to source: KUBECONFIG and PATH."""
         return self.root / "env"
+
+    @property
+    def lock(self) -> Path:
+        """Held by a command that changes the cluster."""
+        return self.root / "lock"
 
     @property
     def pki(self) -> Path:
@@ -72,3 +82,16 @@ class State:
 def image_store(node: str) -> Path:
     """Return the folder that is the Node's /var/lib/containerd: its images, kept while the cluster is down."""
     return cache() / "nodes" / node
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Let one command at a time pass; the lock goes with the process that holds it, however it ends."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another command to let go of {file}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
