@@ -1,0 +1,15 @@
+{{- define "soperator.labels" -}}
+app.kubernetes.io/name: soperator
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "soperator.wide" -}}
+{{ .Release.Namespace }}-{{ .Release.Name }}
+{{- end }}
+
+{{- /* The image of a role: its own, or <prefix>/<role>:<tag>. Call with (list $ "slurm"). */}}
+{{- define "soperator.image" -}}
+{{- $root := index . 0 }}{{ $role := index . 1 }}{{ $images := $root.Values.images -}}
+{{ get $images $role | default (printf "%s/%s:%s" $images.prefix $role ($images.tag | default $root.Chart.AppVersion)) }}
+{{- end }}
