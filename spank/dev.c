@@ -152,6 +152,11 @@ static int bind_all_given(int dev_fd, struct report *report)
 
 int dev_fill(int dev_fd, const struct plan_mount *entry, struct report *report)
 {
+	char shm[64];
+
+	if (snprintf(shm, sizeof(shm), "mode=1777%s%s", entry->size ? ",size=" : "", entry->size ? entry->size : "") >=
+	    (int)sizeof(shm))
+		return report_fail(report, "jail: the size of /dev/shm is too long (plan line %d)", entry->line);
 	for (size_t i = 0; i < COUNT(basic_nodes); i++)
 		if (bind_node(dev_fd, basic_nodes[i], false, report) < 0)
 			return -1;
@@ -159,7 +164,7 @@ int dev_fill(int dev_fd, const struct plan_mount *entry, struct report *report)
 		if (symlinkat(links[i].points_to, dev_fd, links[i].name) < 0)
 			return report_fail(report, "jail: cannot link /dev/%s: %m", links[i].name);
 	if (mount_in(dev_fd, "pts", "devpts", "newinstance,ptmxmode=0666,mode=0620,gid=5", report) < 0 ||
-	    mount_in(dev_fd, "shm", "tmpfs", "mode=1777", report) < 0)
+	    mount_in(dev_fd, "shm", "tmpfs", shm, report) < 0)
 		return -1;
 	return entry->minimal ? 0 : bind_all_given(dev_fd, report);
 }

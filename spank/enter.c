@@ -161,7 +161,7 @@ static int make_all(int root_fd, const struct plan *plan, struct mount_mark *mar
 	int result = 0;
 
 	for (int i = 1; i < plan->count; i++)
-		if (mounts_make(root_fd, &plan->mounts[i], &marks[i], report) < 0)
+		if (mounts_make(root_fd, plan, &plan->mounts[i], &marks[i], report) < 0)
 			result = -1;
 	return result;
 }

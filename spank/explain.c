@@ -9,6 +9,7 @@
 
 #include "caps.h"
 #include "mounts.h"
+#include "points.h"
 
 static const char *source_words(const struct plan_mount *entry)
 {
@@ -64,15 +65,8 @@ static const char *verdict(const struct plan *plan, const struct plan_mount *ent
 			    entry->line);
 		return NULL;
 	}
-	for (int i = 1; i < plan->count && &plan->mounts[i] != entry; i++) {
-		const char *above = plan->mounts[i].target;
-		size_t length = 0;
-
-		while (above[length] != '\0' && above[length] == entry->target[length])
-			length++;
-		if (above[length] == '\0' && entry->target[length] == '/')
-			return "ok, below an earlier mount";
-	}
+	if (points_holder(plan, entry) != &plan->mounts[0])
+		return "ok, below an earlier mount";
 	fd = mounts_open_target(root_fd, entry, report);
 	if (fd < 0)
 		return NULL;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "dev.h"
+#include "points.h"
 
 int mounts_open_target(int root_fd, const struct plan_mount *entry, struct report *report)
 {
@@ -89,8 +90,9 @@ static int make_tmpfs(const char *target, const struct plan_mount *entry, struct
 	unsigned long flags = (entry->read_only ? MS_RDONLY : 0) | (entry->no_suid ? MS_NOSUID : 0) |
 			      (entry->no_dev ? MS_NODEV : 0) | (entry->no_exec ? MS_NOEXEC : 0);
 	char options[96];
+	const char *size = entry->kind == PLAN_TMPFS ? entry->size : NULL; /* that of a dev is for its /dev/shm */
 	int length = snprintf(options, sizeof(options), "mode=%s%s%s", entry->mode ? entry->mode : "755",
-			      entry->size ? ",size=" : "", entry->size ? entry->size : "");
+			      size ? ",size=" : "", size ? size : "");
 
 	if (length < 0 || (size_t)length >= sizeof(options))
 		return report_fail(report, "jail: options of %s are too long (plan line %d)", entry->target, entry->line);
@@ -125,11 +127,14 @@ static int make_on(int root_fd, int under_fd, const struct plan_mount *entry, st
 	return result;
 }
 
-int mounts_make(int root_fd, const struct plan_mount *entry, struct mount_mark *mark, struct report *report)
+int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct mount_mark *mark,
+		struct report *report)
 {
-	int fd = mounts_open_target(root_fd, entry, report);
-	int result;
+	int fd, result;
 
+	if (points_make(root_fd, plan, entry, report) < 0)
+		return -1;
+	fd = mounts_open_target(root_fd, entry, report);
 	if (fd < 0)
 		return -1;
 	result = make_on(root_fd, fd, entry, mark, report);

@@ -5,7 +5,7 @@
  * look like. So a target is never a path of the pod: it is opened inside the staged root with openat2, in which no
  * symbolic link and no `..` leads out of it, and mounts go onto that open file. A link in a target is an error and is
  * not followed: the plan says where a mount is, not the jail. Nothing is ever created in the jail; a missing mount
- * point is an error with its line.
+ * point is an error with its line (but see points.h).
  */
 #ifndef JAIL_MOUNTS_H
 #define JAIL_MOUNTS_H
@@ -30,7 +30,8 @@ int mounts_open_target(int root_fd, const struct plan_mount *entry, struct repor
 void mounts_fd_path(char *path, int fd);
 
 /* Mounts one line below the staged root. */
-int mounts_make(int root_fd, const struct plan_mount *entry, struct mount_mark *mark, struct report *report);
+int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct mount_mark *mark,
+		struct report *report);
 
 /* Sets the line's ro, nosuid, nodev, noexec on the mount that is now on `target_fd`, below it too where `deep`. */
 int mounts_restrict(int target_fd, const struct plan_mount *entry, bool deep, struct report *report);

@@ -108,7 +108,7 @@ static bool take_option(struct plan_mount *mount, const char *word)
 			return flags[i].allowed;
 		}
 	}
-	if (mount->kind == PLAN_TMPFS && strncmp(word, "size=", 5) == 0) {
+	if ((mount->kind == PLAN_TMPFS || mount->kind == PLAN_DEV) && strncmp(word, "size=", 5) == 0) {
 		mount->size = word + 5;
 		return is_size(mount->size);
 	}
@@ -136,6 +136,21 @@ static int parse_options(const struct plan *plan, struct plan_mount *mount, char
 static bool kind_has_source(enum plan_kind kind)
 {
 	return kind == PLAN_ROOT || kind == PLAN_BIND || kind == PLAN_RBIND;
+}
+
+/* The pod's own folder that a kind stands for may be named as its source, for readers; nothing else may. */
+static const char *implied_source(enum plan_kind kind)
+{
+	switch (kind) {
+	case PLAN_PROC:
+		return "/proc";
+	case PLAN_DEV:
+		return "/dev";
+	case PLAN_SYS:
+		return "/sys";
+	default:
+		return "";
+	}
 }
 
 static int check_paths(const struct plan *plan, const struct plan_mount *mount, struct report *report)
@@ -193,6 +208,8 @@ static int parse_line(struct plan *plan, char *line, int number, struct report *
 	if (parse_kind(fields[0], &mount.kind) < 0)
 		return report_fail(report, "plan %s line %d: unknown kind \"%s\"", plan->path, number, fields[0]);
 	mount.source = strcmp(fields[1], "-") == 0 ? "" : fields[1];
+	if (strcmp(mount.source, implied_source(mount.kind)) == 0)
+		mount.source = "";
 	mount.target = fields[2];
 	mount.why = strcmp(fields[4], "-") == 0 ? "" : fields[4];
 	if (check_paths(plan, &mount, report) < 0 || check_place(plan, &mount, report) < 0 ||

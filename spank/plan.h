@@ -27,14 +27,14 @@ enum plan_kind { PLAN_ROOT, PLAN_BIND, PLAN_RBIND, PLAN_TMPFS, PLAN_PROC, PLAN_D
 struct plan_mount {
 	enum plan_kind kind;
 	int line;		/* in the plan's file, from 1 */
-	const char *source;	/* "" where the kind has none */
+	const char *source;	/* "" where the kind needs none */
 	const char *target;
 	const char *why;
 	bool read_only, no_suid, no_dev, no_exec;
 	bool optional;		/* skip the mount when its source is missing */
 	bool unmasked;		/* proc: leave out the masks over the machine's own files */
 	bool minimal;		/* dev: only the nodes that every program expects */
-	const char *size;	/* tmpfs: as in mount(8), or NULL */
+	const char *size;	/* tmpfs; dev (its /dev/shm): as in mount(8), or NULL */
 	const char *mode;	/* tmpfs: octal, or NULL */
 };
 

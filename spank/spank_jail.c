@@ -7,6 +7,9 @@
  *
  * The extern step is left alone: it runs nothing of a user, only `sleep` and X11 forwarding.
  *
+ * A hook that fails returns -1: slurmstepd looks only for negative codes and would run the user's program outside the
+ * jail after an ESPANK_ERROR, which is 3000. Belt and braces, every fork of slurmstepd is refused from then on.
+ *
  * When a step cannot be made ready: if not even the root could be entered, init_post_opt fails, slurmstepd ends the
  * step, and nothing was opened. If only a mount behind it failed, slurmstepd goes on so far that the sentence reaches the
  * job's stderr (user_init), and whatever it forks then, tasks first, ends at once. A failure in user_init
@@ -32,6 +35,8 @@ SPANK_PLUGIN(jail, 1);
 #include "report.h"
 
 #define EXTERN_STEP 0xfffffffc /* SLURM_EXTERN_CONT in slurm.h */
+
+enum { DONE = 0, FAILED = -1 };
 
 static struct holder holder = { .pid = -1, .pidfd = -1, .lifeline = -1, .home = -1 };
 static struct report trouble;
@@ -85,7 +90,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	const char *path;
 
 	if (!is_ours(spank))
-		return ESPANK_SUCCESS;
+		return DONE;
 	path = plan_path(ac, av, &trouble);
 	if (path != NULL && plan_read(path, &plan, &trouble) == 0) {
 		is_inside = make_step_ready(&plan, &trouble);
@@ -93,7 +98,9 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	}
 	if (trouble.text[0] != '\0')
 		say(trouble.text);
-	return is_inside ? ESPANK_SUCCESS : ESPANK_ERROR;
+	if (!is_inside && follow_refuse(&trouble) < 0)
+		say("jail: the forks of slurmstepd cannot be refused");
+	return is_inside ? DONE : FAILED;
 }
 
 /* The first hook behind the opening of the job's stderr: here the sentence reaches the user. */
@@ -102,7 +109,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char **av)
 	(void)spank, (void)ac, (void)av;
 	if (is_inside && trouble.text[0] != '\0')
 		say(trouble.text);
-	return ESPANK_SUCCESS;
+	return DONE;
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
@@ -111,14 +118,14 @@ int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
 
 	(void)ac, (void)av;
 	if (!is_ours(spank))
-		return ESPANK_SUCCESS;
+		return DONE;
 	if (!is_inside || trouble.text[0] != '\0')
-		return ESPANK_ERROR;
+		return FAILED;
 	if (caps_limit(&report) < 0) {
 		say(report.text);
-		return ESPANK_ERROR;
+		return FAILED;
 	}
-	return ESPANK_SUCCESS;
+	return DONE;
 }
 
 int slurm_spank_exit(spank_t spank, int ac, char **av)
@@ -127,9 +134,9 @@ int slurm_spank_exit(spank_t spank, int ac, char **av)
 
 	(void)spank, (void)ac, (void)av;
 	if (!is_inside)
-		return ESPANK_SUCCESS;
+		return DONE;
 	follow_stop();
 	if (holder_stop(&holder, &report) < 0)
 		say(report.text);
-	return ESPANK_SUCCESS;
+	return DONE;
 }

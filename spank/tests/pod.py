@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Runs a command in namespaces like those of a Kubernetes pod: `pod.py [--userns] [--net] -- COMMAND...`.
+
+With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, and in it the
+capabilities of a container runtime's default plus SYS_ADMIN. Without, it is the machine's own root. The command is pid 2
+of a new pid namespace with its own mounts and /proc, and everything ends with this process. util-linux' unshare cannot
+write a map of many ids without newuidmap, hence this program; it uses nothing but the standard library.
+"""
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
+IDS = 65536
+
+# chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot sys_admin mknod
+# audit_write setfcap
+POD_CAPS = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 21, 27, 29, 31}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *arguments: object) -> None:
+    """Calls a function of libc; raises OSError with its name where it fails."""
+    if getattr(libc, name)(*arguments) < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"{name}: {os.strerror(error)}")
+
+
+def enter_user_namespace() -> None:
+    """Puts this process into a new user namespace in which the first 65,536 ids are themselves."""
+    parent = os.getpid()
+    made_read, made_write = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        os.close(made_write)
+        os.read(made_read, 1)
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{parent}/{name}", "w") as file:
+                file.write(f"0 0 {IDS}\n")
+        os._exit(0)
+    call("unshare", CLONE_NEWUSER)
+    os.write(made_write, b"x")
+    if os.waitpid(helper, 0)[1] != 0:
+        raise OSError("cannot write the id maps")
+    os.close(made_read)
+    os.close(made_write)
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+
+
+def bound_capabilities() -> None:
+    """Leaves what a pod with `capabilities.add: [SYS_ADMIN]` has; takes effect with the next execve."""
+    with open("/proc/sys/kernel/cap_last_cap") as file:
+        last = int(file.read())
+    for number in range(last + 1):
+        if number not in POD_CAPS:
+            call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+def fork_and_wait(new_session: bool) -> None:
+    """Forks; the child returns, the parent waits for it and exits with its code."""
+    child = os.fork()
+    if child == 0:
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if new_session:
+            os.setsid()
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: os.kill(child, number))
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) % 256)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--userns", action="store_true")
+    parser.add_argument("--net", action="store_true")
+    parser.add_argument("command", nargs="+")
+    arguments = parser.parse_args()
+    if arguments.userns:
+        enter_user_namespace()
+    call("unshare", CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | (CLONE_NEWNET if arguments.net else 0))
+    call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    call("unshare", CLONE_NEWPID)
+    fork_and_wait(new_session=False)
+    call("mount", b"proc", b"/proc", b"proc", 0, None)
+    if arguments.userns:
+        bound_capabilities()
+    fork_and_wait(new_session=True)
+    os.execvp(arguments.command[0], arguments.command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
