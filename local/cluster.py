@@ -139,6 +139,9 @@ def _up(state: State, nodes: int, grace_period: str | None) -> None:
     programs = Path(before.binaries) if before else binaries.make()  # A cluster keeps its version until it goes down.
     nodes = max(nodes, before.nodes if before else 0)
     plans = node_plans(nodes)
+    if before is None:
+        shutil.rmtree(state.logs, ignore_errors=True)
+        state.audit_log.unlink(missing_ok=True)
     fleet = Fleet(state, records_of(state), programs, grace_period)
     for process in components.dead(fleet.records):
         fleet.records.forget(process.name)

