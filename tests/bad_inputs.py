@@ -1,0 +1,122 @@
+"""Inputs that must be refused at `kubectl apply`, each with a part of the sentence that says why.
+
+`tests/unit/api` feeds them to lint, `tests/cluster` to a real API server: what one refuses, the other must refuse too.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+API_VERSION = "slurm.soperator.io/v1alpha1"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A spec that is wrong in one place: the field to blame, and words of the API server's and of lint's message."""
+
+    kind: str
+    spec: dict[str, Any]
+    field: str
+    server: str
+    lint: str = ""
+    name: str = "demo"
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The whole object."""
+        return {"apiVersion": API_VERSION, "kind": self.kind, "metadata": {"name": self.name}, "spec": self.spec}
+
+    @property
+    def said(self) -> str:
+        """What lint says; the same as the server where both share the rule."""
+        return self.lint or self.server
+
+
+def _submount(**said: Any) -> dict[str, Any]:
+    return {"jail": {"submounts": [{"path": "/data", "claim": "data", **said}]}}
+
+
+def _cluster(field: str, server: str, spec: dict[str, Any], lint: str = "") -> Bad:
+    return Bad("SlurmCluster", spec, field, server, lint)
+
+
+def _nodeset(field: str, server: str, spec: dict[str, Any], lint: str = "") -> Bad:
+    return Bad("NodeSet", {"cluster": "demo", **spec}, field, server, lint, name="worker")
+
+
+CASES = (
+    _cluster("spec.login.replicsa", "replicsa", {"login": {"replicsa": 1}}, "did you mean replicas?"),
+    _cluster("spec.login.replicas", "Invalid value", {"login": {"replicas": -1}}, "greater than or equal to 0"),
+    _cluster("spec.login.replicas", "must be of type integer", {"login": {"replicas": "1"}}, "valid integer"),
+    _cluster("spec.auth.type", "supported values", {"auth": {"type": "none"}}, "choose one of 'slurm' or 'munge'"),
+    _cluster("spec.jail.claim.size", "should match", {"jail": {"claim": {"size": "many"}}}, "so that it matches"),
+    _cluster("spec.jail.submounts", "exactly one of", _submount(tmpfs={"size": "1Gi"})),
+    _cluster("spec.jail.submounts", "exactly one of", {"jail": {"submounts": [{"path": "/data"}]}}),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/proc/x")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/opt/soperator")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/opt")),
+    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/")),
+    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/../dev")),
+    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="data"), "so that it matches"),
+    _cluster(
+        "spec.jail.submounts[0].subPath",
+        "name the claim",
+        {"jail": {"submounts": [{"path": "/data", "subPath": "a", "tmpfs": {"size": "1Gi"}}]}},
+    ),
+    _cluster(
+        "spec.jail.submounts[0].hostPath.path",
+        "must not climb",
+        {"jail": {"submounts": [{"path": "/data", "hostPath": {"path": "/a/../b"}}]}},
+    ),
+    _cluster(
+        "spec.jail.submounts[1]",
+        "Duplicate value",
+        {"jail": {"submounts": [{"path": "/data", "claim": "a"}, {"path": "/data", "claim": "b"}]}},
+        "something else is mounted at this path",
+    ),
+    _cluster(
+        "spec.partitions",
+        "at most one",
+        {"partitions": [{"name": "a", "default": True}, {"name": "b", "default": True}]},
+    ),
+    _cluster(
+        "spec.partitions[1]",
+        "Duplicate value",
+        {"partitions": [{"name": "a"}, {"name": "a"}]},
+        "another partition has this name",
+    ),
+    _cluster("spec.partitions[0].name", "must not be DEFAULT", {"partitions": [{"name": "Default"}]}),
+    _cluster(
+        "spec.partitions[0].options", "a field of its own", {"partitions": [{"name": "a", "options": {"Nodes": "x"}}]}
+    ),
+    _cluster(
+        "spec.login.service.nodePort",
+        "choose one of them",
+        {"login": {"service": {"type": "ClusterIP", "nodePort": 30022}}},
+    ),
+    _cluster(
+        "spec.login.service.keepClientAddress",
+        "choose one of them",
+        {"login": {"service": {"type": "ClusterIP", "keepClientAddress": True}}},
+    ),
+    _cluster(
+        "spec.login.service.sourceRanges", "LoadBalancer only", {"login": {"service": {"sourceRanges": ["10.0.0.0/8"]}}}
+    ),
+    Bad("SlurmCluster", {}, "metadata.name", "at most 30 characters", name="a" * 31),
+    Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="1a"),
+    Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="a.b"),
+    _nodeset("spec.gpu.count", "belong together", {"gpu": {"count": 1}}),
+    _nodeset("spec.gpu.count", "belong together", {"gpu": {"vendor": "amd"}}),
+    _nodeset("spec.gpu.vendor", "describe GPUs", {"gpu": {"type": "h100"}}),
+    _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
+    _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
+    _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
+    _nodeset("spec.submounts[0].path", "every node mounts itself", {"submounts": [{"path": "/dev/shm", "claim": "a"}]}),
+    Bad("NodeSet", {"replicas": 1}, "spec.cluster", "Required value", "this field is required", name="worker"),
+    Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "at most 40 characters", name="a" * 41),
+    *(
+        Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "must not be one of", name=name)
+        for name in ("controller", "login", "rest", "all", "default")
+    ),
+    Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "without dots", name="a.b"),
+)

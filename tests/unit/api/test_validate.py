@@ -1,0 +1,202 @@
+"""What needs more than one object, or a text that CEL cannot read."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from soperator.api.base import Problem
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.validate import World, validate_cluster, validate_nodeset
+
+
+def cluster(**said: Any) -> SlurmClusterSpec:
+    """A SlurmCluster's spec from its fields as people write them."""
+    return SlurmClusterSpec.model_validate(said)
+
+
+def node_set(of: str = "demo", **said: Any) -> NodeSetSpec:
+    """A NodeSet's spec from its fields as people write them."""
+    return NodeSetSpec.model_validate({"cluster": of, **said})
+
+
+def world(clusters: dict[str, SlurmClusterSpec] | None = None, **node_sets: NodeSetSpec) -> World:
+    """A namespace with one cluster `demo`, or with the given ones; `_` in a NodeSet's name stands for `-`."""
+    named = {name.replace("_", "-"): spec for name, spec in node_sets.items()}
+    return World(clusters or {"demo": cluster()}, named)
+
+
+def of_nodeset(name: str, where: World) -> list[Problem]:
+    """The problems of one NodeSet of a world."""
+    return validate_nodeset(name, where.node_sets[name], where)
+
+
+def test_an_empty_cluster_and_a_nodeset_have_no_problems() -> None:
+    """Defaults are valid."""
+    where = world(worker=node_set())
+    assert validate_cluster("demo", cluster(), where) == []
+    assert of_nodeset("worker", where) == []
+
+
+def test_a_partition_over_an_unknown_nodeset_names_the_known_ones() -> None:
+    """The remedy lists what there is."""
+    spec = cluster(partitions=[{"name": "gpu", "nodeSets": ["gpus"]}])
+    (problem,) = validate_cluster("demo", spec, world(worker=node_set()))
+    assert str(problem) == (
+        "SlurmCluster demo: spec.partitions[0].nodeSets[0]: gpus: no NodeSet has this name in the namespace "
+        "(there are: worker): make it, or remove it from the partition"
+    )
+
+
+def test_a_partition_over_another_clusters_nodeset_names_that_cluster() -> None:
+    """The NodeSet exists, but is not ours."""
+    spec = cluster(partitions=[{"name": "gpu", "nodeSets": ["worker"]}])
+    (problem,) = validate_cluster("demo", spec, world(worker=node_set("other")))
+    assert "belongs to the SlurmCluster other" in problem.remedy
+
+
+def test_a_partial_world_blames_no_reference() -> None:
+    """What is not said may exist."""
+    spec = cluster(partitions=[{"name": "gpu", "nodeSets": ["gpus"]}])
+    assert validate_cluster("demo", spec, World({"demo": spec}, partial=True)) == []
+    assert validate_nodeset("a", node_set(), World(partial=True)) == []
+
+
+def test_a_nodeset_without_its_cluster_names_the_known_ones() -> None:
+    """The remedy lists what there is."""
+    where = world(worker=node_set("dmeo"))
+    (problem,) = of_nodeset("worker", where)
+    assert (problem.field, problem.value) == ("spec.cluster", "dmeo")
+    assert "there are: demo" in problem.remedy
+
+
+def test_of_two_nodesets_with_one_pod_name_the_younger_is_blamed() -> None:
+    """`a` with `b-c` and `a-b` with `c` both make pods a-b-c-<n>; the older one keeps the name."""
+    where = world({"a": cluster(), "a-b": cluster()}, b_c=node_set("a"), c=node_set("a-b"))
+    assert of_nodeset("b-c", where) == []
+    (problem,) = of_nodeset("c", where)
+    assert "its pods would be named a-b-c-<n> as those of NodeSet b-c" in problem.remedy
+
+
+def test_a_nodeset_must_not_take_the_names_of_another_clusters_login_pods() -> None:
+    """`a` with `b-login` makes pods a-b-login-<n>, which are the login pods of `a-b`."""
+    where = world({"a": cluster(), "a-b": cluster()}, b_login=node_set("a"))
+    (problem,) = of_nodeset("b-login", where)
+    assert "as the login of SlurmCluster a-b" in problem.remedy
+
+
+def test_a_nodeset_must_not_be_named_like_a_node_of_another() -> None:
+    """slurm.conf would have one name for a node and for a set of nodes."""
+    where = world(gpu=node_set(), gpu_1=node_set())
+    (problem,) = of_nodeset("gpu-1", where)
+    assert "it is also the Slurm node gpu-1 of NodeSet gpu" in problem.remedy
+
+
+def test_a_feature_must_not_be_another_nodesets_name() -> None:
+    """Partitions choose nodes by the feature of that name."""
+    where = world(a=node_set(features=["b"]), b=node_set())
+    (problem,) = of_nodeset("a", where)
+    assert (problem.field, problem.value) == ("spec.features[0]", "b")
+
+
+def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
+    """Nothing is said while the caller does not know what there is."""
+    spec = cluster(
+        jail={"claim": {"name": "jail"}, "submounts": [{"path": "/home", "claim": "home"}]},
+        controller={"state": {"name": "state"}},
+        images={"pullSecrets": ["registry"]},
+    )
+    where = World({"demo": spec})
+    assert validate_cluster("demo", spec, where) == []
+    known = replace(where, claims=frozenset({"state"}), secrets=frozenset())
+    assert [(problem.field, problem.value) for problem in validate_cluster("demo", spec, known)] == [
+        ("spec.jail.claim.name", "jail"),
+        ("spec.jail.submounts[0].claim", "home"),
+        ("spec.images.pullSecrets[0]", "registry"),
+    ]
+
+
+def test_a_request_above_its_limit_is_a_problem() -> None:
+    """Kubernetes would refuse the pod, and say so where nobody looks."""
+    where = world(
+        a=node_set(resources={"requests": {"memory": "2Gi", "cpu": 1}, "limits": {"memory": "1024Mi", "cpu": "1000m"}})
+    )
+    (problem,) = of_nodeset("a", where)
+    assert (problem.field, problem.value) == ("spec.resources.requests.memory", "2Gi")
+    assert "the limit is 1024Mi" in problem.remedy
+
+
+def test_submounts_collide_with_the_clusters_and_with_a_tmpfs_above() -> None:
+    """One path is mounted once, and a fresh tmpfs has no folder to mount on."""
+    spec = cluster(
+        jail={"submounts": [{"path": "/data", "claim": "a"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}]}
+    )
+    where = world(
+        {"demo": spec}, a=node_set(submounts=[{"path": "/data", "claim": "b"}, {"path": "/scratch/x", "claim": "c"}])
+    )
+    assert [(problem.field, problem.value) for problem in of_nodeset("a", where)] == [
+        ("spec.submounts[0].path", "/data"),
+        ("spec.submounts[1].path", "/scratch/x"),
+    ]
+
+
+def test_a_source_range_must_be_a_network() -> None:
+    """An address with a wrong mask is refused with an example."""
+    spec = cluster(login={"service": {"type": "LoadBalancer", "sourceRanges": ["10.0.0.0/8", "fd00::/8", "10.0.0/40"]}})
+    (problem,) = validate_cluster("demo", spec, world())
+    assert (problem.field, problem.value) == ("spec.login.service.sourceRanges[2]", "10.0.0/40")
+
+
+@pytest.mark.parametrize(
+    ("template", "field"),
+    [
+        ({"spec": {"hostname": "x"}}, "spec.podTemplate.spec.hostname"),
+        ({"spec": {"hostUsers": True}}, "spec.podTemplate.spec.hostUsers"),
+        (
+            {"spec": {"containers": [{"name": "slurmd", "command": ["x"]}]}},
+            "spec.podTemplate.spec.containers[0].command",
+        ),
+        ({"spec": {"containers": [{"image": "x"}]}}, "spec.podTemplate.spec.containers[0].name"),
+        ({"spec": {"containers": {}}}, "spec.podTemplate.spec.containers"),
+        ({"metadata": {"name": "x"}}, "spec.podTemplate.metadata.name"),
+        ({"metadata": {"labels": {"slurm.soperator.io/cluster": "x"}}}, "spec.podTemplate.metadata.labels"),
+        ({"status": {}}, "spec.podTemplate.status"),
+        ({"spec": "x"}, "spec.podTemplate.spec"),
+    ],
+)
+def test_a_pod_template_must_not_say_what_holds_a_worker_together(template: dict[str, Any], field: str) -> None:
+    """Each is refused with its path."""
+    (problem,) = of_nodeset("a", world(a=node_set(podTemplate=template)))
+    assert problem.field == field
+
+
+def test_a_pod_template_may_say_what_we_have_no_field_for() -> None:
+    """Annotations, sidecars, environment and runtime classes pass."""
+    template = {
+        "metadata": {"annotations": {"example.org/a": "b"}},
+        "spec": {
+            "runtimeClassName": "nvidia",
+            "containers": [{"name": "slurmd", "env": []}, {"name": "agent", "image": "x"}],
+        },
+    }
+    assert of_nodeset("a", world(a=node_set(podTemplate=template))) == []
+
+
+@pytest.mark.parametrize(
+    ("volumes", "mounts", "field"),
+    [
+        ([{"emptyDir": {}}], [], "spec.volumes[0].name"),
+        ([{"name": "a"}, {"name": "a"}], [], "spec.volumes[1].name"),
+        ([{"name": "jail"}], [], "spec.volumes[0].name"),
+        ([], [{"name": "a", "mountPath": "/a"}], "spec.volumeMounts[0].name"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "a"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/mnt"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/etc/soperator/x"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/"}], "spec.volumeMounts[0].mountPath"),
+    ],
+)
+def test_volumes_must_not_stand_in_the_workers_way(volumes: list[Any], mounts: list[Any], field: str) -> None:
+    """Each is refused with its path."""
+    (problem,) = of_nodeset("a", world(a=node_set(volumes=volumes, volumeMounts=mounts)))
+    assert problem.field == field

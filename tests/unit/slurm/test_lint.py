@@ -1,0 +1,116 @@
+"""Extra lines are read as Slurm reads them, so that nothing owned gets past."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_text, settings, shared_lines
+from soperator.slurm.owned import OWNED
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    """Where and what lint finds in extra lines of slurm.conf."""
+    return [(problem.field, problem.value) for problem in lint_text("slurm", text, OWNED)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "value"),
+    [
+        ("ClusterName=x", 1, "ClusterName=x"),
+        ("MaxJobCount=5\nclustername=x", 2, "clustername=x"),
+        ("MaxJobCount=5 ClusterName=x", 1, "ClusterName=x"),
+        ("  ClusterName = x", 1, "ClusterName=x"),
+        ("PluginDir+=/x", 1, "PluginDir=/x"),
+        ('PluginDir="/x y"', 1, "PluginDir=/x y"),
+        ("# a comment \\\nNodeName=a CPUs=1", 2, "NodeName=a"),
+        ("Cluster\\\nName=x", 1, "ClusterName=x"),
+        ("MaxJobCount=5 \\  \n  ClusterName=x", 1, "ClusterName=x"),
+        ("Cluster\\Name=x", 1, "ClusterName=x"),
+        ("Include /etc/other.conf", 1, "Include /etc/other.conf"),
+        ("include\tother.conf", 1, "Include other.conf"),
+        ("PartitionName=a Nodes=ALL", 1, "PartitionName=a"),
+        ("nonsense", 1, "nonsense"),
+        ("MaxJobCount=5 nonsense", 1, "nonsense"),
+    ],
+)
+def test_a_line_that_must_not_be_is_named_by_its_number(text: str, line: int, value: str) -> None:
+    """Case, spaces, operators, continuations and escapes hide nothing."""
+    assert found(text) == [(f"slurm, line {line}", value)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# ClusterName=x",
+        "MaxJobCount=5 # ClusterName=x",
+        "Epilog=/opt/a\\#b",
+        "SchedulerParameters=bf_continue,ClusterName",
+        "SlurmctldParameters=idle_on_node_suspend",
+        "GresTypes=gpu,shard",
+        "MaxJobCount=5\r\n",
+    ],
+)
+def test_what_is_the_administrators_passes(text: str) -> None:
+    """Comments, values and lists that are shared are no problem."""
+    assert found(text) == []
+
+
+def test_a_whole_line_setting_is_one_problem() -> None:
+    """The rest of NodeName's line belongs to it."""
+    assert len(found("NodeName=a NodeAddr=b Port=7\nMaxJobCount=1")) == 1
+
+
+@given(st.text(alphabet='aN=\\#\n "x', max_size=40))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    """Every setting has a key or a rest, and a line that exists."""
+    for setting in settings(text):
+        assert bool(setting.key) != bool(setting.rest)
+        assert 1 <= setting.line <= text.count("\n") + 1
+
+
+@given(st.sampled_from(sorted(OWNED)), st.sampled_from(["=", " = ", "+=", "\\\n="]), st.booleans())
+def test_every_owned_key_is_found_in_every_spelling(key: str, equals: str, lower: bool) -> None:
+    """No way of writing a setting gets an owned key past."""
+    written = key.lower() if lower else key
+    assert found(f"MaxJobCount=1\n{written}{equals}v\n")
+
+
+def test_shared_lists_are_united_with_ours() -> None:
+    """The last of the administrator's settings counts, and our value stays."""
+    extra = "SlurmctldParameters=a\nslurmctldparameters=b,enable_configless\nGresTypes=shard\n"
+    assert shared_lines(extra) == "GresTypes=gpu,shard\nSlurmctldParameters=enable_configless,b\n"
+    assert shared_lines("MaxJobCount=1\n") == ""
+
+
+def test_partition_options_are_checked() -> None:
+    """Owned options, bad names and values that would break the line are refused."""
+    options = {"nodes": "a", "Max Time": "1", "MaxTime": "1 Nodes=x", "State": "UP", "QOS": ""}
+    spec = SlurmClusterSpec.model_validate({"partitions": [{"name": "a", "options": options}]})
+    assert {problem.field.rpartition(".")[2] for problem in lint_cluster(spec)} == {
+        "nodes",
+        "Max Time",
+        "MaxTime",
+        "QOS",
+    }
+
+
+def test_extra_lines_of_every_file_are_checked() -> None:
+    """The field says which file."""
+    spec = SlurmClusterSpec.model_validate({"config": {"slurm": "NodeSet=a", "cgroup": "x", "gres": "Include y"}})
+    assert [problem.field for problem in lint_cluster(spec)] == [
+        "spec.config.slurm, line 1",
+        "spec.config.cgroup, line 1",
+        "spec.config.gres, line 1",
+    ]
+
+
+def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
+    """The remedy names the field of the NodeSet."""
+    spec = NodeSetSpec.model_validate({"cluster": "demo", "slurmdConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"})
+    assert [(problem.value, problem.remedy.split(":")[0]) for problem in lint_nodeset(spec)] == [
+        ("cpus=4", "say it in resources"),
+        ("Gres=gpu:1", "say it in gpu"),
+    ]
