@@ -17,7 +17,8 @@ from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, KubeError, Unreachable, error_of
 from soperator.kube.kinds import POD
 
-CHUNK = 128 * 1024
+CHUNK = 32 * 1024
+LARGEST = 1024 * 1024
 CLOSE_STDIN = b"\xff\x00"
 
 
@@ -111,7 +112,9 @@ async def _run(api: Api, target: Target, command: Sequence[str], stdin: str | No
         "stdin": "true" if stdin is not None else "false",
     }
     path = POD.path(target.namespace, target.pod, "exec")
-    async with api.transport.client.websocket(path, subprotocols=["v5.channel.k8s.io"], params=params) as socket:
+    async with api.transport.client.websocket(
+        path, subprotocols=["v5.channel.k8s.io"], params=params, max_message_size_bytes=LARGEST
+    ) as socket:
         if stdin is not None:
             data = stdin.encode()
             for start in range(0, len(data), CHUNK):

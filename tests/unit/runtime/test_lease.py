@@ -104,7 +104,7 @@ async def test_a_cancelled_leader_waits_for_its_body_before_it_releases() -> Non
     one = Candidate(server, "one")
     await eventually(lambda: one.is_running, 1)
     one.task.cancel()
-    while holder(server) == "one":
+    while holder(server) == "one":  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     assert not one.is_running
     with pytest.raises(asyncio.CancelledError):
