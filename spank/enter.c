@@ -184,15 +184,33 @@ static int stage_and_move(const struct plan *plan, struct mount_mark *marks, str
 	return result;
 }
 
+static int own_mounts(struct report *report)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return report_fail(report, "jail: cannot make a mount namespace: %m");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return report_fail(report, "jail: cannot make the mounts private: %m");
+	return 0;
+}
+
+int enter_nothing(struct report *report)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	if (own_mounts(report) < 0)
+		return -1;
+	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return report_fail(report, "jail: cannot make the pod read-only: %m");
+	return 0;
+}
+
 enum enter_result enter_jail(const struct plan *plan, struct report *report)
 {
 	struct mount_mark marks[PLAN_LINES_MAX] = { 0 };
 	int made = 0;
 
-	if (unshare(CLONE_NEWNS) < 0)
-		return report_fail(report, "jail: cannot make a mount namespace: %m");
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return report_fail(report, "jail: cannot make the mounts private: %m");
+	if (own_mounts(report) < 0)
+		return ENTER_FAILED;
 	if (stage_and_move(plan, marks, report, &made) < 0)
 		return ENTER_FAILED;
 	for (int i = 0; i < plan->count; i++)

@@ -23,6 +23,9 @@ enum enter_result {
 	ENTER_PARTIAL = 1,	/* inside, but a mount behind the root failed; the report says which: run nothing of a user */
 };
 
+/* For a thread that could not go in: everything that it sees of the pod becomes read-only to it. */
+int enter_nothing(struct report *report);
+
 /* Leaves the working folder at `/`. */
 enum enter_result enter_jail(const struct plan *plan, struct report *report);
 

@@ -10,10 +10,11 @@
  * A hook that fails returns -1: slurmstepd looks only for negative codes and would run the user's program outside the
  * jail after an ESPANK_ERROR, which is 3000. Belt and braces, every fork of slurmstepd is refused from then on.
  *
- * When a step cannot be made ready: if not even the root could be entered, init_post_opt fails, slurmstepd ends the
- * step, and nothing was opened. If only a mount behind it failed, slurmstepd goes on so far that the sentence reaches the
- * job's stderr (user_init), and whatever it forks then, tasks first, ends at once. A failure in user_init
- * itself would drain the node, which is the operator's to decide, not ours.
+ * When a step cannot be made ready, slurmstepd goes on so far that the sentence reaches the job's stderr (user_init), and
+ * whatever it forks then, tasks first, ends at once: the step fails, nothing of the user runs, and the node is not
+ * drained, which is the operator's to decide. One case is worse: not even the root of the jail is there. Then slurmstepd
+ * is outside when it opens files. For srun, whose output goes over the network, it sees the pod read-only; a batch step
+ * ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for a failed prolog.
  *
  * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan]
  */
@@ -34,7 +35,9 @@ SPANK_PLUGIN(jail, 1);
 #include "plan.h"
 #include "report.h"
 
-#define EXTERN_STEP 0xfffffffc /* SLURM_EXTERN_CONT in slurm.h */
+/* SLURM_EXTERN_CONT and SLURM_BATCH_SCRIPT in slurm.h */
+#define EXTERN_STEP 0xfffffffc
+#define BATCH_STEP 0xfffffffb
 
 enum { DONE = 0, FAILED = -1 };
 
@@ -61,27 +64,40 @@ static const char *plan_path(int ac, char **av, struct report *report)
 	return path;
 }
 
-static bool is_ours(spank_t spank)
+/* In doubt a step is a batch step: it is moved, and it opens files. */
+static uint32_t step_of(spank_t spank)
 {
-	uint32_t step = EXTERN_STEP;
+	uint32_t step = BATCH_STEP;
 
-	if (spank_context() != S_CTX_REMOTE)
-		return false;
-	if (spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
-		return true; /* in doubt, inside */
-	return step != EXTERN_STEP;
+	return spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS ? step : BATCH_STEP;
 }
 
-/* Returns whether slurmstepd is inside, with its forks under control; what went wrong behind that is in the report. */
+static bool is_ours(spank_t spank)
+{
+	return spank_context() == S_CTX_REMOTE && step_of(spank) != EXTERN_STEP;
+}
+
+/* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
 static bool make_step_ready(const struct plan *plan, struct report *report)
 {
 	enum enter_result entered = enter_jail(plan, report);
 
-	if (entered == ENTER_FAILED)
-		return false;
 	if (entered == ENTER_WHOLE && holder_start(plan, &holder, report) == 0)
-		return follow_start(&holder, say, report) == 0;
-	return follow_refuse(report) == 0;
+		(void)follow_start(&holder, say, report);
+	return entered != ENTER_FAILED;
+}
+
+/* Returns whether slurmstepd may go on to tell the user. */
+static bool make_step_fail(bool is_batch)
+{
+	struct report report = { "" };
+
+	say(trouble.text);
+	if (follow_refuse(&report) == 0 && (is_inside || (!is_batch && enter_nothing(&report) == 0)))
+		return true;
+	if (report.text[0] != '\0')
+		say(report.text);
+	return false;
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
@@ -96,18 +112,16 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 		is_inside = make_step_ready(&plan, &trouble);
 		plan_free(&plan);
 	}
-	if (trouble.text[0] != '\0')
-		say(trouble.text);
-	if (!is_inside && follow_refuse(&trouble) < 0)
-		say("jail: the forks of slurmstepd cannot be refused");
-	return is_inside ? DONE : FAILED;
+	if (trouble.text[0] == '\0')
+		return DONE;
+	return make_step_fail(step_of(spank) == BATCH_STEP) ? DONE : FAILED;
 }
 
 /* The first hook behind the opening of the job's stderr: here the sentence reaches the user. */
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
 {
 	(void)spank, (void)ac, (void)av;
-	if (is_inside && trouble.text[0] != '\0')
+	if (trouble.text[0] != '\0')
 		say(trouble.text);
 	return DONE;
 }

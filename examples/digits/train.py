@@ -73,7 +73,12 @@ def main():
         print("\n".join(where), flush=True)
     accuracy = train(world, arguments.epochs, arguments.rate)
     if world.rank == 0:
-        print(f"ranks {world.size}", f"nodes {os.environ.get('SLURM_JOB_NUM_NODES', '?')}", f"accuracy {accuracy:.4f}", sep="\n")
+        print(
+            f"ranks {world.size}",
+            f"nodes {os.environ.get('SLURM_JOB_NUM_NODES', '?')}",
+            f"accuracy {accuracy:.4f}",
+            sep="\n",
+        )
 
 
 if __name__ == "__main__":

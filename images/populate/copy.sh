@@ -1,2 +1,37 @@
 #!/bin/sh
-exit 1
+# Copy this container's root, the jail image, into an empty jail. `soperator.agents.populate seal` checks and completes the copy.
+#
+# Runs in the jail's own image, whatever distribution that is: POSIX sh, coreutils, findutils, sed. Killed at any point, a
+# later run starts the copy over; the manifest, written last, says that the copy is whole. Usage: copy.sh [CLAIM [FROM]]
+set -eu
+claim=${1:-/mnt/jail} from=${2:-/}
+partial=$claim/root.partial records=$claim/.soperator
+export LC_ALL=C
+
+complain() {
+    echo "soperator: $*" >&2
+    { echo "soperator: $*" > /dev/termination-log; } 2> /dev/null || true
+    exit 1
+}
+
+[ ! -e "$records/populated.json" ] || exit 0
+if [ -n "$(ls -A "$claim/root" 2> /dev/null)" ]; then
+    [ -e "$records/manifest" ] && [ ! -e "$partial" ] && exit 0 # renamed, and killed before the record was written
+    complain "$claim/root holds files that no populate Job sealed; empty it, or set spec.jail.populate to Never to use it as it is."
+fi
+[ ! -e "$records/manifest" ] || [ ! -e "$partial" ] || exit 0 # copied, not yet sealed
+mkdir -p "$records" || complain "Cannot write to $claim."
+rm -rf "$records/manifest" "$partial" || complain "Cannot remove what an interrupted copy left in $partial."
+mkdir "$partial"
+: > "$records/began"
+
+cd "$from"
+# -x stays on this root's own file system; -a keeps hard links, extended attributes (capabilities) and numeric owners.
+cp -ax . "$partial" || complain "Copying $from to $partial failed; is $claim full?"
+(cd "$partial" && rm -rf dev proc sys run tmp soperator .dockerenv etc/hosts etc/hostname etc/resolv.conf etc/mtab)
+
+# What was to be copied, by size and path, and a checksum of every 64th file: read from the image, not from the copy.
+find . -xdev \( -path ./dev -o -path ./proc -o -path ./sys -o -path ./run -o -path ./tmp -o -path ./soperator -o -path ./.dockerenv \) -prune \
+    -o -type f ! -path ./etc/hosts ! -path ./etc/hostname ! -path ./etc/resolv.conf ! -path ./etc/mtab -printf '%s %P\0' > "$records/manifest.new"
+sed -z -n '1~64p' "$records/manifest.new" | cut -z -d ' ' -f 2- | xargs -0 sha256sum > "$records/sums"
+mv "$records/manifest.new" "$records/manifest"

@@ -34,7 +34,13 @@ FULL_CLUSTER = {
     },
     "login": {
         "replicas": 2,
-        "service": {"type": "LoadBalancer", "port": 2222, "annotations": {"cloud/internal": "true"}, "sourceRanges": ["10.0.0.0/8"], "keepClientAddress": True},
+        "service": {
+            "type": "LoadBalancer",
+            "port": 2222,
+            "annotations": {"cloud/internal": "true"},
+            "sourceRanges": ["10.0.0.0/8"],
+            "keepClientAddress": True,
+        },
         "rootAuthorizedKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH8xk0x admin"],
         "resources": {"limits": {"memory": "4Gi"}},
     },
@@ -60,7 +66,10 @@ FULL_NODESET = {
     "volumes": [{"name": "extra", "emptyDir": {}}],
     "volumeMounts": [{"name": "extra", "mountPath": "/extra"}],
     "scheduling": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
-    "podTemplate": {"metadata": {"annotations": {"team": "ml"}}, "spec": {"containers": [{"name": "slurmd", "env": [{"name": "DEBUG", "value": "1"}]}]}},
+    "podTemplate": {
+        "metadata": {"annotations": {"team": "ml"}},
+        "spec": {"containers": [{"name": "slurmd", "env": [{"name": "DEBUG", "value": "1"}]}]},
+    },
 }
 
 CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET})}
@@ -70,9 +79,16 @@ def rendered(case: str) -> dict[str, Object]:
     """Every object of a case by the file that holds it."""
     cluster_spec, nodesets = CASES[case]
     cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(cluster_spec))
-    objects = [render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()]
-    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + jail.render_populate(cluster, DEFAULTS)
+    objects = [
+        render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
+    ]
+    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + jail.render_populate(
+        cluster, DEFAULTS
+    )
     for name, spec in nodesets.items():
         nodeset = NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec))
         objects += [worker.render_plan(cluster, nodeset), worker.render_worker(cluster, nodeset, 0, DEFAULTS)]
-    return {f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each for number, each in enumerate(objects)}
+    return {
+        f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
+        for number, each in enumerate(objects)
+    }

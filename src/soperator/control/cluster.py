@@ -80,8 +80,8 @@ class ClusterControl:
             "config": await self._hand_out(obj, cluster) if cluster else obj.status.get("config", ""),
             "why": verdict.why,
         }
-        await self.operator.status.write(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems))
-        return Outcome(verdict.why or f"available with {facts.workers} workers")
+        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems))
+        return Outcome(verdict.why or f"available with {facts.workers} workers", again)
 
 
 def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> list[Condition]:

@@ -46,6 +46,8 @@ def _material(cluster: Cluster, name: str) -> dict[str, bytes]:
 
 def _host_key(cluster: Cluster) -> dict[str, bytes]:
     key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     return {"ssh_host_ed25519_key": private, "ssh_host_ed25519_key.pub": public + f" {cluster.name}\n".encode()}

@@ -13,7 +13,8 @@ from soperator import __version__
 from soperator.control.cluster import ClusterControl
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator
-from soperator.control.slurm import SlurmWatch
+from soperator.control.pace import Pace
+from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
 from soperator.kube import kinds
 from soperator.kube.api import Api
@@ -73,11 +74,23 @@ def cluster_domain(resolv_conf: str) -> str:
 async def main(said: Options) -> int:
     """Run the operator until it is told to stop; return the exit code."""
     api = Api.connect(user_agent=f"soperator/{__version__}")
+    manager, slurm = assemble(api, said, lambda key: _connect(api, key))
+    structlog.get_logger().info("started", version=__version__, namespace=said.namespace or "all")
+    try:
+        return await run(manager)
+    finally:
+        slurm.close()
+
+
+def assemble(api: Api, said: Options, connect: Connect) -> tuple[Manager, SlurmWatch]:
+    """Put the parts together; `connect` makes the client of a cluster's slurmrestd."""
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
-    slurm = SlurmWatch(lambda key: _connect(api, key), lambda key: _wake(key, stores, clusters, nodesets))
-    recorder = Recorder(api, clock=_loop_time)
-    operator = Operator(api, stores, Applier(api, stores.applied()), StatusWriter(api), recorder, slurm, said.defaults)
+    slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets))
+    recorder, pace = Recorder(api, clock=_now), Pace(clock=_now)
+    operator = Operator(
+        api, stores, Applier(api, stores.applied()), StatusWriter(api), recorder, slurm, said.defaults, pace
+    )
     metrics = Metrics()
     manager = Manager(
         api=api,
@@ -89,13 +102,9 @@ async def main(said: Options) -> int:
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,
         metrics=metrics,
-        port=said.port,
+        port=said.port or None,
     )
-    structlog.get_logger().info("started", version=__version__, namespace=said.namespace or "all")
-    try:
-        return await run(manager)
-    finally:
-        slurm.close()
+    return manager, slurm
 
 
 async def _connect(api: Api, key: Key) -> SlurmRest:
@@ -110,9 +119,9 @@ def _wake(key: Key, stores: Stores, clusters: Queue, nodesets: Queue) -> None:
         nodesets.add((each.metadata.namespace, each.metadata.name))
 
 
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 def _identity() -> str:
     return f"{socket.gethostname()}_{os.getpid()}"
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()

@@ -63,7 +63,10 @@ class NodeSetControl:
         """Why no worker can be made yet; a cluster that had login before has a jail, whatever became of the Job that filled it."""
         if gather.has_login(self.operator, cluster):
             return ""
-        if self.operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name)) is None:
+        if (
+            self.operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name))
+            is None
+        ):
             return f"SlurmCluster {cluster.name} has no controller yet; its own status says why"
         return gather.jail_wait(self.operator, cluster)
 
@@ -96,7 +99,9 @@ class NodeSetControl:
                     made = worker.render_worker(cluster, nodeset, each.index, self.operator.defaults)
                     await self.operator.api.create(kinds.POD, made)
                 except AlreadyExists as error:
-                    pod = self.operator.stores.pods.get(nodeset.namespace, names.worker_pod(cluster.name, nodeset.name, each.index))
+                    pod = self.operator.stores.pods.get(
+                        nodeset.namespace, names.worker_pod(cluster.name, nodeset.name, each.index)
+                    )
                     if pod is not None and pod.metadata.labels.get(labels.NODESET) != nodeset.name:
                         raise Retry(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
 
@@ -121,7 +126,9 @@ class NodeSetControl:
 
     def _tell(self, obj: Custom, action: Action, nodeset: NodeSet) -> None:
         node, verb = names.slurm_node(nodeset.name, action.index), type(action).__name__
-        self.operator.recorder.emit(Regarding(kinds.NODESET, obj.metadata), Note("Normal", verb, f"{node}: {action.why}", verb))
+        self.operator.recorder.emit(
+            Regarding(kinds.NODESET, obj.metadata), Note("Normal", verb, f"{node}: {action.why}", verb)
+        )
 
     async def _status(self, obj: Custom, nodeset: NodeSet | None, trouble: str, reason: str) -> Outcome:
         name, namespace = obj.metadata.name, obj.metadata.namespace
@@ -135,9 +142,14 @@ class NodeSetControl:
             "why": why,
         }
         available = not why
-        said = Condition("Available", "True" if available else "False", reason or ("AllReady" if available else "WorkersMissing"), why)
-        await self.operator.status.write(kinds.NODESET, obj, fields, [said])
-        return Outcome(why or f"{role} workers ready")
+        said = Condition(
+            "Available",
+            "True" if available else "False",
+            reason or ("AllReady" if available else "WorkersMissing"),
+            why,
+        )
+        again = await self.operator.tell(kinds.NODESET, obj, fields, [said])
+        return Outcome(why or f"{role} workers ready", again)
 
 
 def _confirmed(actions: Sequence[Action], fresh: Seen) -> list[Action]:

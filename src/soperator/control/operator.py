@@ -1,14 +1,19 @@
 """What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from soperator.control.pace import Pace
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.kube.api import Api
+from soperator.kube.kinds import Kind
+from soperator.kube.views import Custom
 from soperator.render.model import Defaults
 from soperator.runtime.apply import Applier
 from soperator.runtime.events import Recorder
-from soperator.runtime.status import StatusWriter
+from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
 
 
@@ -23,6 +28,20 @@ class Operator:
     recorder: Recorder
     slurm: SlurmWatch
     defaults: Defaults
+    pace: Pace
+
+    async def tell(
+        self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
+    ) -> float | None:
+        """Write a status, or return in how many seconds it may be written. What changes the first condition's status is written at once."""
+        known = {each.get("type"): each.get("status") for each in self.status.current(obj).get("conditions", ())}
+        first = conditions[0]
+        is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
+        if wait := self.pace.wait(obj.metadata.uid, is_news):
+            return wait
+        if await self.status.write(kind, obj, fields, conditions):
+            self.pace.wrote(obj.metadata.uid)
+        return None
 
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""

@@ -31,7 +31,9 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
     """How many of a role's pods are ready, and what keeps the first that isn't."""
     found = list(pods)
     troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
-    return Role(min(wanted, sum(map(is_ready, found))), wanted, troubles[0] if troubles else "" if found else "no pod yet")
+    return Role(
+        min(wanted, sum(map(is_ready, found))), wanted, troubles[0] if troubles else "" if found else "no pod yet"
+    )
 
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
@@ -55,7 +57,9 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
         return f"its Node {pod.spec.node_name} is {'NotReady' if node else 'gone'}"
     if pod.metadata.deletion_timestamp is not None:
         return "it is being deleted"
-    unscheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None)
+    unscheduled = next(
+        (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
+    )
     if unscheduled:
         return f"no Node takes it: {unscheduled.message}"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):

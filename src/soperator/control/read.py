@@ -62,7 +62,9 @@ def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
     try:
         return model.model_validate_json(bytes(obj.spec))
     except ValidationError as error:
-        return [_problem(each["loc"], each["input"], each["msg"], f"{kind} {obj.metadata.name}") for each in error.errors()]
+        return [
+            _problem(each["loc"], each["input"], each["msg"], f"{kind} {obj.metadata.name}") for each in error.errors()
+        ]
 
 
 def _problem(where: tuple[int | str, ...], value: object, remedy: str, subject: str) -> Problem:

@@ -1,7 +1,8 @@
 """One shared look at each cluster's Slurm nodes.
 
 A single poll per cluster feeds what every pass reads like any cache, however many NodeSets there are. An answer older than `FRESH` seconds
-is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last.
+is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last, and a silence is told only
+when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from soperator.slurmrest.client import SlurmError, SlurmRest
 
 PERIOD = 2.0
 FRESH = 15.0
+PATIENCE = 5.0
 
 Connect = Callable[[Key], Awaitable[SlurmRest]]
 
@@ -26,8 +28,9 @@ class Followed:
     task: asyncio.Task[None] | None = None
     client: SlurmRest | None = None
     nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
+    began: float = 0.0
     answered: float = float("-inf")
-    trouble: str = "slurmrestd has not answered yet"
+    trouble: str = ""
 
 
 class SlurmWatch:
@@ -42,7 +45,7 @@ class SlurmWatch:
     def follow(self, key: Key) -> None:
         """Begin to poll a cluster, unless that is so already."""
         if key not in self._followed:
-            followed = self._followed[key] = Followed()
+            followed = self._followed[key] = Followed(began=asyncio.get_running_loop().time())
             followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
 
     def forget(self, key: Key) -> None:
@@ -91,8 +94,13 @@ class SlurmWatch:
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
         except SlurmError as error:
-            followed.trouble = str(error)
+            self._fail(followed, str(error))
         except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
-            followed.trouble = f"cannot speak to slurmrestd: {error}"
+            self._fail(followed, f"cannot speak to slurmrestd: {error}")
         if before != (followed.nodes, followed.trouble):
             self._changed(key)
+
+    def _fail(self, followed: Followed, why: str) -> None:
+        silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)
+        if silent > PATIENCE and not followed.trouble:
+            followed.trouble = why

@@ -73,7 +73,9 @@ def make_stores() -> Stores:
     )
 
 
-def make_reflectors(api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue) -> list[Reflector[Any]]:
+def make_reflectors(
+    api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue
+) -> list[Reflector[Any]]:
     """The reflectors that fill the stores and wake the passes."""
     read_clusters = Reflector(api, Source(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
     read_clusters.feed(clusters, lambda each: [key_of(each)])
@@ -93,7 +95,9 @@ def make_reflectors(api: Api, stores: Stores, namespace: str | None, clusters: Q
     read_claims.feed(clusters, lambda claim: _all_in(stores.clusters, claim.metadata.namespace))
     read_claims.feed(nodesets, lambda claim: _all_in(stores.nodesets, claim.metadata.namespace))
 
-    children = [Reflector(api, Source(kind, view, namespace, OURS), stores.children[kind]) for kind, view in CHILDREN.items()]
+    children = [
+        Reflector(api, Source(kind, view, namespace, OURS), stores.children[kind]) for kind, view in CHILDREN.items()
+    ]
     for each in children:
         each.feed(clusters, _labelled(labels.CLUSTER))
         if each.source.kind in (kinds.JOB, kinds.CONFIGMAP):

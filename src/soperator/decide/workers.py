@@ -93,9 +93,7 @@ Action = Create | Delete | Drain | Resume | Forget
 
 def decide(seen: Seen, max_unavailable: int = 1) -> list[Action]:
     """The actions that bring the pods nearer to what is wanted, safe to take in any order and to lose half-way."""
-    actions: list[Action] = [
-        Create(index, "wanted") for index in range(seen.wanted) if index not in seen.pods
-    ]
+    actions: list[Action] = [Create(index, "wanted") for index in range(seen.wanted) if index not in seen.pods]
     surplus = [pod for pod in seen.pods.values() if pod.index >= seen.wanted]
     kept = [pod for pod in seen.pods.values() if pod.index < seen.wanted]
     for pod in surplus:

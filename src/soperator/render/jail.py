@@ -108,7 +108,10 @@ def render_populate(cluster: Cluster, defaults: Defaults) -> list[Object]:
             "metadata": pod.metadata(cluster, names.populate(cluster.name), "populate"),
             "spec": {
                 "backoffLimit": 3,
-                "template": {"metadata": {"labels": _populate_labels(cluster)}, "spec": _populate_pod(cluster, defaults)},
+                "template": {
+                    "metadata": {"labels": _populate_labels(cluster)},
+                    "spec": _populate_pod(cluster, defaults),
+                },
             },
         }
     ]
@@ -148,7 +151,11 @@ def _populate_pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _as_root(container: Object, mounts: list[Object]) -> Object:
     context = {"runAsUser": 0, "runAsGroup": 0}
-    return container | {"securityContext": context, "volumeMounts": mounts, "terminationMessagePolicy": "FallbackToLogsOnError"}
+    return container | {
+        "securityContext": context,
+        "volumeMounts": mounts,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
 
 
 def _worker_mounts() -> list[Mount]:
@@ -159,8 +166,12 @@ def _worker_mounts() -> list[Mount]:
 def _login_mounts() -> list[Mount]:
     return [
         Mount("bind", "/etc/soperator/ssh", "/run/soperator/ssh", ("ro",), "configuration of sshd"),
-        Mount("bind", "/run/soperator/hostkeys", "/run/soperator/hostkeys", ("ro",), "host keys of sshd, for root alone"),
-        Mount("bind", "/etc/soperator/ssh/soperator-sshd.pam", "/etc/pam.d/soperator-sshd", ("ro",), "what sshd asks PAM"),
+        Mount(
+            "bind", "/run/soperator/hostkeys", "/run/soperator/hostkeys", ("ro",), "host keys of sshd, for root alone"
+        ),
+        Mount(
+            "bind", "/etc/soperator/ssh/soperator-sshd.pam", "/etc/pam.d/soperator-sshd", ("ro",), "what sshd asks PAM"
+        ),
     ]
 
 
@@ -182,5 +193,3 @@ def _source(each: Submount) -> Object:
 
 def _parents_first(submounts: Sequence[Submount]) -> list[Submount]:
     return sorted(submounts, key=lambda each: each.path.rstrip("/").split("/"))
-
-

@@ -134,7 +134,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _sackd(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """sackd fetches slurm.conf for the clients, and with auth/slurm vouches for them, in a container where no user's process runs."""
+    """Sackd fetches slurm.conf for the clients, and with auth/slurm vouches for them, in a container where no user's process runs."""
     made = pod.container(cluster, "sackd", cluster.spec.images.slurm or defaults.slurm, Resources())
     return [
         made

@@ -46,7 +46,9 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
 def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
     """A container with its image and size."""
     made: Object = {"name": name, "image": image, "imagePullPolicy": cluster.spec.images.pull_policy}
-    size = {key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value}
+    size = {
+        key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value
+    }
     return {**made, "resources": size} if size else made
 
 
@@ -117,7 +119,11 @@ def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
             "restartPolicy": "Always",
             "securityContext": unprivileged(MUNGE_UID),
             "volumeMounts": [*key_mounts(), mount("munge", "/run/munge")],
-            "startupProbe": {"exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]}, "periodSeconds": 1, "failureThreshold": 60},
+            "startupProbe": {
+                "exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]},
+                "periodSeconds": 1,
+                "failureThreshold": 60,
+            },
         }
     ]
 

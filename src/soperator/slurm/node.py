@@ -14,7 +14,9 @@ REASON_PREFIX = "soperator: "
 
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 _UP = frozenset({"IDLE", "ALLOCATED", "MIXED"})
-_UNUSABLE = frozenset({"DOWN", "NOT_RESPONDING", "INVALID_REG", "ERROR", "UNKNOWN", "FAIL", "REBOOT_ISSUED", "POWERED_DOWN"})
+_UNUSABLE = frozenset(
+    {"DOWN", "NOT_RESPONDING", "INVALID_REG", "ERROR", "UNKNOWN", "FAIL", "REBOOT_ISSUED", "POWERED_DOWN"}
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from soperator.api.common import Submount, Tmpfs
 from soperator.render.jail import mount_plan, plan_text
 from soperator.render.merge import strategic
 
-PATHS = st.lists(st.text("abc", min_size=1, max_size=2), min_size=1, max_size=3).map(lambda parts: "/" + "/".join(parts))
+PATHS = st.lists(st.text("abc", min_size=1, max_size=2), min_size=1, max_size=3).map(
+    lambda parts: "/" + "/".join(parts)
+)
 
 
 @given(st.lists(PATHS, unique=True, max_size=5))
@@ -28,9 +30,21 @@ def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root():
 
 def test_a_merge_is_by_name_and_changes_neither_side():
     """Containers and variables merge by name, null removes, other lists are replaced."""
-    base = {"spec": {"containers": [{"name": "a", "args": ["1"], "env": [{"name": "X", "value": "1"}]}], "hostname": "h"}}
-    patch = {"spec": {"containers": [{"name": "a", "args": ["2"], "env": [{"name": "Y", "value": "2"}]}, {"name": "b"}], "hostname": None}}
+    base = {
+        "spec": {"containers": [{"name": "a", "args": ["1"], "env": [{"name": "X", "value": "1"}]}], "hostname": "h"}
+    }
+    patch = {
+        "spec": {
+            "containers": [{"name": "a", "args": ["2"], "env": [{"name": "Y", "value": "2"}]}, {"name": "b"}],
+            "hostname": None,
+        }
+    }
     assert strategic(base, patch) == {
-        "spec": {"containers": [{"name": "a", "args": ["2"], "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}, {"name": "b"}]}
+        "spec": {
+            "containers": [
+                {"name": "a", "args": ["2"], "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
+                {"name": "b"},
+            ]
+        }
     }
     assert base["spec"]["hostname"] == "h"

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from soperator.slurm import conf
 
 KEYS = st.text("abcXYZ019", min_size=1, max_size=8)
-VALUES = st.text(st.characters(blacklist_characters='"\n\r', blacklist_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20)
-LINES = st.lists(st.lists(st.tuples(KEYS, VALUES.filter(lambda text: text.strip() == text and "\\" not in text)), min_size=1, max_size=4), max_size=6)
+VALUES = st.text(
+    st.characters(blacklist_characters='"\n\r', blacklist_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20
+)
+LINES = st.lists(
+    st.lists(
+        st.tuples(KEYS, VALUES.filter(lambda text: text.strip() == text and "\\" not in text)), min_size=1, max_size=4
+    ),
+    max_size=6,
+)
 
 
 @given(LINES)
@@ -21,7 +28,10 @@ def test_what_is_written_is_read_back(pairs):
 def test_comments_blank_lines_and_continued_lines_are_read_as_slurm_does():
     """A comment ends a line, a backslash joins two, and the number is that of the first."""
     found = conf.parse("# head\n\nNodeSet=a \\\n Feature=a # tail\nFoo=1\n")
-    assert [(each.number, each.pairs) for each in found] == [(3, (("NodeSet", "a"), ("Feature", "a"))), (5, (("Foo", "1"),))]
+    assert [(each.number, each.pairs) for each in found] == [
+        (3, (("NodeSet", "a"), ("Feature", "a"))),
+        (5, (("Foo", "1"),)),
+    ]
 
 
 def test_a_line_without_a_value_is_refused_with_its_number():

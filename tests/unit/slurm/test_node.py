@@ -25,11 +25,15 @@ def test_drained_needs_the_flag_and_nothing_that_runs(states, drained):
 
 def test_a_node_is_read_from_the_rest_answer():
     """Name, states and reason come from v0.0.42's fields."""
-    found = read_node({"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}})
+    found = read_node(
+        {"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}}
+    )
     assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
 
 
-@pytest.mark.parametrize(("states", "up"), [({"IDLE"}, True), ({"MIXED"}, True), ({"IDLE", "NOT_RESPONDING"}, False), ({"DOWN"}, False)])
+@pytest.mark.parametrize(
+    ("states", "up"), [({"IDLE"}, True), ({"MIXED"}, True), ({"IDLE", "NOT_RESPONDING"}, False), ({"DOWN"}, False)]
+)
 def test_a_node_is_up_when_it_is_registered_and_answers(states, up):
     """A node that does not respond is not up, whatever its base state."""
     assert SlurmNode("n", frozenset(states)).is_up is up

@@ -1,0 +1,234 @@
+"""The main job: from nothing to a trained classifier in a Slurm cluster, as a user would do it.
+
+Everything here is a command that a person could type: helm for the installation, kubectl to look, ssh to work. With `KUBECONFIG` set the same happens in
+that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of their names); without it the local one is started.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from local import images
+from local.paths import DEFAULT_STATE as STATE
+from local.paths import REPOSITORY as ROOT
+
+KEY = STATE / "ssh" / "id_ed25519"
+NAMESPACE = "slurm"
+CLUSTER = "demo"
+PATIENCE = 600.0
+
+
+class DemoError(Exception):
+    """A step failed; the text says which, and what it printed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The cluster to install into: its kubeconfig, the commands' search path, and whether it is ours."""
+
+    kubeconfig: str
+    path: str
+    is_local: bool
+
+    def run(self, *command: str, stdin: str | None = None) -> str:
+        """What a command printed; raises DemoError with its errors."""
+        env = os.environ | {"KUBECONFIG": self.kubeconfig, "PATH": self.path}
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
+        if done.returncode:
+            raise DemoError(f"{' '.join(command[:6])} … ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def look(self, kind: str, name: str) -> dict[str, object]:
+        """One object as kubectl prints it."""
+        found: dict[str, object] = json.loads(self.run("kubectl", "-n", NAMESPACE, "get", kind, name, "-o", "json"))
+        return found
+
+
+class Clock:
+    """Says what is being done, and how long it has been."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """One line with the seconds since the start."""
+        print(f"[{time.monotonic() - self._began:6.1f} s] {text}", flush=True)
+
+
+def main() -> int:
+    """Run the demo; the exit code is 0 when the job ended as it should."""
+    parser = argparse.ArgumentParser(prog="python3 -m local.demo", description=__doc__)
+    parser.add_argument("--only-cluster", action="store_true", help="stop when the Slurm cluster is available")
+    parser.add_argument("--auth", choices=("slurm", "munge"), default="slurm")
+    said = parser.parse_args()
+    clock = Clock()
+    try:
+        target = prepare(clock)
+        install(target, clock, said.auth)
+        address = wait_available(target, clock)
+        if not said.only_cluster:
+            train(address, clock)
+        print(f"\nLog in:   {' '.join(ssh(address, 'alice' if not said.only_cluster else 'root'))}")
+        print(f"Look:     KUBECONFIG={target.kubeconfig} kubectl -n {NAMESPACE} get slurmcluster,nodeset,pods")
+    except DemoError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def prepare(clock: Clock) -> Target:
+    """The cluster to install into, started and with the images in it where it is ours."""
+    given = os.environ.get("KUBECONFIG", "")
+    if given and Path(given).resolve() != (STATE / "kubeconfig").resolve():
+        clock.say(f"using the cluster of KUBECONFIG={given}")
+        return Target(given, os.environ["PATH"], is_local=False)
+    for module, words in (
+        ("local", ["machine"]),
+        ("local.images", ["build"]),
+        ("local", ["up", "--nodes", os.environ.get("NODES", "2")]),
+    ):
+        _self(module, *words)
+    clock.say("Kubernetes runs; bringing the images to its Nodes")
+    _self("local", "load", *[str(image.tar) for image in images.built()])
+    from local import binaries
+
+    return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+
+
+def install(target: Target, clock: Clock, auth: str) -> None:
+    """Install the charts: our kinds, the operator, storage where the cluster is ours, and the Slurm cluster."""
+    clock.say("installing the charts soperator-crds, soperator, slurm-cluster")
+    prefix = os.environ.get("SOPERATOR_IMAGES", "localhost/soperator")
+    helm(target, "soperator-crds", "soperator-system")
+    helm(target, "soperator", "soperator-system", f"images.prefix={prefix}")
+    if target.is_local:
+        helm(
+            target,
+            "slurm-cluster-storage",
+            NAMESPACE,
+            f"cluster={CLUSTER}",
+            f"hostPath.path={STATE}/storage",
+            name="storage",
+        )
+    values = {
+        "cluster": {
+            "auth": {"type": auth},
+            "jail": {"claim": {"name": f"{CLUSTER}-jail"}},
+            "controller": {"state": {"name": f"{CLUSTER}-state"}},
+            "login": {"rootAuthorizedKeys": [public_key()]},
+        },
+        "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
+    }
+    helm(target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
+
+
+def helm(target: Target, chart: str, namespace: str, *settings: str, name: str = "", values: str = "") -> None:
+    """Install or upgrade a chart."""
+    words = [
+        "helm",
+        "upgrade",
+        "--install",
+        name or chart,
+        str(ROOT / "charts" / chart),
+        "-n",
+        namespace,
+        "--create-namespace",
+    ]
+    words += [word for setting in settings for word in ("--set", setting)] + (["-f", "-"] if values else [])
+    target.run(*words, stdin=values or None)
+
+
+def wait_available(target: Target, clock: Clock) -> str:
+    """Wait until all that is wanted is ready, telling every reason on the way; return the ssh command of login."""
+    told, until = "", time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        status = target.look("slurmcluster", CLUSTER).get("status") or {}
+        assert isinstance(status, dict)
+        why = status.get("why", "the operator has not looked yet")
+        if status and not why:
+            clock.say(f"available: {status['workers']} workers, {status['login']} login")
+            return str(status["address"])
+        if why != told:
+            told = why
+            clock.say(why)
+        time.sleep(0.3)
+    raise DemoError(f"the Slurm cluster is not available after {PATIENCE:.0f} s: {told}")
+
+
+def train(address: str, clock: Clock) -> None:
+    """As root make a user; as that user copy the example, submit it, wait for it and read its output."""
+    clock.say("making the user alice, in the jail, as root over SSH")
+    public = public_key()
+    remote(address, "root", f"id alice >/dev/null 2>&1 || useradd --create-home --shell /bin/bash alice; "
+           f"install -d -m 700 -o alice -g alice ~alice/.ssh; echo '{public}' > ~alice/.ssh/authorized_keys; chown alice: ~alice/.ssh/authorized_keys")  # fmt: skip
+    clock.say("submitting the training as alice: sbatch --wait train.sbatch")
+    copy = subprocess.run(["tar", "-C", str(ROOT / "examples"), "-c", "digits"], capture_output=True, check=True)
+    remote(address, "alice", "tar -x", stdin=copy.stdout)
+    remote(address, "alice", "cd digits && rm -f digits-*.out train.log && sbatch --wait train.sbatch")
+    output = remote(address, "alice", "cat digits/digits-*.out")
+    print(output)
+    accuracy = [line.split()[1] for line in output.splitlines() if line.startswith("accuracy ")]
+    if not accuracy or float(accuracy[0]) < 0.95:
+        raise DemoError("the training did not reach a held-out accuracy of 0.95")
+    clock.say(f"the job ended with a held-out accuracy of {accuracy[0]}")
+
+
+def ssh(address: str, user: str) -> list[str]:
+    """The ssh command of a user, from the one that the cluster's status gives for root."""
+    words = address.replace("root@", f"{user}@").split()
+    options = [
+        "-i",
+        str(KEY),
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+        "-o",
+        "LogLevel=ERROR",
+    ]
+    return [words[0], *options, *words[1:]]
+
+
+def remote(address: str, user: str, command: str, stdin: bytes = b"") -> str:
+    """What a command printed on the login node; a freshly started login may refuse for a moment."""
+    done = _over_ssh(address, user, command, stdin)
+    for _ in range(20):
+        if done.returncode != 255:
+            break
+        time.sleep(0.5)
+        done = _over_ssh(address, user, command, stdin)
+    if done.returncode:
+        raise DemoError(
+            f"{user}: {command!r} ended with {done.returncode}\n{done.stdout.decode()}{done.stderr.decode()}"
+        )
+    return done.stdout.decode()
+
+
+def _over_ssh(address: str, user: str, command: str, stdin: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*ssh(address, user), command], input=stdin, capture_output=True, check=False)
+
+
+def public_key() -> str:
+    """The public half of the demo's own SSH key, which is made at its first use."""
+    if not KEY.exists():
+        KEY.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(KEY), "-C", "soperator-demo"], check=True
+        )
+    return KEY.with_suffix(".pub").read_text().strip()
+
+
+def _self(module: str, *words: str) -> None:
+    python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else shutil.which("python3") or sys.executable
+    if subprocess.run([python, "-m", module, *words], cwd=ROOT, check=False).returncode:
+        raise DemoError(f"python3 -m {module} {' '.join(words[:3])} failed; its output is above")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The whole operator on a fake API server and a fake slurmrestd: state in, passes, state out.
+
+`Town` plays the parts that Kubernetes and Slurm would: `pods_run` makes pods ready as kubelets would, `fill_jail` ends the Job.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+
+from soperator.control.main import Options, assemble
+from soperator.kube import kinds
+from soperator.runtime.main import run
+from soperator.slurmrest.client import SlurmRest
+from tests.golden.cases import DEFAULTS
+from tests.unit.fake_api import FakeApi
+
+NS = "slurm"
+
+
+@dataclass
+class FakeSlurm(httpx2.AsyncBaseTransport):
+    """slurmrestd's few verbs over a table of nodes; `down` makes it unreachable."""
+
+    nodes: dict[str, dict] = field(default_factory=dict)
+    down: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    async def handle_async_request(self, request):
+        """Answer as slurmrestd does."""
+        if self.down:
+            raise httpx2.ConnectError("refused")
+        path = request.url.path.split("v0.0.42/")[1]
+        if path != "nodes/":
+            self.asked.append(f"{request.method} {path}")
+        name = path.removeprefix("node/")
+        if request.method == "POST":
+            self._update(self.nodes[name], json.loads(await request.aread()))
+        if request.method == "DELETE":
+            del self.nodes[name]
+        return httpx2.Response(200, json={"nodes": list(self.nodes.values()), "errors": []})
+
+    def _update(self, node, body):
+        if "DRAIN" in body["state"]:
+            node["state"] = [*node["state"], "DRAIN"]
+            node["reason"] = body["reason"]
+        if "RESUME" in body["state"]:
+            node["state"] = [each for each in node["state"] if each != "DRAIN"]
+            node["reason"] = ""
+
+    def set(self, name, *states, reason=""):
+        """Make a node be in these states."""
+        self.nodes[name] = {"name": name, "state": list(states), "reason": reason}
+
+
+@dataclass
+class Town:
+    """The fakes, and what a test does to them."""
+
+    fake: FakeApi = field(default_factory=FakeApi)
+    slurm: FakeSlurm = field(default_factory=FakeSlurm)
+
+    def apply(self, kind, name, spec):
+        """What `kubectl apply` of one of our objects does."""
+        if self.find(kind, name):
+            self.fake.world.change(kind, (NS, name), {"spec": spec})
+        else:
+            self.fake.world.seed(
+                {
+                    "apiVersion": kind.api_version,
+                    "kind": kind.kind,
+                    "metadata": {"name": name, "namespace": NS},
+                    "spec": spec,
+                }
+            )
+
+    def find(self, kind, name):
+        """An object, or None."""
+        return self.fake.world.find(kind, NS, name)
+
+    def names(self, kind):
+        """The names of all objects of a kind."""
+        return sorted(
+            each["metadata"]["name"] for each in self.fake.world.objects.values() if each["kind"] == kind.kind
+        )
+
+    def fill_jail(self, cluster="demo"):
+        """End the populate Job well."""
+        self.fake.world.change(
+            kinds.JOB,
+            (NS, f"{cluster}-populate"),
+            {"status": {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}},
+            sub="status",
+        )
+
+    def pods_run(self):
+        """Make every pod of ours run and be ready, and every worker register with Slurm."""
+        for each in list(self.fake.world.objects.values()):
+            if each["kind"] == "Pod":
+                meta = each["metadata"]
+                ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                self.fake.world.change(kinds.POD, (NS, meta["name"]), {"status": ready}, sub="status")
+                if each["spec"].get("hostname"):
+                    self.slurm.nodes.setdefault(
+                        each["spec"]["hostname"], {"name": each["spec"]["hostname"], "state": ["IDLE"]}
+                    )
+
+    def daemons_run(self, cluster="demo"):
+        """Do what the StatefulSet and Deployment controllers would: pods of slurmctld, slurmrestd and login."""
+        for role, kind in (("controller", kinds.STATEFULSET), ("rest", kinds.DEPLOYMENT), ("login", kinds.STATEFULSET)):
+            workload = self.find(kind, f"{cluster}-{role}")
+            if workload and not self.find(kinds.POD, f"{cluster}-{role}-0"):
+                template = workload["spec"]["template"]
+                meta = template["metadata"] | {"name": f"{cluster}-{role}-0", "namespace": NS}
+                self.fake.world.seed({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}})
+                self.fake.world.change(kind, (NS, f"{cluster}-{role}"), {"status": {"readyReplicas": 1}}, sub="status")
+
+    async def settle(self, quiet=0.12, longest=8.0):
+        """Return once the operator has asked for nothing for a moment."""
+        until = asyncio.get_running_loop().time() + longest
+        before = -1
+        while asyncio.get_running_loop().time() < until and before != len(self.fake.requests) + len(self.slurm.asked):
+            before = len(self.fake.requests) + len(self.slurm.asked)
+            await asyncio.sleep(quiet)
+
+    async def up(self, cluster, nodesets):
+        """Bring a cluster all the way up."""
+        self.apply(kinds.SLURMCLUSTER, "demo", cluster)
+        for name, spec in nodesets.items():
+            self.apply(kinds.NODESET, name, spec)
+        await self.settle()
+        self.fill_jail()
+        for _ in range(3):
+            self.daemons_run()
+            self.pods_run()
+            await self.settle()
+
+    def status(self, kind, name):
+        """The status that the operator wrote."""
+        return self.find(kind, name).get("status", {})
+
+
+@asynccontextmanager
+async def operating(town: Town) -> AsyncIterator[Town]:
+    """Run an operator over the town's fakes, and stop it in order."""
+    for claim in ("demo-jail", "demo-state"):
+        if not town.find(kinds.PVC, claim):
+            town.fake.world.seed(
+                {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "metadata": {"name": claim, "namespace": NS},
+                    "spec": {},
+                }
+            )
+
+    async def connect(_key):
+        return SlurmRest("http://rest", b"key", town.slurm)
+
+    said = Options(DEFAULTS, None, None, 0)
+    manager, slurm = assemble(town.fake.api(), said, connect)
+    slurm._period = 0.05
+    stop = asyncio.Event()
+    task = asyncio.create_task(run(manager, stop))
+    try:
+        yield town
+    finally:
+        stop.set()
+        slurm.close()
+        assert await task == 0

@@ -1,0 +1,146 @@
+"""A SlurmCluster and its NodeSets, from the first apply through change and trouble."""
+
+import pytest
+
+from soperator.kube import kinds
+from tests.world.harness import NS, Town, operating
+
+CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
+WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+
+
+@pytest.fixture
+async def town():
+    """An operator that runs over empty fakes."""
+    async with operating(Town()) as made:
+        yield made
+
+
+async def test_a_cluster_comes_up_and_says_so(town):
+    """When all pods are ready and Slurm knows the workers, it is available and nothing is left to say."""
+    await town.up(CLUSTER, WORKERS)
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert (status["controller"], status["login"], status["rest"], status["workers"], status["why"]) == (
+        "1/1",
+        "1/1",
+        "1/1",
+        "2/2",
+        "",
+    )
+    assert status["conditions"][0] | {"lastTransitionTime": ""} == {
+        "type": "Available", "status": "True", "reason": "AllReady", "message": "", "observedGeneration": 1, "lastTransitionTime": "",
+    }  # fmt: skip
+
+
+async def test_login_and_workers_wait_for_the_jail_and_say_why(town):
+    """Before the jail is filled there is no login and no worker, and both objects name the Job."""
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"])
+    await town.settle(quiet=0.5)
+    assert town.names(kinds.STATEFULSET) == ["demo-controller"]
+    assert town.names(kinds.POD) == []
+    assert "Job demo-populate" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "Job demo-populate" in town.status(kinds.NODESET, "worker")["why"]
+
+
+async def test_a_settled_cluster_costs_no_request(town):
+    """Once all is as wanted, the operator asks the API server for nothing."""
+    await town.up(CLUSTER, WORKERS)
+    before = len(town.fake.requests)
+    await town.settle(quiet=0.5)
+    assert town.fake.requests[before:] == []
+
+
+async def test_a_restarted_operator_writes_nothing():
+    """What is right stays unwritten, also for an operator that has just started."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+    before = len(town.fake.writes())
+    async with operating(town):
+        await town.settle(quiet=0.3)
+    assert town.fake.writes()[before:] == []
+
+
+async def test_the_writes_are_as_many_as_the_children_and_ten(town):
+    """From the first apply to availability, no more than one write for each child and ten besides."""
+    await town.up(CLUSTER, WORKERS)
+    children = [
+        each
+        for each in town.fake.world.objects.values()
+        if each["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by")
+    ]
+    writes = [each for each in town.fake.writes() if " events " not in each]
+    made_by_us = [each for each in children if each["kind"] != "Pod" or each["spec"].get("hostname")]
+    assert len(writes) <= len(made_by_us) + 10
+
+
+async def test_scale_in_drains_waits_and_then_deletes(town):
+    """The surplus worker keeps its pod until Slurm says that its job has ended; then pod and record go."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.set("worker-1", "ALLOCATED")
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    await town.settle(quiet=0.3)
+    assert "POST node/worker-1" in town.slurm.asked
+    assert "demo-worker-1" in town.names(kinds.POD)
+    town.slurm.set("worker-1", "IDLE", "DRAIN", reason="soperator: scale-in")
+    await town.settle(quiet=0.3)
+    assert "demo-worker-1" not in town.names(kinds.POD)
+    assert "worker-1" not in town.slurm.nodes
+
+
+async def test_nothing_is_removed_while_slurm_is_silent(town):
+    """A slurmrestd that does not answer makes every worker busy."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.down = True
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+    await town.settle(quiet=0.3)
+    assert len([name for name in town.names(kinds.POD) if "worker" in name]) == 2
+
+
+async def test_a_deleted_worker_comes_back_under_its_name(town):
+    """A pod that somebody deletes is made again."""
+    await town.up(CLUSTER, WORKERS)
+    town.fake.world.remove(kinds.POD, NS, "demo-worker-0")
+    await town.settle()
+    assert "demo-worker-0" in town.names(kinds.POD)
+
+
+async def test_a_missing_claim_is_named_and_nothing_is_made(town):
+    """The condition names the field, the claim and the remedy."""
+    town.apply(kinds.SLURMCLUSTER, "demo", {"jail": {"claim": {"name": "nowhere"}}})
+    await town.settle()
+    why = town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "spec.jail.claim.name" in why
+    assert "nowhere" in why
+    assert town.names(kinds.STATEFULSET) == []
+
+
+async def test_a_bad_edit_touches_nothing_that_runs(town):
+    """A line that contradicts what we own is told with its line number, and no object changes."""
+    await town.up(CLUSTER, WORKERS)
+    before = town.find(kinds.CONFIGMAP, "demo-config")
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "ClusterName=other"}})
+    await town.settle()
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    accepted = next(each for each in status["conditions"] if each["type"] == "SpecAccepted")
+    assert accepted["status"] == "False"
+    assert "ClusterName" in accepted["message"]
+    assert status["conditions"][0]["status"] == "True"
+    assert town.find(kinds.CONFIGMAP, "demo-config") == before
+
+
+async def test_a_nodeset_without_its_cluster_says_so(town):
+    """The reference that leads nowhere is named."""
+    town.apply(kinds.NODESET, "lost", {"cluster": "nobody", "replicas": 1})
+    await town.settle()
+    assert "nobody" in town.status(kinds.NODESET, "lost")["why"]
+
+
+async def test_deleting_the_populate_job_takes_no_login_away(town):
+    """A jail that is looked at again disturbs nobody who works in it."""
+    await town.up(CLUSTER, WORKERS)
+    town.fake.world.remove(kinds.JOB, NS, "demo-populate")
+    await town.settle()
+    assert "demo-login" in town.names(kinds.STATEFULSET)
+    assert "demo-populate" in town.names(kinds.JOB)
