@@ -1,0 +1,84 @@
+"""The schema accepts what the model accepts, and refuses what the model refuses."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft7Validator
+
+from soperator.api.strict import read
+from soperator.crd.columns import CLUSTER, NODESET, Definition
+from soperator.crd.schema import structural
+from soperator.crd.values import values_schema
+
+Schema = dict[str, Any]
+
+JUNK = st.one_of(
+    st.integers(-5, 5), st.booleans(), st.text(max_size=5), st.just([]), st.just({}), st.just("/a"), st.just("1Gi")
+)
+
+
+def closed(schema: Schema) -> Schema:
+    """The schema with unknown fields refused, as kubectl's strict validation does."""
+    out = {key: value for key, value in schema.items() if not key.startswith("x-kubernetes-")}
+    if "properties" in schema:
+        out["properties"] = {name: closed(inner) for name, inner in schema["properties"].items()}
+        out["additionalProperties"] = False
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            out[key] = closed(schema[key])
+    return out
+
+
+def likely(schema: Schema) -> st.SearchStrategy[Any]:
+    """Values that mostly fit a schema."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return st.one_of(st.integers(-1, 100), st.sampled_from(["1", "1Gi", "500m", "x", "1.5"]))
+    if "enum" in schema:
+        return st.sampled_from([*schema["enum"], "other"])
+    match schema["type"]:
+        case "object" if "properties" in schema:
+            fields = {
+                name: st.one_of(likely(inner), likely(inner), JUNK) for name, inner in schema["properties"].items()
+            }
+            return st.fixed_dictionaries({}, optional=fields)
+        case "object":
+            values = likely(schema["additionalProperties"]) if "additionalProperties" in schema else JUNK
+            return st.dictionaries(st.sampled_from(["a", "cpu", "b c"]), values, max_size=2)
+        case "array":
+            return st.lists(likely(schema["items"]), max_size=2)
+        case "integer":
+            return st.integers(schema.get("minimum", 0) - 1, min(schema.get("maximum", 9), 9) + 1)
+        case "boolean":
+            return st.booleans()
+        case _:
+            return st.sampled_from(["", "a", "a-b", "A.b_c", "/a/b", "a b", "x\ny", "x" * 300])
+
+
+@pytest.mark.parametrize("kind", [CLUSTER, NODESET], ids=lambda kind: kind.kind)
+@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@given(data=st.data())
+def test_schema_and_model_agree(kind: Definition, data: st.DataObject) -> None:
+    """For any value, the API server's schema and lint's reading come to the same verdict."""
+    schema = structural(kind.spec)
+    value = data.draw(likely(schema))
+    if kind is NODESET:
+        value.setdefault("cluster", "demo")
+    spec, problems = read(kind.spec, value)
+    faults = [f"{list(error.path)} {error.message}" for error in Draft7Validator(closed(schema)).iter_errors(value)]
+    assert (spec is None) == bool(faults), (faults, [str(problem) for problem in problems])
+
+
+def test_values_schema_takes_specs_and_refuses_unknown_fields() -> None:
+    """The chart's values are our specs and no second vocabulary."""
+    validator = Draft7Validator(values_schema())
+    assert validator.is_valid(
+        {"name": "", "cluster": {"login": {"replicas": 2}}, "nodeSets": {"worker": {"replicas": 2}}}
+    )
+    assert not validator.is_valid({"nodeSets": {"worker": {"replica": 2}}})
+    assert not validator.is_valid({"nodeSets": {"worker": {"cluster": "demo"}}})
+    assert not validator.is_valid({"cluster": {"loggin": {}}})
+    assert validator.is_valid(
+        {"nodeSets": {"w": {"podTemplate": {"spec": {"anything": 1}}, "resources": {"limits": {"cpu": 2}}}}}
+    )
