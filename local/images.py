@@ -133,8 +133,14 @@ def _build(recipe: Recipe, image: Image) -> None:
     contexts = [f"--build-context=packages={_python_packages()}"] if recipe.python_packages else []
     with ExitStack() as stack:
         dockerfile = f"images/{recipe.name}/Dockerfile"
-        where = ["--isolation=chroot", "--layers", "--tag", tag, "--file", dockerfile, "--build-arg", f"BASE_IMAGE={BASE}"]
-        _buildah("bud", *where, *_apt_volumes(stack), *contexts, ".")
+        how = [
+            "--isolation=chroot",
+            "--layers",
+            f"--tag={tag}",
+            f"--file={dockerfile}",
+            f"--build-arg=BASE_IMAGE={BASE}",
+        ]
+        _buildah("bud", *how, *_apt_volumes(stack), *contexts, ".")
     partial = image.tar.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     _buildah("push", tag, f"docker-archive:{partial}:{tag}")
@@ -214,9 +220,23 @@ def _python_packages() -> Path:
     if not folder.exists():
         partial = folder.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        options = ["--quiet", "--no-compile", "--no-deps", "--require-hashes", "--only-binary=:all:"]
-        wheels = [f"--python-version={PYTHON}", "--implementation=cp", f"--cache-dir={cache() / 'pip'}"]
-        _run([sys.executable, "-m", "pip", "install", *options, *wheels, f"--target={partial}", f"--requirement={pinned}"])
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            f"--cache-dir={cache() / 'pip'}",
+            f"--target={partial}",
+        ]
+        wheels = [
+            "--only-binary=:all:",
+            f"--python-version={PYTHON}",
+            "--implementation=cp",
+            "--no-deps",
+            "--no-compile",
+        ]
+        _run([*pip, *wheels, "--require-hashes", f"--requirement={pinned}"])
         shutil.rmtree(partial / "bin", ignore_errors=True)
         partial.rename(folder)
     return folder

@@ -1,0 +1,227 @@
+"""Make the jail's users known to the daemons of a pod, without trusting or waiting for the jail.
+
+slurmctld has to resolve users that `useradd` made inside the jail. It must not read the jail itself: anybody who is root there writes
+those files, and a storage failure would hang slurmctld in getpwnam. So this sidecar copies `passwd` and `group` to where libnss-extrausers
+finds them (`/var/lib/extrausers`), after checking every line, and only whole files by rename. What was good last stays through anything:
+a jail that hangs (it is read in a child process with a deadline), an empty or torn file, a file that is no user database.
+
+    python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 1
+"""
+
+import argparse
+import os
+import re
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+#: extrausers ignores ids below 500; below 1000 are the system's, and 65534 is nobody.
+LOWEST, HIGHEST = 1000, 65533
+MAX_BYTES = 8 << 20
+#: Names that the daemons' own image or its kernel-facing programs give a meaning to.
+RESERVED = frozenset({"root", "slurm", "slurmrest", "munge", "sshd", "nobody", "nogroup", "daemon", "soperator"})
+#: Ids of our own daemons (docs/explain/pods.md): a user with one of them would be that daemon.
+RESERVED_IDS = frozenset({64030, 64031, 64032, 64033, 65532})
+NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,30}\$?")
+TEXT = re.compile(r"[^:\x00-\x1f\x7f]*")
+CONFIRMATIONS = 5
+
+
+@dataclass(frozen=True)
+class Users:
+    """The text of both files, ready to be written, and why lines of the jail's files are not in it."""
+
+    passwd: str
+    group: str
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no user at all."""
+        return not self.passwd
+
+
+def validate(passwd: bytes, group: bytes) -> Users:
+    """Return the well-formed users and groups of a jail; whatever is odd is left out with one sentence about it.
+
+    System accounts (ids below 1000, nobody) are left out in silence: the daemons have their own.
+    """
+    problems: list[str] = []
+    users = _accepted("passwd", passwd, 7, problems)
+    groups = _accepted("group", group, 4, problems)
+    return Users(passwd=_text(users), group=_text(groups), problems=tuple(problems))
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _accepted(file: str, content: bytes, fields: int, problems: list[str]) -> list[str]:
+    """Return the good lines of a file whose lines have so many fields, the third of them an id."""
+    if len(content) > MAX_BYTES:
+        problems.append(f"{file} has {len(content)} bytes, more than {MAX_BYTES}: it was left out as a whole.")
+        return []
+    lines: list[str] = []
+    names: set[str] = set()
+    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), 1):
+        parts = line.split(":")
+        wrong = _problem(parts, fields)
+        if wrong is None and parts[0] in names:
+            wrong = f"names {parts[0]} again"
+        if wrong is None:
+            names.add(parts[0])
+            lines.append(":".join([parts[0], "x", *parts[2:]]))
+        elif wrong:
+            problems.append(f"{file} line {number} {wrong}.")
+    return lines
+
+
+def _problem(parts: list[str], fields: int) -> str | None:
+    """Say what is wrong with a line: None where it is good, empty where it is passed over in silence."""
+    if parts == [""] or parts[0].startswith(("#", "+", "-")):
+        return ""
+    if len(parts) != fields:
+        return f"has {len(parts)} fields instead of {fields}"
+    if not all(TEXT.fullmatch(part) for part in parts) or "�" in "".join(parts):
+        return "holds characters that no user database holds"
+    ids = parts[2:4] if fields == 7 else parts[2:3]
+    if not all(re.fullmatch(r"[0-9]{1,10}", each) for each in ids):
+        return "has an id that is no number"
+    if not LOWEST <= int(parts[2]) <= HIGHEST:
+        return ""
+    if not NAME.fullmatch(parts[0]):
+        return "has a name that is no user name"
+    if parts[0] in RESERVED or int(parts[2]) in RESERVED_IDS:
+        return f"takes the name or the id of a daemon ({parts[0]}, {parts[2]})"
+    return None
+
+
+class Writer:
+    """Keeps the last good files in a folder: written whole, only upon change, never emptied by a passing failure."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._written: Users | None = None
+        self._empty_reads = 0
+
+    def take(self, users: Users) -> str | None:
+        """Write what was read, and return a sentence if that changed anything."""
+        if self._written and (users.passwd, users.group) == (self._written.passwd, self._written.group):
+            self._empty_reads = 0
+            return None
+        if users.is_empty and self._has_users():
+            self._empty_reads += 1
+            if self._empty_reads < CONFIRMATIONS:
+                return None
+        self._empty_reads = 0
+        self._replace("group", users.group)
+        self._replace("passwd", users.passwd)
+        self._written = users
+        count = users.passwd.count("\n")
+        return f"{count} user{'' if count == 1 else 's'}, {users.group.count(chr(10))} groups known."
+
+    def _has_users(self) -> bool:
+        with suppress(OSError):
+            return (self._folder / "passwd").stat().st_size > 0
+        return False
+
+    def _replace(self, name: str, text: str) -> None:
+        new = self._folder / f".{name}.new"
+        new.write_text(text)
+        new.chmod(0o644)
+        new.rename(self._folder / name)
+
+
+def read(jail: Path, deadline: float) -> tuple[bytes, bytes] | None:
+    """Read both files in a child process; None if that failed or took longer than the deadline.
+
+    A process in uninterruptible sleep on a dead mount cannot be killed, but it can be left behind, and this one never waits for it.
+    """
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.close(receive)
+            _send(jail, send)
+        os._exit(0)
+    os.close(send)
+    try:
+        answer = b"".join(_until(receive, deadline))
+    finally:
+        os.close(receive)
+        os.kill(child, signal.SIGKILL)
+        _reap()
+    if not answer.endswith(b"\0end"):
+        return None
+    passwd, _, group = answer.removesuffix(b"\0end").partition(b"\0")
+    return passwd, group
+
+
+def _send(jail: Path, send: int) -> None:
+    """The child: both files in one answer, the paths taken without following links out of the jail's etc."""
+    etc = os.open(jail / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with os.fdopen(send, "wb") as pipe:
+        for name in ("passwd", "group"):
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            with os.fdopen(os.open(name, flags, dir_fd=etc), "rb") as file:
+                pipe.write(file.read(MAX_BYTES + 1).replace(b"\0", b"?"))
+            pipe.write(b"\0")
+        pipe.write(b"end")
+
+
+def _until(receive: int, deadline: float) -> Iterator[bytes]:
+    end = time.monotonic() + deadline
+    while (left := end - time.monotonic()) > 0 and select.select([receive], [], [], left)[0]:
+        piece = os.read(receive, 1 << 16)
+        if not piece:
+            return
+        yield piece
+
+
+def _reap() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def watch(jail: Path, writer: Writer, interval: float, deadline: float) -> None:
+    """Copy for ever; say each change and each new trouble once, and back off from a jail that does not answer."""
+    said: tuple[str, ...] = ()
+    pause = interval
+    while True:
+        answer = read(jail, deadline)
+        if answer is None:
+            trouble: tuple[str, ...] = (
+                f"{jail}/etc could not be read within {deadline} s; the users known last stay.",
+            )
+            pause = min(pause * 2, 60.0)
+        else:
+            users = validate(*answer)
+            if done := writer.take(users):
+                print(f"soperator: {done}", flush=True)
+            trouble, pause = users.problems, interval
+        if trouble and trouble != said:
+            print(f"soperator: {' '.join(trouble[:10])}", file=sys.stderr, flush=True)
+        said = trouble
+        time.sleep(pause)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.identity", description=__doc__)
+    parser.add_argument("--jail", type=Path, required=True)
+    parser.add_argument("--to", type=Path, required=True)
+    parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--deadline", type=float, default=5.0)
+    chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    watch(chosen.jail, Writer(chosen.to), chosen.interval, chosen.deadline)
+
+
+if __name__ == "__main__":
+    main()
