@@ -6,6 +6,7 @@ touched. One image may serve several names (the same layers, loaded into a Node 
 """
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -121,9 +122,20 @@ def built(names: Iterable[str] = ()) -> list[Image]:
     for recipe in selected(names):
         image = image_of(recipe)
         if not image.tar.exists():
-            _build(recipe, image)
+            with _alone():
+                if not image.tar.exists():
+                    _build(recipe, image)
         images.append(image)
     return images
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process builds: they would share the storage, and only slow each other down."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(recipe: Recipe, image: Image) -> None:
@@ -131,16 +143,15 @@ def _build(recipe: Recipe, image: Image) -> None:
     _ensure_base()
     tag = image.tags[0]
     contexts = [f"--build-context=packages={_python_packages()}"] if recipe.python_packages else []
-    with ExitStack() as stack:
-        dockerfile = f"images/{recipe.name}/Dockerfile"
-        how = [
-            "--isolation=chroot",
-            "--layers",
-            f"--tag={tag}",
-            f"--file={dockerfile}",
-            f"--build-arg=BASE_IMAGE={BASE}",
-        ]
-        _buildah("bud", *how, *_apt_volumes(stack), *contexts, ".")
+    dockerfile = f"images/{recipe.name}/Dockerfile"
+    how = [
+        "--isolation=chroot",
+        "--layers",
+        f"--tag={tag}",
+        f"--file={dockerfile}",
+        f"--build-arg=BASE_IMAGE={BASE}",
+    ]
+    _buildah("bud", *how, *_apt_volumes(), *contexts, ".")
     partial = image.tar.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     _buildah("push", tag, f"docker-archive:{partial}:{tag}")
@@ -196,7 +207,7 @@ def _ensure_base() -> None:
     dockerfile.unlink()
 
 
-def _apt_volumes(stack: ExitStack) -> list[str]:
+def _apt_volumes() -> list[str]:
     """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
     store = cache() / "apt"
     (store / "archives/partial").mkdir(parents=True, exist_ok=True)
@@ -209,7 +220,6 @@ def _apt_volumes(stack: ExitStack) -> list[str]:
         sources = store / "sources.list"
         sources.write_text(f"deb {mirror} {SUITE} main\n")
         volumes.append(f"{sources}:/etc/apt/sources.list:ro")
-    stack.callback(conf.unlink)
     return [f"--volume={volume}" for volume in volumes]
 
 

@@ -23,9 +23,10 @@ from pathlib import Path
 from soperator import __version__
 
 BUNDLE = "/opt/soperator"
-COMMANDS = """
-    sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag sinfo sprio squeue sreport srun sshare sstat strigger
-""".split()
+COMMANDS = (
+    "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag sinfo sprio squeue sreport srun sshare"
+    " sstat strigger"
+)
 #: Folders that mounts of a node cover, with their modes.
 FOLDERS = {
     "dev": 0o755,
@@ -113,7 +114,7 @@ def complete(root: Path) -> None:
         if path.is_symlink():
             path.unlink()
         path.touch()
-    for command in COMMANDS:
+    for command in COMMANDS.split():
         link = root / "usr/local/bin" / command
         with suppress(FileExistsError):
             link.symlink_to(f"{BUNDLE}/bin/{command}")
