@@ -16,7 +16,7 @@ ETCD_PEER_URL = "https://127.0.0.1:2380"
 
 
 def render_audit_policy() -> str:
-    """Return a policy that logs every request once, when it ends, without bodies."""
+    """Return a policy that logs every request when it is answered, without bodies, and a watch also when it begins."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",

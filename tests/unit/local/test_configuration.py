@@ -76,8 +76,8 @@ def test_grace_period_is_the_default_unless_given() -> None:
     assert not [flag for flag in controlplane.controller_manager(STATE) if "grace" in flag]
 
 
-def test_audit_counts_every_request_once() -> None:
-    """The audit log has each request of everybody once, when it is complete."""
+def test_audit_omits_nobody() -> None:
+    """The audit log has every request of everybody, and not before it is answered."""
     policy = json.loads(controlplane.render_audit_policy())
     assert policy["omitStages"] == ["RequestReceived"]
     assert policy["rules"] == [{"level": "Metadata"}]
