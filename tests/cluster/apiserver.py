@@ -40,9 +40,7 @@ def running(folder: Path, programs: Path) -> Iterator[Path]:
     client, peer, port = free_ports(3)
     token = secrets.token_hex(16)
     (folder / "tokens.csv").write_text(f'{token},tester,tester,"system:masters"\n')
-    subprocess.run(
-        ["openssl", "genrsa", "-out", str(folder / "sa.key"), "2048"], check=True, capture_output=True
-    )
+    subprocess.run(["openssl", "genrsa", "-out", str(folder / "sa.key"), "2048"], check=True, capture_output=True)
     etcd = _start(folder, "etcd", _etcd(programs, folder, client, peer))
     server = _start(folder, "kube-apiserver", _apiserver(programs, folder, client, port))
     try:
