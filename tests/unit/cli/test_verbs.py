@@ -1,0 +1,213 @@
+"""The command line says what a person needs, in lines, and never a traceback."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from soperator.cli.__main__ import app
+from soperator.cli.why import reasons
+from soperator.crd import generate
+from soperator.kube.views import Custom, ObjectMeta
+
+ROOT = Path(__file__).parents[3]
+RUN = CliRunner()
+
+GOOD = """
+apiVersion: slurm.soperator.io/v1alpha1
+kind: SlurmCluster
+metadata: {name: demo}
+---
+apiVersion: slurm.soperator.io/v1alpha1
+kind: NodeSet
+metadata: {name: worker}
+spec: {cluster: demo, replicas: 2, resources: {limits: {cpu: 2, memory: 1Gi}}}
+"""
+
+
+def lint(tmp_path: Path, text: str, *words: str) -> tuple[int, list[str]]:
+    """The exit code of lint on one file, and what it says without the file's name."""
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    done = RUN.invoke(app, ["lint", str(file), *words])
+    return done.exit_code, [line.removeprefix(f"{file}: ") for line in done.output.splitlines()]
+
+
+class TestLint:
+    """`soperator lint`."""
+
+    def test_passes_the_example(self) -> None:
+        """What the documentation shows has no problems."""
+        done = RUN.invoke(app, ["lint", str(ROOT / "examples/cluster.yaml")])
+        assert (done.exit_code, done.output) == (0, "2 objects, no problems\n")
+
+    def test_reads_standard_input(self) -> None:
+        """A dash stands for it."""
+        assert RUN.invoke(app, ["lint", "-"], input=GOOD).exit_code == 0
+
+    def test_says_every_problem_at_once(self, tmp_path: Path) -> None:
+        """Shape, rules, references and extra lines, in both objects."""
+        text = GOOD.replace("{name: demo}", "{name: demo}\nspec: {login: {replicsa: 1}, auth: {type: x}}")
+        code, lines = lint(tmp_path, text.replace("replicas: 2", "weight: 0"))
+        assert code == 1
+        assert lines == [
+            "SlurmCluster demo: spec.auth.type: x: choose one of 'slurm' or 'munge'",
+            "SlurmCluster demo: spec.login.replicsa: 1: there is no such field: did you mean replicas?",
+            "NodeSet worker: spec.weight: 0: it should be greater than or equal to 1",
+            "3 problems",
+        ]
+
+    def test_says_what_only_both_objects_together_show(self, tmp_path: Path) -> None:
+        """A partition over a NodeSet that is not there."""
+        text = GOOD.replace(
+            "{name: demo}",
+            "{name: demo}\nspec: {partitions: [{name: a, nodeSets: [gpu]}], config: {slurm: NodeName=a}}",
+        )
+        code, lines = lint(tmp_path, text)
+        assert code == 1
+        assert "spec.partitions[0].nodeSets[0]: gpu: no NodeSet has this name" in lines[0]
+        assert lines[1].startswith(
+            "SlurmCluster demo: spec.config.slurm, line 1: NodeName=a: nodes register by themselves"
+        )
+
+    def test_blames_no_reference_to_an_object_that_could_not_be_read(self, tmp_path: Path) -> None:
+        """One fault is said once."""
+        _, lines = lint(tmp_path, GOOD.replace("{name: demo}", "{name: demo}\nspec: {logn: {}}"))
+        assert len(lines) == 2
+
+    def test_takes_a_part_of_the_objects_when_told(self, tmp_path: Path) -> None:
+        """A NodeSet alone is fine with --partial only."""
+        alone = GOOD.partition("---")[2]
+        assert lint(tmp_path, alone)[0] == 1
+        assert lint(tmp_path, alone, "--partial")[0] == 0
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("a: [", "line 1: "),
+            ("a: 1\na: 2", "the key 'a' stands twice"),
+            ("- a", "no Kubernetes object"),
+            ("apiVersion: slurm.soperator.io/v1\nkind: NodeSet", "there is no such kind"),
+            ("apiVersion: slurm.soperator.io/v1alpha1\nkind: NodeSet\nspec: {cluster: a}", "metadata.name: missing"),
+            (
+                "apiVersion: slurm.soperator.io/v1alpha1\nkind: SlurmCluster\nmetadata: {name: a}\nspce: {}",
+                "no such field",
+            ),
+            ("apiVersion: slurm.soperator.io/v1alpha1\nkind: SlurmCluster\nmetadata: {name: a}\nspec: []", "spec: []"),
+        ],
+    )
+    def test_says_in_one_line_what_cannot_be_read(self, tmp_path: Path, text: str, words: str) -> None:
+        """Broken YAML and foreign shapes are problems like others."""
+        code, lines = lint(tmp_path, text)
+        assert code == 1
+        assert words in lines[0]
+
+    def test_says_which_file_is_missing(self) -> None:
+        """The message has the path and the reason."""
+        done = RUN.invoke(app, ["lint", "/nonexistent.yaml"])
+        assert "/nonexistent.yaml: it cannot be read: No such file or directory" in done.output
+
+    def test_skips_other_kinds_and_reads_lists(self, tmp_path: Path) -> None:
+        """A file may hold a namespace's other objects; a List holds ours."""
+        items = [item for item in yaml.safe_load_all(GOOD) if item]
+        text = yaml.safe_dump_all(
+            [{"apiVersion": "v1", "kind": "List", "items": [*items, {"apiVersion": "v1", "kind": "Secret"}]}]
+        )
+        assert lint(tmp_path, text) == (0, ["2 objects, no problems"])
+
+    def test_namespaces_are_worlds_apart(self, tmp_path: Path) -> None:
+        """A NodeSet refers within its own namespace."""
+        code, lines = lint(tmp_path, GOOD.replace("{name: worker}", "{name: worker, namespace: other}"))
+        assert code == 1
+        assert "no SlurmCluster has this name" in lines[0]
+
+
+def test_crds_prints_what_kubectl_takes() -> None:
+    """Two documents, as generated."""
+    done = RUN.invoke(app, ["crds"])
+    assert [each["kind"] for each in yaml.safe_load_all(done.output)] == ["CustomResourceDefinition"] * 2
+
+
+def test_crds_writes_a_file_per_kind(tmp_path: Path) -> None:
+    """The folder is made."""
+    RUN.invoke(app, ["crds", "--write", str(tmp_path / "x")])
+    assert {path.name: path.read_text() for path in (tmp_path / "x").iterdir()} == dict(generate.files())
+
+
+def test_render_prints_every_object_without_owners() -> None:
+    """Offline there is no uid to own by."""
+    done = RUN.invoke(app, ["render", str(ROOT / "examples/cluster.yaml")])
+    assert done.exit_code == 0, done.output
+    objects = list(yaml.safe_load_all(done.output))
+    pods = [each["metadata"]["name"] for each in objects if each["kind"] == "Pod"]
+    assert pods == ["demo-worker-0", "demo-worker-1"]
+    assert not [each for each in objects if "ownerReferences" in each["metadata"]]
+    assert not [each for each in objects if each["kind"] == "Secret"]
+
+
+def test_render_says_what_cannot_be_read() -> None:
+    """Nothing is rendered of a broken file."""
+    done = RUN.invoke(app, ["render", "-"], input=GOOD.replace("replicas: 2", "replica: 2"))
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+    assert "did you mean replicas?" in done.output
+
+
+def test_explain_shows_a_field_and_its_inner_fields() -> None:
+    """As `kubectl explain`, with rules."""
+    done = RUN.invoke(app, ["explain", "nodeset.gpu"])
+    assert done.exit_code == 0
+    assert "vendor" in done.output
+    assert "belong together" in done.output
+
+
+def test_explain_of_a_wrong_field_names_the_right_ones() -> None:
+    """Exit code 1 and one line."""
+    done = RUN.invoke(app, ["explain", "nodeset.gpus"])
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
+
+
+class TestWhy:
+    """`soperator why`."""
+
+    def test_says_each_condition_that_is_not_true(self) -> None:
+        """One sentence each, with the object."""
+        conditions = [
+            {"type": "Available", "status": "False", "message": "the jail is being filled"},
+            {"type": "JailReady", "status": "True", "message": "filled"},
+        ]
+        said = Custom(
+            metadata=ObjectMeta(name="demo", generation=1), status={"conditions": conditions, "observedGeneration": 1}
+        )
+        assert reasons("SlurmCluster", said) == ["SlurmCluster demo: Available is False: the jail is being filled"]
+
+    def test_says_that_nobody_looked(self) -> None:
+        """No status means no operator."""
+        assert "has not looked at it yet" in reasons("SlurmCluster", Custom(metadata=ObjectMeta(name="demo")))[0]
+
+    def test_says_that_the_last_change_is_not_seen(self) -> None:
+        """The generations differ."""
+        conditions = [{"type": "Available", "status": "True"}]
+        said = Custom(
+            metadata=ObjectMeta(name="demo", generation=2), status={"conditions": conditions, "observedGeneration": 1}
+        )
+        assert reasons("NodeSet", said) == ["NodeSet demo: the operator has not yet looked at the last change"]
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    """`soperator --help` imports neither models nor HTTP; the best of five runs stays under 300 ms."""
+    program = (
+        "import sys\nfrom soperator.cli.__main__ import app\n"
+        "heavy = {'pydantic', 'lightkube', 'httpx2', 'yaml', 'soperator.api.base'} & sys.modules.keys()\n"
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr == ""
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "soperator.cli", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.3
