@@ -1,0 +1,221 @@
+"""The charts lint, render what Kubernetes takes, and refuse values that mean nothing."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from soperator import __version__
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.control.main import options
+from soperator.control.stores import CHILDREN
+from soperator.crd.columns import ALL
+from soperator.kube import kinds
+
+CHARTS = Path(__file__).parents[3] / "charts"
+NAMES = sorted(path.name for path in CHARTS.iterdir())
+#: What a chart needs at least.
+NEEDED = {"slurm-cluster-storage": ["--set", "hostPath.path=/data"]}
+Object = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    """The helm that `make cluster` built, or the one on PATH."""
+    built = sorted((Path.home() / ".cache/soperator/bin").glob("*/helm"))
+    found = str(built[-1]) if built else shutil.which("helm")
+    if not found:
+        pytest.skip("there is no helm: `make cluster` builds it")
+    return found
+
+
+def template(helm: str, chart: str, *words: str) -> list[Object]:
+    """The objects of a chart, installed as `demo` into the namespace slurm."""
+    done = run(helm, chart, *words)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def run(helm: str, chart: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`helm template` of a chart."""
+    command = [helm, "template", "demo", str(CHARTS / chart), "-n", "slurm", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def of_kind(objects: list[Object], kind: str) -> list[Object]:
+    """The objects of one kind."""
+    return [each for each in objects if each["kind"] == kind]
+
+
+@pytest.mark.parametrize("chart", NAMES)
+def test_lints(helm: str, chart: str) -> None:
+    """`helm lint` finds nothing, warnings included."""
+    done = subprocess.run(
+        [helm, "lint", "--strict", "--quiet", str(CHARTS / chart), *NEEDED.get(chart, [])],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("chart", NAMES)
+def test_has_the_version_of_the_code(chart: str) -> None:
+    """Charts, images and code are released together."""
+    said = yaml.safe_load((CHARTS / chart / "Chart.yaml").read_text())
+    assert (said["name"], said["version"], said["appVersion"]) == (chart, __version__, __version__)
+
+
+@pytest.mark.parametrize(
+    ("chart", "words"),
+    [
+        ("soperator", []),
+        (
+            "soperator",
+            ["--set", "namespace=slurm,images.pullSecrets={a},podLabels.a=b,nodeSelector.a=b,priorityClassName=x"],
+        ),
+        ("slurm-cluster-storage", ["--set", "hostPath.path=/data"]),
+        ("slurm-cluster-storage", ["--set", "nfs.server=192.0.2.1,nfs.path=/export,nfs.mountOptions={nfsvers=4.2}"]),
+    ],
+)
+def test_renders_what_kubernetes_takes(helm: str, chart: str, words: list[str]) -> None:
+    """Each object fits the strict schema of the oldest Kubernetes that we support."""
+    objects = template(helm, chart, *words)
+    assert objects
+    for each in objects:
+        kubernetes_validate.validate(each, "1.30", strict=True)
+
+
+class TestOperator:
+    """The chart `soperator`."""
+
+    def test_runs_with_no_right_of_the_node(self, helm: str) -> None:
+        """Non-root, read-only, without capabilities."""
+        (deployment,) = of_kind(template(helm, "soperator"), "Deployment")
+        pod = deployment["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["containers"][0]["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+    def test_its_environment_is_what_the_operator_reads(self, helm: str) -> None:
+        """Default images and the watched namespace arrive."""
+        words = ["--set", "images.prefix=r.test/s,images.jail=r.test/cuda:1,namespace=team,clusterDomain=k8s.test"]
+        (deployment,) = of_kind(template(helm, "soperator", *words), "Deployment")
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        read = options({each["name"]: each.get("value", "") for each in container["env"]})
+        assert container["image"] == f"r.test/s/operator:{__version__}"
+        assert (read.defaults.slurm, read.defaults.jail) == (f"r.test/s/slurm:{__version__}", "r.test/cuda:1")
+        assert (read.defaults.cluster_domain, read.namespace) == ("k8s.test", "team")
+
+    def test_may_never_write_keys_or_delete_claims(self, helm: str) -> None:
+        """The rights say what the operator promises."""
+        rules = [rule for role in of_kind(template(helm, "soperator"), "ClusterRole") for rule in role["rules"]]
+        verbs = {name: set(rule["verbs"]) for rule in rules for name in rule["resources"]}
+        assert verbs["secrets"] == {"get", "list", "watch", "create"}
+        assert "delete" not in verbs["persistentvolumeclaims"]
+        assert verbs["nodes"] == {"get", "list", "watch"}
+        assert not any("*" in rule["verbs"] + rule["resources"] + rule["apiGroups"] for rule in rules)
+
+    def test_may_watch_every_kind_that_the_operator_keeps(self, helm: str) -> None:
+        """A reflector without the right to list would never be ready."""
+        rules = [rule for role in of_kind(template(helm, "soperator"), "ClusterRole") for rule in role["rules"]]
+        watching = [rule for rule in rules if {"list", "watch"} <= set(rule["verbs"])]
+        watched = {(group, name) for rule in watching for group in rule["apiGroups"] for name in rule["resources"]}
+        kept = [*CHILDREN, kinds.POD, kinds.NODE, kinds.PVC, kinds.SLURMCLUSTER, kinds.NODESET]
+        assert {(kind.group, kind.plural) for kind in kept} <= watched
+
+    def test_one_namespace_needs_rights_in_that_namespace_only(self, helm: str) -> None:
+        """Only Nodes are read everywhere."""
+        objects = template(helm, "soperator", "--set", "namespace=team")
+        assert [each["metadata"]["name"] for each in of_kind(objects, "ClusterRoleBinding")] == ["slurm-demo-nodes"]
+        assert "team" in [each["metadata"]["namespace"] for each in of_kind(objects, "RoleBinding")]
+
+    def test_refuses_a_value_that_is_none(self, helm: str) -> None:
+        """A misspelt value is an error."""
+        assert run(helm, "soperator", "--set", "replica=2").returncode != 0
+
+
+class TestCluster:
+    """The chart `slurm-cluster`."""
+
+    def test_values_are_the_specs(self, helm: str, tmp_path: Path) -> None:
+        """What stands in the values stands in the objects, unchanged."""
+        cluster = {
+            "login": {"replicas": 2},
+            "config": {"slurm": "MaxJobCount=5\nMinJobAge=2\n"},
+            "partitions": [{"name": "a"}],
+        }
+        worker = {
+            "weight": 4294967280,
+            "resources": {"limits": {"cpu": 2, "memory": "4Gi"}},
+            "podTemplate": {"spec": {"a": "1e3"}},
+        }
+        values = tmp_path / "values.yaml"
+        values.write_text(json.dumps({"cluster": cluster, "nodeSets": {"worker": worker, "spare": {}}}))
+        objects = template(helm, "slurm-cluster", "-f", str(values))
+        (made,) = of_kind(objects, "SlurmCluster")
+        assert (made["metadata"], made["spec"]) == ({"name": "demo", "namespace": "slurm"}, cluster)
+        node_sets = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NodeSet")}
+        assert node_sets == {"worker": {"cluster": "demo", **worker}, "spare": {"cluster": "demo"}}
+        SlurmClusterSpec.model_validate(made["spec"], strict=True, extra="forbid")
+        for spec in node_sets.values():
+            NodeSetSpec.model_validate(spec, strict=True, extra="forbid")
+
+    def test_a_name_of_its_own_reaches_the_nodesets(self, helm: str) -> None:
+        """The release may be called otherwise."""
+        objects = template(helm, "slurm-cluster", "--set", "name=prod,nodeSets.worker.replicas=3")
+        assert of_kind(objects, "SlurmCluster")[0]["metadata"]["name"] == "prod"
+        assert of_kind(objects, "NodeSet")[0]["spec"] == {"cluster": "prod", "replicas": 3}
+
+    @pytest.mark.parametrize(
+        "value", ["clustr.a=1", "cluster.logn.replicas=1", "nodeSets.worker.cluster=x", "nodeSets.A.replicas=1"]
+    )
+    def test_refuses_a_value_that_is_no_field(self, helm: str, value: str) -> None:
+        """The schema of the values is that of the kinds."""
+        assert run(helm, "slurm-cluster", "--set", value).returncode != 0
+
+
+class TestStorage:
+    """The chart `slurm-cluster-storage`."""
+
+    def test_claims_and_volumes_are_bound_to_each_other(self, helm: str) -> None:
+        """No other claim takes the volume, and data outlives the release."""
+        objects = template(helm, "slurm-cluster-storage", "--set", "cluster=prod,hostPath.path=/data/")
+        claims = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "PersistentVolumeClaim")}
+        volumes = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "PersistentVolume")}
+        assert claims.keys() == {"prod-jail", "prod-state"}
+        for name, claim in claims.items():
+            volume = volumes[claim["volumeName"]]
+            assert (volume["claimRef"]["namespace"], volume["claimRef"]["name"]) == ("slurm", name)
+            assert volume["persistentVolumeReclaimPolicy"] == "Retain"
+            assert volume["hostPath"] == {"path": f"/data/{name}", "type": "DirectoryOrCreate"}
+            assert volume["accessModes"] == claim["accessModes"]
+        assert claims["prod-jail"]["accessModes"] == ["ReadWriteMany"]
+
+    @pytest.mark.parametrize(
+        ("value", "words"),
+        [
+            ("cluster=a", "set one of them"),
+            ("hostPath.path=/a,nfs.server=b,nfs.path=/c", "leave the other empty"),
+            ("nfs.server=b", "set the folder of the server"),
+            ("hostPath.path=a", "pattern"),
+        ],
+    )
+    def test_says_which_value_is_wrong(self, helm: str, value: str, words: str) -> None:
+        """One place for the files, named."""
+        assert words in run(helm, "slurm-cluster-storage", "--set", value).stderr
+
+
+def test_the_chart_of_the_kinds_holds_them_and_nothing_else(helm: str) -> None:
+    """One CRD per kind."""
+    objects = template(helm, "soperator-crds")
+    assert {each["spec"]["names"]["kind"] for each in objects} == {kind.kind for kind in ALL}
