@@ -23,10 +23,9 @@ from pathlib import Path
 #: extrausers ignores ids below 500; below 1000 are the system's, and 65534 is nobody.
 LOWEST, HIGHEST = 1000, 65533
 MAX_BYTES = 8 << 20
-#: Names that the daemons' own image or its kernel-facing programs give a meaning to.
-RESERVED = frozenset({"root", "slurm", "slurmrest", "munge", "sshd", "nobody", "nogroup", "daemon", "soperator"})
-#: Ids of our own daemons (docs/explain/pods.md): a user with one of them would be that daemon.
-RESERVED_IDS = frozenset({64030, 64031, 64032, 64033, 65532})
+#: Accounts of our own images (docs/explain/pods.md); populate makes some of them in the jail too. Nobody else may have such a name or id.
+OWN = {"slurm": 64030, "slurmrest": 64031, "munge": 64032, "sshd": 64033, "soperator": 65532}
+RESERVED = frozenset(OWN) | {"root", "nobody", "nogroup", "daemon"}
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,30}\$?")
 TEXT = re.compile(r"[^:\x00-\x1f\x7f]*")
 CONFIRMATIONS = 5
@@ -96,7 +95,9 @@ def _problem(parts: list[str], fields: int) -> str | None:
         return ""
     if not NAME.fullmatch(parts[0]):
         return "has a name that is no user name"
-    if parts[0] in RESERVED or int(parts[2]) in RESERVED_IDS:
+    if OWN.get(parts[0]) == int(parts[2]):
+        return ""
+    if parts[0] in RESERVED or int(parts[2]) in OWN.values():
         return f"takes the name or the id of a daemon ({parts[0]}, {parts[2]})"
     return None
 

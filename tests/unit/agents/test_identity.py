@@ -27,8 +27,9 @@ def jail_with(folder: Path, passwd: bytes, group: bytes = ALICE_GROUP) -> Path:
 
 
 def test_users_pass_and_system_accounts_stay_out_in_silence() -> None:
-    """A user made by useradd passes; root, nobody and comments are left out without a word."""
-    users = validate(SYSTEM + b"# note\n\n" + ALICE, b"root:x:0:\n" + ALICE_GROUP)
+    """A user made by useradd passes; root, nobody, our own accounts and comments are left out without a word."""
+    ours = b"slurm:x:64030:64030::/:/usr/sbin/nologin\n"
+    users = validate(SYSTEM + b"# note\n\n" + ours + ALICE, b"root:x:0:\n" + ALICE_GROUP)
     assert users == Users(ALICE.decode(), ALICE_GROUP.decode())
 
 
