@@ -56,11 +56,8 @@ def of_kind(objects: list[Object], kind: str) -> list[Object]:
 @pytest.mark.parametrize("chart", NAMES)
 def test_lints(helm: str, chart: str) -> None:
     """`helm lint` finds nothing, warnings included."""
-    done = subprocess.run(
-        [helm, "lint", "--strict", "--quiet", str(CHARTS / chart), *NEEDED.get(chart, [])],
-        capture_output=True,
-        text=True,
-    )
+    command = [helm, "lint", "--strict", "--quiet", str(CHARTS / chart), *NEEDED.get(chart, [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -24,7 +24,8 @@ def closed(schema: Schema) -> Schema:
     out = {key: value for key, value in schema.items() if not key.startswith("x-kubernetes-")}
     if "properties" in schema:
         out["properties"] = {name: closed(inner) for name, inner in schema["properties"].items()}
-        out["additionalProperties"] = False
+    if schema.get("type") == "object" and "x-kubernetes-preserve-unknown-fields" not in schema:
+        out.setdefault("additionalProperties", False)
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
             out[key] = closed(schema[key])
