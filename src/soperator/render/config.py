@@ -10,6 +10,7 @@ from soperator.api.cluster import Partition, SlurmClusterSpec
 from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Object
 from soperator.slurm import conf
+from soperator.slurm.lint import shared_lines
 
 BUNDLE = "/opt/soperator"
 PLAN_PATH = "/etc/soperator/jail/plan"
@@ -48,7 +49,8 @@ def slurm_conf(cluster: Cluster) -> str:
     """The text of slurm.conf: ours, then the partitions, then the user's lines."""
     ours = conf.lines(_identity(cluster) | _auth(cluster.spec) | _paths() | _behaviour())
     ours += _node_sets(cluster.spec) + [_partition(each) for each in cluster.spec.partitions or [_MAIN]]
-    return _with_extra(conf.render(ours), cluster.spec.config.slurm)
+    extra = cluster.spec.config.slurm
+    return _with_extra(conf.render(ours), extra) + shared_lines(extra)
 
 
 _MAIN = Partition(name="main", default=True)

@@ -89,6 +89,7 @@ def shared_lines(extra: str) -> str:
     """Return the lines that follow the extra lines of slurm.conf, for lists that hold values of ours and theirs.
 
     Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
+    An empty line comes first, for the extra lines may end in a backslash.
     """
     lines = []
     for key, ours in SHARED.items():
@@ -96,7 +97,7 @@ def shared_lines(extra: str) -> str:
         if theirs:
             values = dict.fromkeys([ours, *(value for value in theirs[-1].split(",") if value)])
             lines.append(f"{key}={','.join(values)}\n")
-    return "".join(lines)
+    return "\n" + "".join(lines) if lines else ""
 
 
 def _option(field: str, key: str, value: str) -> list[Problem]:
