@@ -127,7 +127,7 @@ static int parse_options(const struct plan *plan, struct plan_mount *mount, char
 		return 0;
 	while ((word = strsep(&options, ",")) != NULL) {
 		if (!take_option(mount, word))
-			return report_fail(report, "plan %s line %d: option \"%s\" does not fit kind \"%s\"", plan->path,
+			return report_fail(report, "plan %s line %d: option \"%.60s\" does not fit kind \"%s\"", plan->path,
 					   mount->line, word, plan_kind_name(mount->kind));
 	}
 	return 0;
@@ -160,15 +160,15 @@ static int check_paths(const struct plan *plan, const struct plan_mount *mount, 
 	if (kind_has_source(mount->kind)) {
 		problem = path_problem(mount->source);
 		if (problem)
-			return report_fail(report, "plan %s line %d: source \"%s\" %s", plan->path, mount->line,
+			return report_fail(report, "plan %s line %d: source \"%.200s\" %s", plan->path, mount->line,
 					   mount->source, problem);
 	} else if (mount->source[0] != '\0') {
-		return report_fail(report, "plan %s line %d: kind \"%s\" takes no source, but has \"%s\"", plan->path,
+		return report_fail(report, "plan %s line %d: kind \"%s\" takes no source, but has \"%.200s\"", plan->path,
 				   mount->line, plan_kind_name(mount->kind), mount->source);
 	}
 	problem = path_problem(mount->target);
 	if (problem)
-		return report_fail(report, "plan %s line %d: target \"%s\" %s", plan->path, mount->line, mount->target,
+		return report_fail(report, "plan %s line %d: target \"%.200s\" %s", plan->path, mount->line, mount->target,
 				   problem);
 	return 0;
 }
@@ -185,7 +185,7 @@ static int check_place(const struct plan *plan, const struct plan_mount *mount, 
 		return report_fail(report, "plan %s line %d: only the first mount can be the root", plan->path, mount->line);
 	for (int i = 0; i < plan->count; i++) {
 		if (strcmp(plan->mounts[i].target, mount->target) == 0)
-			return report_fail(report, "plan %s line %d: target \"%s\" is already taken by line %d", plan->path,
+			return report_fail(report, "plan %s line %d: target \"%.200s\" is already taken by line %d", plan->path,
 					   mount->line, mount->target, plan->mounts[i].line);
 	}
 	return 0;
@@ -206,7 +206,7 @@ static int parse_line(struct plan *plan, char *line, int number, struct report *
 		return report_fail(report, "plan %s line %d: has %d fields, not %d separated by tabs", plan->path, number,
 				   count, FIELDS);
 	if (parse_kind(fields[0], &mount.kind) < 0)
-		return report_fail(report, "plan %s line %d: unknown kind \"%s\"", plan->path, number, fields[0]);
+		return report_fail(report, "plan %s line %d: unknown kind \"%.60s\"", plan->path, number, fields[0]);
 	mount.source = strcmp(fields[1], "-") == 0 ? "" : fields[1];
 	if (strcmp(mount.source, implied_source(mount.kind)) == 0)
 		mount.source = "";

@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
@@ -18,6 +19,7 @@ CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
 IDS = 65536
+ADDRESS = "10.99.0.1"
 
 # chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot sys_admin mknod
 # audit_write setfcap
@@ -91,6 +93,10 @@ def main() -> None:
         enter_user_namespace()
     call("unshare", CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | (CLONE_NEWNET if arguments.net else 0))
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    if arguments.net:
+        # getaddrinfo ignores a machine that has only 127.0.0.1
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        subprocess.run(["ip", "address", "add", f"{ADDRESS}/32", "dev", "lo"], check=True)
     call("unshare", CLONE_NEWPID)
     fork_and_wait(new_session=False)
     call("mount", b"proc", b"/proc", b"proc", 0, None)

@@ -1,0 +1,135 @@
+"""What the tests share: the programs in a sanitizer build, a jail made of empty folders and the machine's /usr, and pods."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+SPANK = HERE.parent
+POD_PYTHON = "/usr/bin/python3"  # not one from a home folder: it also runs inside the jail
+SANITIZE = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
+
+collect_ignore_glob = ["stub/*"]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A folder with `jail`, `spank_jail.so` and `stepd`."""
+
+    folder: Path
+
+    @property
+    def jail(self) -> str:
+        return str(self.folder / "jail")
+
+
+def compile_all(folder: Path, flags: str) -> Build:
+    """Compiles everything against the stub of Slurm's header."""
+    make = ["make", "-s", "-C", str(SPANK), f"BUILD={folder}", f"CFLAGS={flags}", f"CPPFLAGS=-I{HERE}/stub"]
+    subprocess.run(make, check=True)
+    stepd = ["cc", *flags.split(), "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{HERE}/stub", "-rdynamic"]
+    subprocess.run([*stepd, "-o", str(folder / "stepd"), str(HERE / "stepd.c"), "-ldl", "-lpthread"], check=True)
+    return Build(folder)
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The programs with ASan and UBSan, which end a program at the first fault."""
+    return compile_all(tmp_path_factory.mktemp("build"), SANITIZE)
+
+
+@dataclass
+class Jail:
+    """A root of empty folders, its plan, and ways to run something in it."""
+
+    build: Build
+    root: Path
+    plan: Path
+    lines: list[Sequence[str]] = field(default_factory=list)
+
+    def write_plan(self, *more: Sequence[str]) -> None:
+        """Writes the plan, with more lines behind it."""
+        self.plan.write_text("".join("\t".join(line) + "\n" for line in [*self.lines, *more]))
+
+    def run(self, pod: "Pod", *command: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
+        """`jail run` in a pod."""
+        keep = ["--keep-caps"] if keep_caps else []
+        return pod.run(self.build.jail, "run", "--plan", str(self.plan), *keep, "--", *command)
+
+    def python(self, pod: "Pod", program: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
+        """A Python program in the jail."""
+        return self.run(pod, POD_PYTHON, "-I", "-c", program, keep_caps=keep_caps)
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A kind of pod: whether it has a user namespace, and whether pivot_root is allowed in it."""
+
+    userns: bool
+    pivot: bool
+
+    def run(self, *command: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a new pod of this kind."""
+        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **environment}
+        if not self.pivot:
+            env["JAIL_NO_PIVOT"] = "1"
+        userns = ["--userns"] if self.userns else []
+        return subprocess.run(
+            [POD_PYTHON, str(HERE / "pod.py"), *userns, "--", *command],
+            env=env,
+            text=True,
+            capture_output=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+PODS = {
+    "root-pivot": Pod(userns=False, pivot=True),
+    "root-move": Pod(userns=False, pivot=False),
+    "userns-pivot": Pod(userns=True, pivot=True),
+    "userns-move": Pod(userns=True, pivot=False),
+}
+
+
+@pytest.fixture(params=PODS.values(), ids=PODS.keys())
+def pod(request: pytest.FixtureRequest) -> Pod:
+    """Every kind of pod in turn."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    return request.param
+
+
+@pytest.fixture
+def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
+    """A jail in a folder whose parents the pod's other users may pass."""
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.stat().st_uid == os.getuid() and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o011)
+    root = tmp_path / "claim" / "root"
+    for name in ("usr", "etc", "tmp", "proc", "dev", "sys", "run", "home", "data", "var/spool"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    (root / "marker-of-the-jail").touch()
+    made = Jail(build, root, tmp_path / "plan")
+    made.lines = [
+        ("root", str(root), "/", "-", "the shared root"),
+        ("rbind", "/usr", "/usr", "ro", "programs"),
+        ("tmpfs", "-", "/tmp", "nosuid,nodev,size=8m,mode=1777", "private"),
+        ("proc", "-", "/proc", "-", "processes"),
+        ("dev", "-", "/dev", "minimal", "devices"),
+        ("sys", "-", "/sys", "ro", "the machine"),
+    ]
+    made.write_plan()
+    yield made
+
+
+def pytest_report_header() -> str:
+    """Says what the tests stand on."""
+    return f"python {sys.version_info.major}.{sys.version_info.minor}, root: {os.geteuid() == 0}"

@@ -1,0 +1,146 @@
+"""The plugin in a stand-in for slurmstepd (stepd.c), with Slurm's order of hooks, threads and identities."""
+
+import subprocess
+import time
+
+import pytest
+from conftest import Jail, Pod
+
+BATCH, EXTERN = 0xFFFFFFFB, 0xFFFFFFFC
+KEPT_MASK = "00000000a00405fb"
+
+
+def step(
+    jail: Jail, pod: Pod, *commands: str, uid: int = 0, step_id: int = 0, context: str = "remote", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    folder = jail.build.folder
+    words = [str(folder / "stepd"), str(folder / "spank_jail.so"), context, str(step_id), str(uid), str(jail.plan)]
+    return pod.run(*words, *commands, **environment)
+
+
+def test_a_task_ending_first_ends_no_other(jail: Jail, pod: Pod) -> None:
+    """Two tasks run in the jail, and the second outlives the first."""
+    done = step(jail, pod, "exit 3", "sleep 0.3; ls -d /marker-of-the-jail; exit 4")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["inside 1", "task0 3", "/marker-of-the-jail", "task1 4", "exit 0", "children 0"]
+
+
+def test_tasks_share_a_pid_namespace_and_its_proc(jail: Jail, pod: Pod) -> None:
+    """A task sees the holder as pid 1 and the other task, and nothing of the pod."""
+    done = step(jail, pod, "sleep 0.4", "sleep 0.1; cat /proc/[0-9]*/comm | sort | uniq; echo $$")
+    seen = done.stdout.splitlines()[1:]
+    assert {"jail-holder", "sh", "sleep"} <= set(seen)
+    assert not {"stepd", "python3"} & set(seen)
+    assert "3" in seen
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_tasks_have_bounded_capabilities(jail: Jail, pod: Pod, uid: int) -> None:
+    """A task of root has the kept capabilities, a user's has none, and both have the same bounding set."""
+    done = step(jail, pod, "grep ^Cap /proc/self/status; id -u", uid=uid)
+    assert f"CapBnd:\t{KEPT_MASK}\n" in done.stdout
+    assert f"CapEff:\t{KEPT_MASK if uid == 0 else '0' * 16}\n" in done.stdout
+    assert f"\n{uid}\n" in done.stdout
+
+
+def test_an_epilog_runs_inside_too(jail: Jail, pod: Pod) -> None:
+    """What slurmstepd forks without a hook, after the tasks, is in the jail and its namespaces, and bounded."""
+    done = step(jail, pod, "true", STEPD_EPILOG="cat /proc/1/comm; ls -d /marker*; grep CapEff /proc/self/status")
+    wanted = ["inside 1", "task0 0", "jail-holder", "/marker-of-the-jail", f"CapEff:\t{KEPT_MASK}", "epilog 0", "exit 0"]
+    assert done.stdout.splitlines()[:7] == wanted
+
+
+def test_root_cannot_look_into_the_holder(jail: Jail, pod: Pod) -> None:
+    """A task of root reaches neither the holder's root nor its memory nor its files."""
+    done = step(jail, pod, "ls /proc/1/root/ || readlink /proc/1/fd/3 || cat /proc/1/environ || kill -9 1; echo alive")
+    assert "Permission denied" in done.stderr
+    assert "alive" in done.stdout
+    assert "task0 0" in done.stdout
+
+
+def test_what_tasks_leave_behind_is_killed_quickly(jail: Jail, pod: Pod) -> None:
+    """Processes in sessions of their own are gone, and reaped, when the exit hook returns."""
+    words = " ".join(
+        f"'{word}'"
+        for word in (
+            *(str(jail.build.folder / name) for name in ("stepd", "spank_jail.so")),
+            *("remote", "0", "0", str(jail.plan), "for i in 1 2 3 4 5; do setsid sleep 3333 & done; true"),
+        )
+    )
+    begin = time.monotonic()
+    done = pod.run("sh", "-c", f"{words}; cat /proc/[0-9]*/comm")
+    assert time.monotonic() - begin < 5
+    assert "exit 0" in done.stdout
+    assert not {"sleep", "jail-holder"} & set(done.stdout.split())
+
+
+def test_all_ends_when_slurmstepd_is_killed(jail: Jail, pod: Pod) -> None:
+    """SIGKILL of slurmstepd ends the holder and every task."""
+    words = " ".join(f"'{jail.build.folder}/{name}'" for name in ("stepd", "spank_jail.so"))
+    script = f"""
+{words} remote 0 0 '{jail.plan}' 'sleep 3333' 'setsid sleep 3333' &
+n=0
+until [ $(cat /proc/[0-9]*/comm | grep -c '^sleep') = 2 ]; do n=$((n+1)); [ $n -lt 300 ] || exit 1; sleep 0.01; done
+kill -9 $!
+n=0
+while cat /proc/[0-9]*/comm | grep '^jail-holder'; do n=$((n+1)); [ $n -lt 300 ] || exit 2; sleep 0.01; done
+# a last `sleep 0.01` is this shell's own, and has ended
+cat /proc/[0-9]*/comm | grep '^sleep' || echo none
+"""
+    done = pod.run("sh", "-c", script)
+    assert done.stdout.splitlines()[-1] == "none", done.stdout + done.stderr
+
+
+def test_a_failed_mount_reaches_the_user_and_nothing_runs(jail: Jail, pod: Pod) -> None:
+    """A mount that fails is told twice, to slurmd's log and to the job's stderr, and every fork ends with 127."""
+    jail.write_plan(("tmpfs", "-", "/nope", "-", "-"))
+    done = step(jail, pod, "echo ran", STEPD_EPILOG="echo ran")
+    assert done.stderr == "jail: mount point /nope is missing in the jail (plan line 7)\n" * 2
+    assert done.stdout.splitlines() == ["inside 1", "task0 127", "epilog 127", "exit 0", "children 0"]
+
+
+def test_a_missing_root_reaches_the_user_of_srun(jail: Jail, pod: Pod) -> None:
+    """Where not even the root is there, an srun step tells its user, and nothing runs."""
+    jail.lines[0] = ("root", "/not/there", "/", "-", "-")
+    jail.write_plan()
+    done = step(jail, pod, "echo ran", STEPD_EPILOG="echo ran")
+    sentence = "jail: cannot find the root /not/there (plan line 1): No such file or directory\n"
+    assert done.stderr == sentence * 2
+    assert done.stdout.splitlines()[:3] == ["inside 0", "task0 127", "epilog 127"]
+
+
+def test_a_batch_step_without_a_root_ends_at_once(jail: Jail, pod: Pod) -> None:
+    """Where not even the root is there, a batch step fails in init_post_opt, before any file is opened."""
+    jail.lines[0] = ("root", "/not/there", "/", "-", "-")
+    jail.write_plan()
+    done = step(jail, pod, "echo ran", step_id=BATCH)
+    assert (done.returncode, done.stdout) == (95, "init failed\n")
+
+
+def test_a_bad_plan_is_told(jail: Jail, pod: Pod) -> None:
+    """A plan that cannot be read is told with its line."""
+    jail.plan.write_text("foo\n")
+    done = step(jail, pod, "echo ran")
+    assert f"plan {jail.plan} line 1: has 1 fields" in done.stderr
+    assert "ran" not in done.stdout.replace("task0", "")
+
+
+@pytest.mark.parametrize(("context", "step_id"), [("local", 0), ("remote", EXTERN)])
+def test_other_contexts_are_left_alone(jail: Jail, pod: Pod, context: str, step_id: int) -> None:
+    """In srun and sbatch themselves, and in the extern step, the plugin does nothing."""
+    done = step(jail, pod, "ls -d /marker* 2>/dev/null || echo outside", context=context, step_id=step_id)
+    assert done.stdout.splitlines()[:3] == ["inside 0", "outside", "task0 0"]
+
+
+def test_a_step_writes_nothing_into_the_jail(jail: Jail, pod: Pod) -> None:
+    """A whole step changes no time in the jail's folders."""
+    before = {each: each.lstat().st_mtime_ns for each in jail.root.rglob("*")}
+    assert step(jail, pod, "true", "true").returncode == 0
+    assert {each: each.lstat().st_mtime_ns for each in jail.root.rglob("*")} == before
+
+
+def test_many_tasks_start(jail: Jail) -> None:
+    """Sixty tasks of one step all run in the jail."""
+    done = step(jail, Pod(userns=True, pivot=False), *["ls /marker-of-the-jail"] * 60, uid=1000)
+    assert done.stdout.count("/marker-of-the-jail") == 60
+    assert done.stderr == ""
