@@ -31,6 +31,7 @@ BASE_PACKAGES = "ca-certificates"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 IGNORED = {"__pycache__", "tests", ".pytest_cache", "build", ".coverage"}
 KEPT_TARS = 2
+KEPT_LAYERS = 150
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,9 @@ def _forget_older(image: Image) -> None:
     tars = sorted(image.tar.parent.glob(f"{image.name}-*.tar"), key=lambda tar: tar.stat().st_mtime, reverse=True)
     for tar in tars[KEPT_TARS:]:
         tar.unlink()
-    _buildah("rmi", "--prune", check=False)
+    layers = cache() / "buildah/root/overlay"
+    if len(list(layers.iterdir())) > KEPT_LAYERS:  # stages that no image names any more, which later builds would reuse
+        _buildah("rmi", "--prune", check=False)
 
 
 def _ensure_base() -> None:
