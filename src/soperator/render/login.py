@@ -7,12 +7,15 @@ from soperator.render import jail, labels, names, pod
 from soperator.render.model import Cluster, Defaults, Object
 
 SSHD_CONFIG = """\
+# sshd of the login pods. It runs inside the jail; programs and keys are bound there (docs/explain/pods.md).
 Port 22
 HostKey /run/soperator/hostkeys/ssh_host_ed25519_key
 SshdSessionPath /opt/soperator/libexec/sshd-session
 SshdAuthPath /opt/soperator/libexec/sshd-auth
 Subsystem sftp /opt/soperator/libexec/sftp-server
 PidFile none
+LogLevel INFO
+# Accounts that useradd made have no password; without PAM sshd would call them locked.
 UsePAM yes
 PAMServiceName soperator-sshd
 PasswordAuthentication no
@@ -22,21 +25,32 @@ AuthorizedKeysFile .ssh/authorized_keys
 PrintMotd no
 UseDNS no
 X11Forwarding yes
+AllowAgentForwarding yes
+AllowTcpForwarding yes
 AcceptEnv LANG LC_*
-SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/soperator/bin
-# Kubernetes' probes and a NodePort make many clients look like one address: no penalty may fall on all of them.
+SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+# Behind a NodePort all clients may come from one address: no penalty may fall on all of them.
 PerSourcePenalties no
 MaxStartups 100:30:500
+MaxSessions 100
+LoginGraceTime 60
 ClientAliveInterval 60
+ClientAliveCountMax 10
 Match User root
     AuthorizedKeysFile .ssh/authorized_keys /run/soperator/ssh/authorized_keys_root
 """
 
 PAM = """\
-auth     required /opt/soperator/lib/security/pam_permit.so
-account  required /opt/soperator/lib/security/pam_permit.so
+# PAM service of the login pods' sshd. Keys are the only way in, so auth is never asked; account honours an expired account.
+auth     required /opt/soperator/lib/security/pam_deny.so
+account  required /opt/soperator/lib/security/pam_nologin.so
+account  required /opt/soperator/lib/security/pam_unix.so
 password required /opt/soperator/lib/security/pam_deny.so
-session  required /opt/soperator/lib/security/pam_limits.so
+session  required /opt/soperator/lib/security/pam_permit.so
+session  optional /opt/soperator/lib/security/pam_umask.so
+session  optional /opt/soperator/lib/security/pam_keyinit.so force revoke
+session  optional /opt/soperator/lib/security/pam_limits.so
+session  optional /opt/soperator/lib/security/pam_env.so readenv=1
 """
 
 
@@ -116,6 +130,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
     _, submounts = jail.submount_volumes(cluster.spec.jail.submounts)
     munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, cluster.spec.login.resources) | {
+        "args": ["sshd"],
         "ports": [{"name": "ssh", "containerPort": names.SSH_PORT}],
         "securityContext": pod.jail_maker(),
         "volumeMounts": [

@@ -64,8 +64,17 @@ def unprivileged(uid: int) -> Object:
 
 
 def jail_maker() -> Object:
-    """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged."""
-    return {"runAsUser": 0, "runAsGroup": 0, "allowPrivilegeEscalation": True, "capabilities": {"add": ["SYS_ADMIN"]}}
+    """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged.
+
+    The runtime's AppArmor profile, on Nodes that have AppArmor, forbids every mount, whatever the capabilities.
+    """
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "allowPrivilegeEscalation": True,
+        "capabilities": {"add": ["SYS_ADMIN"]},
+        "appArmorProfile": {"type": "Unconfined"},
+    }
 
 
 def env(**values: str) -> list[Object]:
@@ -117,6 +126,7 @@ def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
         sidecar
         | {
             "restartPolicy": "Always",
+            "args": ["munged"],
             "securityContext": unprivileged(MUNGE_UID),
             "volumeMounts": [*key_mounts(), mount("munge", "/run/munge")],
             "startupProbe": {

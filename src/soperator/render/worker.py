@@ -89,6 +89,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "hostname": names.slurm_node(nodeset.name, index),
         "hostUsers": not cluster.spec.security.user_namespace,
         "restartPolicy": "Always",
+        "topologySpreadConstraints": [_spread(cluster, nodeset)],
         "initContainers": pod.munged(cluster, defaults),
         "containers": [_slurmd(cluster, nodeset, index, defaults)],
         "volumes": [
@@ -101,6 +102,16 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *_devices(nodeset),
             *pod.auth_volumes(cluster),
         ],
+    }
+
+
+def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
+    """Workers of a NodeSet lie on different Nodes as far as there are any: that is what a user means by two nodes."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels.worker(cluster.name, nodeset.name)},
     }
 
 
@@ -128,9 +139,16 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *devices,
             *pod.auth_mounts(cluster),
         ],
-        "readinessProbe": pod.tcp_probe(names.SLURMD_PORT, 5, 3),
+        "startupProbe": _has_started(1, 600),
+        "readinessProbe": _has_started(30, 3),
     }
     return _with_devices(made, nodeset)
+
+
+def _has_started(period: int, failures: int) -> Object:
+    """Whether slurmd has written its pid: that is after it has fetched its configuration. A connection to its port would be an error in its log."""
+    command = ["sh", "-c", "kill -0 $(cat /tmp/slurmd.pid)"]
+    return {"exec": {"command": command}, "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5}
 
 
 def _with_devices(container: Object, nodeset: NodeSet) -> Object:
