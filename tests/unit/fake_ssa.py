@@ -24,11 +24,9 @@ def apply(live: Any, previous: Any, desired: Any) -> Any:
     """Return `live` after a manager whose last configuration was `previous` applied `desired`."""
     match live, desired:
         case dict(), dict():
-            before = previous if isinstance(previous, dict) else {}
-            return _apply_dict(live, before, desired)
+            return _apply_dict(live, previous if isinstance(previous, dict) else {}, desired)
         case list(), list() if (key := _key_of([*live, *desired])) is not None:
-            before = previous if isinstance(previous, list) else []
-            return _apply_list(key, live, before, desired)
+            return _apply_list(key, live, previous if isinstance(previous, list) else [], desired)
         case _:
             return copy.deepcopy(desired)
 

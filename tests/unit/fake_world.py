@@ -186,7 +186,10 @@ class World:
         if old is None and sub:
             raise Refusal(404, "NotFound", f'{where.plural} "{where.name}" not found')
         uid = obj["metadata"].get("uid")
-        if uid is not None and (old is None or old["metadata"]["uid"] != uid):
+        if uid is not None and old is not None and old["metadata"]["uid"] != uid:
+            causes = ({"field": "metadata.uid", "message": "field is immutable"},)
+            raise Refusal(422, "Invalid", f'{where.plural} "{where.name}" is invalid', causes)
+        if uid is not None and old is None:
             raise Refusal(409, "Conflict", f'{where.plural} "{where.name}": uid mismatch')
         slot = (old["metadata"]["uid"] if old else "", manager, sub)
         desired = {"status": obj.get("status", {})} if sub else obj

@@ -62,7 +62,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the object is another one, or newer, than the request assumed."""
+    """409, or 422 for the uid: the object is another one, or newer, than the request assumed."""
 
 
 class AlreadyExists(Conflict):
@@ -98,8 +98,10 @@ class _Status(msgspec.Struct):
     details: _Details | None = None
 
 
-def _type_of(status: int, reason: str) -> type[ApiError]:
+def _type_of(status: int, reason: str, causes: tuple[Cause, ...]) -> type[ApiError]:
     match status:
+        case 422 if any(cause.field == "metadata.uid" for cause in causes):
+            return Conflict
         case 404:
             return NotFound
         case 409:
@@ -130,10 +132,11 @@ def error_of(code: int, body: bytes, retry_after: str | None = None) -> ApiError
     number = code or status.code
     details = status.details or _Details()
     wait = _seconds(retry_after)
-    error = _type_of(number, status.reason)(
+    causes = tuple(Cause(cause.field, cause.message) for cause in details.causes or ())
+    error = _type_of(number, status.reason, causes)(
         number, status.reason or "Unknown", status.message, details.retry_after_seconds if wait is None else wait
     )
-    error.causes = tuple(Cause(cause.field, cause.message) for cause in details.causes or ())
+    error.causes = causes
     return error
 
 

@@ -1,8 +1,9 @@
 """Reading one watch stream.
 
-A healthy watch is never silent for long, since the server sends a bookmark about once a minute. A connection whose
+A healthy watch is seldom silent for long, since the server sends a bookmark about once a minute. A connection whose
 other end vanished without a word is silent for ever, and no timeout of the connection sees it. So each chunk has a
-deadline; missing it ends the watch as `Idle`.
+deadline; missing it ends the watch as `Idle`. An API server that has seen no event of a kind since it started sends no
+bookmarks for it either: such a watch is opened anew every 90 s, which costs one request and no list.
 """
 
 import asyncio

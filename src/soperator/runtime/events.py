@@ -104,7 +104,7 @@ class Recorder:
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
             "metadata": {
-                "generateName": f"{regarding.meta.name[:200]}.",
+                "generateName": f"{regarding.meta.name[:200]}-",
                 "namespace": regarding.meta.namespace or "default",
             },
             "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),

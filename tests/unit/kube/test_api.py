@@ -125,7 +125,7 @@ async def test_errors_have_types() -> None:
     await api.create(CONFIGMAP, make(CONFIGMAP, "a"))
     with pytest.raises(AlreadyExists):
         await api.create(CONFIGMAP, make(CONFIGMAP, "a"))
-    server.world.rules.append(lambda _, new: "data.x: may not be")
+    server.world.rules.append(lambda *_: "data.x: may not be")
     with pytest.raises(Invalid) as caught:
         await api.apply(CONFIGMAP, make(CONFIGMAP, "a", data={"x": "y"}))
     assert [(cause.field, cause.message) for cause in caught.value.causes] == [("data.x", "may not be")]

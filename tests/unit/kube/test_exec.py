@@ -1,18 +1,19 @@
 """Running commands, against a kubelet made of ASGI."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 import httpx2
 import pytest
 from httpx2.websockets import ASGIWebSocketTransport
 
+from soperator.kube import exec as kube_exec
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError, NotFound, Unreachable
-from soperator.kube.exec import ExecFailed, Result, Target, exec
+from soperator.kube.exec import ExecFailed, Result, Target
 
-Message = dict[str, Any]
+Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 TARGET = Target("ns", "pod", "main")
@@ -58,7 +59,9 @@ async def run(kubelet: Kubelet, stdin: str | None = None, seconds: float = 5.0) 
     async with ASGIWebSocketTransport(kubelet) as transport:
         api = Api(httpx2.AsyncClient(transport=transport, base_url="http://fake"))
         try:
-            got: Result | KubeError = await exec(api, TARGET, ["scontrol", "show", "node=a b"], stdin, seconds)
+            got: Result | KubeError = await kube_exec.exec(
+                api, TARGET, ["scontrol", "show", "node=a b"], stdin, seconds
+            )
         except KubeError as error:
             got = error
     if isinstance(got, KubeError):
@@ -67,7 +70,7 @@ async def run(kubelet: Kubelet, stdin: str | None = None, seconds: float = 5.0) 
 
 
 async def test_output_and_exit_code_come_back() -> None:
-    """stdin goes in whole, stdout and stderr come out apart, and success is 0."""
+    """Input goes in whole, the two outputs come out apart, and success is 0."""
     kubelet = Kubelet(SUCCESS, stderr="warning")
     text = "x" * 300_000 + "é"
     assert await run(kubelet, stdin=text) == Result(0, text, "warning")
@@ -110,4 +113,4 @@ async def test_a_missing_pod_is_not_found() -> None:
     transport = httpx2.MockTransport(lambda _: httpx2.Response(404, json={"reason": "NotFound", "message": "no pod"}))
     api = Api(httpx2.AsyncClient(transport=transport, base_url="http://fake"))
     with pytest.raises(NotFound, match="no pod"):
-        await exec(api, TARGET, ["true"])
+        await kube_exec.exec(api, TARGET, ["true"])

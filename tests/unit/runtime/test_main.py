@@ -141,7 +141,7 @@ async def test_a_crashed_part_ends_the_process_with_1_and_frees_the_lease() -> N
     controller = Controller("c", Replica.reconcile)  # type: ignore[arg-type]
     task = asyncio.create_task(run(Manager(api=api, reflectors=[reflector], controllers=[controller], elector=elector)))
     await eventually(lambda: elector.is_leader)
-    reflector.listen(lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
+    reflector.listen(lambda _: 1 / 0)  # type: ignore[arg-type]
     world.world.seed(make(CONFIGMAP, "c"))
     assert await task == 1
     assert world.world.find(LEASE, "ns", "lock")["spec"]["holderIdentity"] == ""  # type: ignore[index]
