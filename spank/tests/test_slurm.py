@@ -1,0 +1,251 @@
+"""The plugin in a real Slurm 24.11: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
+
+Needs a Debian trixie root with slurmctld, slurmd, slurm-client, libslurm-dev, gcc and make at SPANK_TRIXIE (README.md has
+the command that makes it); skipped where there is none.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import HERE, PODS, POD_PYTHON, SPANK
+
+TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
+JAIL = "/mnt/jail/root"
+PLAN = "/etc/soperator/jail/plan"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(not (TRIXIE / "usr/include/slurm/spank.h").exists(), reason=f"no Slurm in {TRIXIE}"),
+]
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """A running pod with Slurm in it."""
+
+    pid: int
+    userns: bool
+
+    def sh(self, script: str, user: str = "root", timeout: float = 30) -> subprocess.CompletedProcess[str]:
+        """Runs a shell script in the pod."""
+        user_namespace = ["-U", "--preserve-credentials"] if self.userns else []
+        enter = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
+        command = ["sh", "-c", f"cd /; {script}"] if user == "root" else ["su", user, "-c", f"cd; {script}"]
+        return subprocess.run(
+            [*enter, *command], text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
+        )
+
+    def read(self, path: str) -> str:
+        """A file of the jail."""
+        return self.sh(f"cat {JAIL}{path}").stdout
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin and the helper, compiled in the trixie root against Slurm's own header."""
+    folder = tmp_path_factory.mktemp("plugin")
+    script = 'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt BUILD=/srv'
+    subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
+    return folder
+
+
+# `make test` takes the harder kind; `make test-all` both.
+KINDS = ["userns-move", "root-pivot"] if os.environ.get("SPANK_TEST_ALL") else ["userns-move"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def slurm(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """Slurm as the machine's root, and in a user namespace with a pod's capabilities."""
+    kind = PODS[request.param]
+    work = tmp_path_factory.mktemp("slurm")
+    userns = ["--userns"] if kind.userns else []
+    up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(plugin)]
+    env = {**os.environ, **({} if kind.pivot else {"JAIL_NO_PIVOT": "1"})}
+    with (work / "up.log").open("w") as log:
+        pod = subprocess.Popen(
+            [POD_PYTHON, str(HERE / "pod.py"), "--net", *userns, "--", *up], env=env, stdout=log, stderr=log
+        )
+    try:
+        yield wait_until_ready(pod, kind.userns, work / "up.log")
+    finally:
+        pod.kill()
+        pod.wait()
+
+
+def wait_until_ready(pod: subprocess.Popen[bytes], userns: bool, log: Path) -> Slurm:
+    """Waits for slurmd; the pod's own shell is the only child's only child, whose children are the daemons."""
+    for _ in range(300):
+        assert pod.poll() is None, log.read_text()
+        time.sleep(0.1)
+        try:
+            init = int(Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()[0])
+            shell = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
+            slurm = Slurm(shell, userns)
+            if slurm.sh("test -e /run/ready").returncode == 0:
+                return slurm
+        except (IndexError, FileNotFoundError):
+            continue
+    raise AssertionError(log.read_text())
+
+
+def processes(slurm: Slurm) -> list[str]:
+    return [line for line in slurm.sh("ps -eo args").stdout.splitlines() if line.startswith(("sleep ", "jail-holder"))]
+
+
+def wait_idle(slurm: Slurm) -> str:
+    """What the node says once no job is left."""
+    for _ in range(100):
+        state = slurm.sh("squeue -h; sinfo -h -N -o '%T %E'").stdout.strip()
+        if state == "idle none":
+            break
+        time.sleep(0.1)
+    return state
+
+
+def test_srun_is_in_the_jail(slurm: Slurm) -> None:
+    """A step of root sees the jail, its own processes and the kept capabilities."""
+    done = slurm.sh("srun sh -c 'ls -d /in-the-*; cat /proc/1/comm; grep CapBnd /proc/self/status; pwd'")
+    assert done.stdout.splitlines() == ["/in-the-jail", "jail-holder", "CapBnd:\t00000000a00405fb", "/"]
+
+
+def test_sbatch_writes_its_output_in_the_jail(slurm: Slurm) -> None:
+    """A user's batch job runs in its working folder and leaves its output in the jail, not in the pod."""
+    script = "pwd; id -un; ls -d /in-the-*; hostname"
+    done = slurm.sh(f"sbatch -W --output=out.%x --job-name=batch --wrap '{script}'", user="alice")
+    assert done.returncode == 0, done.stderr
+    assert slurm.read("/home/alice/out.batch").splitlines() == ["/home/alice", "alice", "/in-the-jail", "one"]
+    assert slurm.sh("ls /home/alice").stdout == ""
+
+
+def test_parallel_steps_run_beside_each_other(slurm: Slurm) -> None:
+    """Two steps of a batch job with two tasks each run at the same time."""
+    tasks = "srun -n2 --exact sh -c \"echo $s \\$SLURM_PROCID; sleep 1\" &"
+    script = f"date +%s%N; for s in a b; do {tasks} done; wait; date +%s%N"
+    done = slurm.sh(f"sbatch -W -n4 --output=out.steps --wrap '{script}'", user="alice")
+    assert done.returncode == 0, done.stderr
+    begin, *lines, end = slurm.read("/home/alice/out.steps").splitlines()
+    assert sorted(lines) == ["a 0", "a 1", "b 0", "b 1"]
+    assert int(end) - int(begin) < 1.9e9
+
+
+def test_an_array_runs_every_task(slurm: Slurm) -> None:
+    """Each task of a job array writes its own file."""
+    done = slurm.sh(
+        "sbatch -W --array=1-4 --output=array.%a --wrap 'echo $SLURM_ARRAY_TASK_ID' && cat /dev/null", user="alice"
+    )
+    assert done.returncode == 0, done.stderr
+    assert [slurm.read(f"/home/alice/array.{n}").strip() for n in range(1, 5)] == ["1", "2", "3", "4"]
+
+
+def test_salloc_and_the_interactive_step(slurm: Slurm) -> None:
+    """srun in an allocation, and the interactive step that salloc starts, are in the jail."""
+    done = slurm.sh("salloc -Q -n2 srun -n2 ls -d /in-the-jail /in-the-pod", user="alice")
+    assert done.stdout.splitlines() == ["/in-the-jail"] * 2
+    done = slurm.sh("echo 'ls -d /in-the-*; exit 5' | salloc -Q", user="alice")
+    assert (done.stdout, done.returncode) == ("/in-the-jail\n", 5)
+
+
+def test_a_second_step_overlaps_the_first(slurm: Slurm) -> None:
+    """`srun --overlap` into a running job works."""
+    script = "job=$(sbatch --parsable --output=/dev/null --wrap 'sleep 60'); n=0; "
+    script += "until srun -Q --overlap --jobid=$job echo beside 2>/dev/null; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done; "
+    done = slurm.sh(script + "scancel $job", user="alice")
+    assert done.stdout == "beside\n"
+
+
+def test_a_terminal_is_the_jails(slurm: Slurm) -> None:
+    """`srun --pty` gives a terminal that exists in the jail."""
+    done = slurm.sh("script -qc 'srun -Q --pty sh -c \"tty && ls -d /in-the-jail\"' /dev/null", user="alice")
+    assert done.stdout.replace("^@", "").split() == ["/dev/pts/0", "/in-the-jail"]
+
+
+def test_pmix_starts(slurm: Slurm) -> None:
+    """`srun --mpi=pmix` gives each task its PMIx environment."""
+    done = slurm.sh("srun --mpi=pmix -n2 sh -c 'echo $PMIX_RANK'", user="alice")
+    assert sorted(done.stdout.split()) == ["0", "1"], done.stderr
+
+
+def test_codes_and_signals_come_back(slurm: Slurm) -> None:
+    """srun ends with a task's exit code, and with 137 where it was killed."""
+    assert slurm.sh("srun -Q sh -c 'exit 7'").returncode == 7
+    assert slurm.sh("srun -Q sh -c 'kill -9 $$'").returncode == 137
+    assert slurm.sh("srun -Q -n2 sh -c 'test $SLURM_PROCID = 0 || { sleep 0.5; exit 6; }'").returncode == 6
+
+
+def test_task_prolog_and_epilog_run_inside(slurm: Slurm) -> None:
+    """A task prolog sets the task's environment; a task epilog runs in the jail with bounded capabilities."""
+    slurm.sh(f"printf '#!/bin/sh\\necho export WORD=set\\n' >{JAIL}/bin/before; chmod +x {JAIL}/bin/before")
+    after = "#!/bin/sh\\n(cat /proc/1/comm; grep CapEff /proc/self/status) >/home/alice/after\\n"
+    slurm.sh(f"printf '{after}' >{JAIL}/bin/after; chmod +x {JAIL}/bin/after")
+    done = slurm.sh("srun -Q --task-prolog=/bin/before --task-epilog=/bin/after sh -c 'echo $WORD'")
+    assert done.stdout == "set\n", done.stderr
+    assert slurm.read("/home/alice/after") == "jail-holder\nCapEff:\t00000000a00405fb\n"
+
+
+def test_left_over_processes_are_killed(slurm: Slurm) -> None:
+    """What a job leaves in sessions of its own is gone when the job is, and the node is idle, not drained."""
+    slurm.sh("srun -Q sh -c 'setsid sleep 3333 & setsid sleep 3333 & sleep 0.1'", user="alice")
+    slurm.sh("sbatch -W --output=/dev/null --wrap '(setsid sleep 3333 &) ; sleep 0.1'", user="alice")
+    assert wait_idle(slurm) == "idle none"
+    assert processes(slurm) == []
+
+
+def test_scancel_ends_a_job(slurm: Slurm) -> None:
+    """A cancelled job, even one that ignores SIGTERM, ends and the node is idle."""
+    start = "sbatch --parsable --output=/dev/null --wrap 'trap \"\" TERM; sleep 3333; sleep 3333'"
+    slurm.sh(f"job=$({start}); sleep 0.7; scancel $job", user="alice")
+    assert wait_idle(slurm) == "idle none"
+    assert processes(slurm) == []
+
+
+def test_a_step_survives_slurmd(slurm: Slurm) -> None:
+    """A step goes on while slurmd is killed and started anew, and its code comes back."""
+    script = "srun -Q sh -c 'sleep 1.5; exit 8' & sleep 0.7; kill -9 $(cat /run/slurmd.pid); sleep 0.2; "
+    done = slurm.sh(script + "setsid slurmd; wait $!; echo $?", timeout=20)
+    assert done.stdout == "8\n", done.stderr
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_a_failed_mount_fails_the_step_and_not_the_node(slurm: Slurm) -> None:
+    """The sentence is on srun's stderr and in the batch job's output, nothing runs, and the node stays idle."""
+    sentence = "jail: mount point /nope is missing in the jail (plan line 9)\n"
+    slurm.sh(f"cp {PLAN} /plan.good; printf 'tmpfs\\t-\\t/nope\\t-\\t-\\n' >>{PLAN}")
+    try:
+        step = slurm.sh("srun echo ran", user="alice")
+        batch = slurm.sh("sbatch -W --output=out.bad --wrap 'echo ran'", user="alice")
+    finally:
+        slurm.sh(f"cp /plan.good {PLAN}")
+    assert sentence in step.stderr
+    assert (step.stdout, step.returncode, batch.returncode) == ("", 127, 127)
+    output = slurm.read("/home/alice/out.bad")
+    assert sentence in output
+    assert "ran" not in output.replace("failed", "").split()
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_a_missing_root_is_told_to_srun(slurm: Slurm) -> None:
+    """Where the jail is gone, srun says so and nothing runs."""
+    slurm.sh(f"cp {PLAN} /plan.good; sed -i s#{JAIL}#/gone# {PLAN}")
+    try:
+        done = slurm.sh("srun echo ran", user="alice")
+    finally:
+        slurm.sh(f"cp /plan.good {PLAN}")
+    assert "jail: cannot find the root /gone (plan line 1): No such file or directory\n" in done.stderr
+    assert done.stdout == ""
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_steps_leak_nothing(slurm: Slurm) -> None:
+    """After twenty steps slurmd's namespace has as many mounts, and the pod as many processes, as before."""
+    assert wait_idle(slurm) == "idle none"
+    count = "wc -l </proc/self/mountinfo; ps -e --no-headers | grep -vc 'ps\\|sh\\|grep\\|wc'"
+    before = slurm.sh(count).stdout
+    assert slurm.sh("for i in $(seq 20); do srun -Q true || exit 1; done").returncode == 0
+    assert wait_idle(slurm) == "idle none"
+    time.sleep(0.5)
+    assert slurm.sh(count).stdout == before
