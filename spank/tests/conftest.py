@@ -81,6 +81,7 @@ class Pod:
         userns = ["--userns"] if self.userns else []
         return subprocess.run(
             [POD_PYTHON, str(HERE / "pod.py"), *userns, "--", *command],
+            check=False,
             env=env,
             text=True,
             capture_output=True,
@@ -127,7 +128,7 @@ def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
         ("sys", "-", "/sys", "ro", "the machine"),
     ]
     made.write_plan()
-    yield made
+    return made
 
 
 def pytest_report_header() -> str:

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -44,8 +45,7 @@ def enter_user_namespace() -> None:
         os.close(made_write)
         os.read(made_read, 1)
         for name in ("uid_map", "gid_map"):
-            with open(f"/proc/{parent}/{name}", "w") as file:
-                file.write(f"0 0 {IDS}\n")
+            Path(f"/proc/{parent}/{name}").write_text(f"0 0 {IDS}\n")
         os._exit(0)
     call("unshare", CLONE_NEWUSER)
     os.write(made_write, b"x")
@@ -60,8 +60,7 @@ def enter_user_namespace() -> None:
 
 def bound_capabilities() -> None:
     """Leaves what a pod with `capabilities.add: [SYS_ADMIN]` has; takes effect with the next execve."""
-    with open("/proc/sys/kernel/cap_last_cap") as file:
-        last = int(file.read())
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for number in range(last + 1):
         if number not in POD_CAPS:
             call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)

@@ -74,7 +74,10 @@ def test_an_optional_source_may_be_missing(jail: Jail, pod: Pod) -> None:
 
 
 SENTENCES = {
-    "missing point": (("tmpfs", "-", "/nope", "-", "-"), "jail: mount point /nope is missing in the jail (plan line 7)\n"),
+    "missing point": (
+        ("tmpfs", "-", "/nope", "-", "-"),
+        "jail: mount point /nope is missing in the jail (plan line 7)\n",
+    ),
     "missing source": (
         ("bind", "/not/there", "/data", "-", "-"),
         "jail: cannot find /not/there for /data (plan line 7): No such file or directory\n",
@@ -116,7 +119,9 @@ def test_a_device_folder_has_what_programs_expect(jail: Jail, pod: Pod) -> None:
     """The private /dev has the basic nodes, which work, terminals of its own, and no disk."""
     jail.lines[4] = ("dev", "/dev", "/dev", "size=1m", "-")
     jail.write_plan()
-    done = jail.run(pod, "sh", "-c", "ls /dev; head -c 3 /dev/zero | wc -c; echo x >/dev/null && echo y >/dev/stdout; ls /dev/pts")
+    done = jail.run(
+        pod, "sh", "-c", "ls /dev; head -c 3 /dev/zero | wc -c; echo x >/dev/null && echo y >/dev/stdout; ls /dev/pts"
+    )
     names = done.stdout.split()
     assert {"null", "zero", "full", "random", "urandom", "tty", "fd", "ptmx", "pts", "shm"} <= set(names)
     assert not {"mem", "kmsg", "vda", "sda", "console", "loop0"} & set(names)
@@ -190,7 +195,9 @@ def test_a_hundred_runs_leave_nothing(jail: Jail) -> None:
 def test_check_names_what_is_missing(jail: Jail) -> None:
     """`jail check` goes through the plan without mounting and fails with the first thing that is missing."""
     jail.write_plan(("tmpfs", "-", "/nope", "-", "-"), ("bind", "/etc/hosts", "/tmp/hosts", "-", "-"))
-    done = subprocess.run([jail.build.jail, "check", "--plan", str(jail.plan)], capture_output=True, text=True)
+    done = subprocess.run(
+        [jail.build.jail, "check", "--plan", str(jail.plan)], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 71
     assert done.stderr == "jail: mount point /nope is missing in the jail (plan line 7)\n"
     assert "line 8: /tmp/hosts: ok, below an earlier mount" in done.stdout

@@ -219,7 +219,18 @@ print("KEY" if os.path.exists({str(volume)!r} + "/key") else "no key")
 """
     text = program(jail, jail.plan, attempt)
     for pod in (Pod(userns=False, pivot=False), Pod(userns=True, pivot=False)):
-        mounted = f"mount -t tmpfs tmpfs {volume} && touch {volume}/key && exec \"$@\""
-        command = [jail.build.jail, "run", "--plan", str(jail.plan), "--keep-caps", "--", "/usr/bin/python3", "-I", "-c", text]
+        mounted = f'mount -t tmpfs tmpfs {volume} && touch {volume}/key && exec "$@"'
+        command = [
+            jail.build.jail,
+            "run",
+            "--plan",
+            str(jail.plan),
+            "--keep-caps",
+            "--",
+            "/usr/bin/python3",
+            "-I",
+            "-c",
+            text,
+        ]
         done = pod.run("sh", "-c", mounted, "sh", *command)
         assert done.stdout.split("\n")[:2] == ["OLD ROOT", "no key"], done.stdout + done.stderr

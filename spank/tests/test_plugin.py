@@ -28,7 +28,9 @@ def test_a_task_ending_first_ends_no_other(jail: Jail, pod: Pod) -> None:
 def test_tasks_share_a_pid_namespace_and_its_proc(jail: Jail, pod: Pod) -> None:
     """A task sees the holder as pid 1 and the other task, and nothing of the pod."""
     first = "exec tail -f /dev/null"
-    second = "until grep -qx tail /proc/[0-9]*/comm; do :; done; cat /proc/[0-9]*/comm | sort -u; echo pid $$; pkill tail"
+    second = (
+        "until grep -qx tail /proc/[0-9]*/comm; do :; done; cat /proc/[0-9]*/comm | sort -u; echo pid $$; pkill tail"
+    )
     seen = step(jail, pod, first, second).stdout.splitlines()
     assert {"jail-holder", "sh", "tail", "pid 3"} <= set(seen)
     assert not {"stepd", "python3"} & set(seen)
@@ -46,7 +48,15 @@ def test_tasks_have_bounded_capabilities(jail: Jail, pod: Pod, uid: int) -> None
 def test_an_epilog_runs_inside_too(jail: Jail, pod: Pod) -> None:
     """What slurmstepd forks without a hook, after the tasks, is in the jail and its namespaces, and bounded."""
     done = step(jail, pod, "true", STEPD_EPILOG="cat /proc/1/comm; ls -d /marker*; grep CapEff /proc/self/status")
-    wanted = ["inside 1", "task0 0", "jail-holder", "/marker-of-the-jail", f"CapEff:\t{KEPT_MASK}", "epilog 0", "exit 0"]
+    wanted = [
+        "inside 1",
+        "task0 0",
+        "jail-holder",
+        "/marker-of-the-jail",
+        f"CapEff:\t{KEPT_MASK}",
+        "epilog 0",
+        "exit 0",
+    ]
     assert done.stdout.splitlines()[:7] == wanted
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import HERE, PODS, POD_PYTHON, SPANK
+from conftest import HERE, POD_PYTHON, PODS, SPANK
 
 TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
 JAIL = "/mnt/jail/root"
@@ -37,7 +37,7 @@ class Slurm:
         enter = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
         command = ["sh", "-c", f"cd /; {script}"] if user == "root" else ["su", user, "-c", f"cd; {script}"]
         return subprocess.run(
-            [*enter, *command], text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
+            [*enter, *command], check=False, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
         )
 
     def read(self, path: str) -> str:
@@ -124,7 +124,7 @@ def test_sbatch_writes_its_output_in_the_jail(slurm: Slurm) -> None:
 
 def test_parallel_steps_run_beside_each_other(slurm: Slurm) -> None:
     """Two steps of a batch job with two tasks each run at the same time."""
-    tasks = "srun -n2 --exact sh -c \"echo $s \\$SLURM_PROCID; sleep 1\" &"
+    tasks = 'srun -n2 --exact sh -c "echo $s \\$SLURM_PROCID; sleep 1" &'
     script = f"date +%s%N; for s in a b; do {tasks} done; wait; date +%s%N"
     done = slurm.sh(f"sbatch -W -n4 --output=out.steps --wrap '{script}'", user="alice")
     assert done.returncode == 0, done.stderr
