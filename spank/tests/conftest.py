@@ -73,14 +73,16 @@ class Pod:
     userns: bool
     pivot: bool
 
+    def words(self) -> list[str]:
+        """The words that start such a pod."""
+        options = [*(["--userns"] if self.userns else []), *([] if self.pivot else ["--no-pivot"])]
+        return [POD_PYTHON, str(HERE / "pod.py"), *options]
+
     def run(self, *command: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command in a new pod of this kind."""
         env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **environment}
-        if not self.pivot:
-            env["JAIL_NO_PIVOT"] = "1"
-        userns = ["--userns"] if self.userns else []
         return subprocess.run(
-            [POD_PYTHON, str(HERE / "pod.py"), *userns, "--", *command],
+            [*self.words(), "--", *command],
             check=False,
             env=env,
             text=True,

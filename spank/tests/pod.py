@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs a command in namespaces like those of a Kubernetes pod: `pod.py [--userns] [--net] -- COMMAND...`.
+"""Runs a command in namespaces like those of a Kubernetes pod: `pod.py [OPTION...] -- COMMAND...`.
 
 With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, and in it the
-capabilities of a container runtime's default plus SYS_ADMIN. Without, it is the machine's own root. The command is pid 2
+capabilities of a container runtime's default plus SYS_ADMIN. Without, it is the machine's own root. With --no-pivot a
+seccomp filter forbids pivot_root, as the default profile of container runtimes does. The command is pid 2
 of a new pid namespace with its own mounts and /proc, and everything ends with this process. util-linux' unshare cannot
 write a map of many ids without newuidmap, hence this program; it uses nothing but the standard library.
 """
@@ -11,6 +12,7 @@ import argparse
 import ctypes
 import os
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,8 @@ from pathlib import Path
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP = 1, 24
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP = 1, 24, 22
+SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
 IDS = 65536
 ADDRESS = "10.99.0.1"
 
@@ -66,6 +69,14 @@ def bound_capabilities() -> None:
             call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
+def forbid_pivot_root() -> None:
+    """Answers pivot_root with EPERM from here on: load the call's number, compare, return."""
+    rows = [(0x20, 0, 0, 0), (0x15, 0, 1, SYS_PIVOT_ROOT), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(rows), ctypes.addressof(code)))
+    call("prctl", PR_SET_SECCOMP, 2, program, 0, 0)
+
+
 def fork_and_wait(new_session: bool) -> None:
     """Forks; the child returns, the parent waits for it and exits with its code."""
     child = os.fork()
@@ -86,6 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--userns", action="store_true")
     parser.add_argument("--net", action="store_true")
+    parser.add_argument("--no-pivot", action="store_true")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     if arguments.userns:
@@ -99,6 +111,8 @@ def main() -> None:
     call("unshare", CLONE_NEWPID)
     fork_and_wait(new_session=False)
     call("mount", b"proc", b"/proc", b"proc", 0, None)
+    if arguments.no_pivot:
+        forbid_pivot_root()
     if arguments.userns:
         bound_capabilities()
     fork_and_wait(new_session=True)

@@ -73,7 +73,7 @@ for pid in range(1, 400):
     "take the top mount off": 'call(166, b"/", 2); found("", "/.."); print("ESCAPED")',
     "take a mount off": 'call(166, b"/tmp", 2); print("ESCAPED")',
     "mount anything": 'call(165, b"tmpfs", b"/home", b"tmpfs", 0, 0); print("ESCAPED")',
-    "pivot_root": 'call(155, b"/tmp", b"/tmp"); print("ESCAPED")',
+    "pivot_root": 'os.mkdir("/tmp/old"); call(155, b"/tmp", b"/tmp/old"); print("ESCAPED")',
     "write to read-only": 'open("/usr/written-by-test", "w"); print("ESCAPED")',
     "remount read-only to writable": 'call(165, 0, b"/usr", 0, 32 | 4096, 0); print("ESCAPED")',
     "file handle": """
@@ -145,12 +145,11 @@ os.wait()
 CONTROLS = [
     "take a mount off",
     "mount anything",
-    "pivot_root",
     "remount read-only to writable",
     "setns to the own mounts",
     "host name",
 ]
-CONTROLS_AS_ROOT = ["file handle", "make the disk", "make memory"]
+CONTROLS_AS_ROOT = ["pivot_root", "file handle", "make the disk", "make memory"]
 
 
 @pytest.fixture(params=["root-pivot", "userns-move"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import HERE, POD_PYTHON, PODS, SPANK
+from conftest import HERE, PODS, SPANK
 
 TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
 JAIL = "/mnt/jail/root"
@@ -63,13 +63,9 @@ def slurm(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest
     """Slurm as the machine's root, and in a user namespace with a pod's capabilities."""
     kind = PODS[request.param]
     work = tmp_path_factory.mktemp("slurm")
-    userns = ["--userns"] if kind.userns else []
     up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(plugin)]
-    env = {**os.environ, **({} if kind.pivot else {"JAIL_NO_PIVOT": "1"})}
     with (work / "up.log").open("w") as log:
-        pod = subprocess.Popen(
-            [POD_PYTHON, str(HERE / "pod.py"), "--net", *userns, "--", *up], env=env, stdout=log, stderr=log
-        )
+        pod = subprocess.Popen([*kind.words(), "--net", "--", *up], stdout=log, stderr=log)
     try:
         yield wait_until_ready(pod, kind.userns, work / "up.log")
     finally:
