@@ -104,9 +104,8 @@ def prepare(clock: Clock) -> Target:
 def install(target: Target, clock: Clock, auth: str) -> None:
     """Install the charts: our kinds, the operator, storage where the cluster is ours, and the Slurm cluster."""
     clock.say("installing the charts soperator-crds, soperator, slurm-cluster")
-    prefix = os.environ.get("SOPERATOR_IMAGES", "localhost/soperator")
     helm(target, "soperator-crds", "soperator-system")
-    helm(target, "soperator", "soperator-system", f"images.prefix={prefix}")
+    helm(target, "soperator", "soperator-system", *image_settings(target))
     if target.is_local:
         helm(
             target,
@@ -126,6 +125,13 @@ def install(target: Target, clock: Clock, auth: str) -> None:
         "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
     }
     helm(target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
+
+
+def image_settings(target: Target) -> list[str]:
+    """Which images the operator and its clusters run: those just built, by content, or those of a registry, by prefix."""
+    if not target.is_local:
+        return [f"images.prefix={os.environ.get('SOPERATOR_IMAGES', images.PREFIX)}"]
+    return [f"images.{name}={tag}" for image in images.built() for name, tag in image.references().items()]
 
 
 def helm(target: Target, chart: str, namespace: str, *settings: str, name: str = "", values: str = "") -> None:

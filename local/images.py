@@ -28,6 +28,7 @@ SUITE = "trixie"
 PYTHON = "3.13"
 BASE = f"localhost/soperator/base:{SUITE}"
 BASE_PACKAGES = "ca-certificates"
+PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 IGNORED = {"__pycache__", "tests", ".pytest_cache", "build", ".coverage"}
 KEPT_TARS = 2
@@ -46,11 +47,20 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Image:
-    """A built image: its names with tags, and the docker-archive that holds it."""
+    """A built image: its names with tags, and the docker-archive that holds it.
+
+    Each name has two tags: the version, and the version with a hash of the image's inputs. Whoever deploys the second sees a changed image as a
+    changed pod template, and Kubernetes rolls it out by itself.
+    """
 
     name: str
     tags: tuple[str, ...]
     tar: Path
+
+    def references(self) -> dict[str, str]:
+        """The reference by content of each name."""
+        by_content = self.tags[len(self.tags) // 2 :]
+        return {tag.rpartition("/")[2].partition(":")[0]: tag for tag in by_content}
 
 
 RECIPES = (
@@ -96,7 +106,7 @@ def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:
 
 def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
     """Return a name for the content and mode of every input of an image, the base included."""
-    digest = hashlib.sha256(f"{base} {recipe.name} {recipe.aliases} {version()}".encode())
+    digest = hashlib.sha256(f"{base} {recipe.name} {recipe.aliases} {version()} {PREFIX} by content".encode())
     for path in files_of(root, recipe.inputs):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root)} {path.stat().st_mode & 0o111} {len(content)}\0".encode())
@@ -113,7 +123,7 @@ def image_of(recipe: Recipe) -> Image:
     """Return the image that the present inputs make, built or not."""
     names = (recipe.name, *recipe.aliases)
     key = fingerprint(REPOSITORY, recipe, base_fingerprint())
-    tags = tuple(f"localhost/soperator/{name}:{version()}" for name in names)
+    tags = tuple(f"{PREFIX}/{name}:{tag}" for tag in (version(), f"{version()}-{key[:8]}") for name in names)
     return Image(recipe.name, tags, cache() / "images" / f"{recipe.name}-{key}.tar")
 
 

@@ -1,7 +1,7 @@
 """The pass of a SlurmCluster: gather, render, apply, status."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
 from soperator.control import gather
@@ -16,7 +16,7 @@ from soperator.render import jail
 from soperator.render.cluster import render_cluster
 from soperator.render.model import Cluster
 from soperator.runtime.apply import Owner
-from soperator.runtime.controller import Outcome, Retry
+from soperator.runtime.controller import Outcome
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
 from soperator.slurmrest.client import SlurmError
@@ -56,20 +56,22 @@ class ClusterControl:
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(key)
 
-    async def _hand_out(self, obj: Custom, cluster: Cluster) -> str:
-        """Let the daemons fetch a configuration that slurmctld runs with and they don't; return the one that is handed out."""
+    async def _hand_out(self, obj: Custom, cluster: Cluster) -> tuple[str, str]:
+        """Let the daemons fetch what slurmctld runs with and they don't; return the hash that they have, and why they don't."""
         known, running = obj.status.get("config", ""), gather.running_config(self.operator, cluster)
         client = self.operator.slurm.client((cluster.namespace, cluster.name))
         if running in ("", known) or client is None:
-            return str(known)
+            return known, ""
         try:
             await client.reconfigure()
         except SlurmError as error:
-            raise Retry(f"slurmctld has a new configuration and cannot hand it out: {error}") from error
-        return running
+            return known, f"slurmctld has a new configuration and cannot hand it out: {error}"
+        return running, ""
 
     async def _status(self, obj: Custom, cluster: Cluster | None, problems: Sequence[Problem]) -> Outcome:
         facts = gather.facts(self.operator, cluster, problems) if cluster else Facts(problems=problems)
+        config, behind = await self._hand_out(obj, cluster) if cluster else (obj.status.get("config", ""), "")
+        facts = replace(facts, slurm=facts.slurm or behind)
         verdict = judge(facts)
         fields = {
             "controller": str(facts.controller),
@@ -77,11 +79,11 @@ class ClusterControl:
             "rest": str(facts.rest),
             "workers": str(facts.workers),
             "address": gather.address(self.operator, cluster) if cluster else "",
-            "config": await self._hand_out(obj, cluster) if cluster else obj.status.get("config", ""),
+            "config": config,
             "why": verdict.why,
         }
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems))
-        return Outcome(verdict.why or f"available with {facts.workers} workers", again)
+        return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again)
 
 
 def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> list[Condition]:

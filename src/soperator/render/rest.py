@@ -35,7 +35,6 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     image = cluster.spec.images.slurm or defaults.slurm
     container = pod.container(cluster, "slurmrestd", image, cluster.spec.rest.resources) | {
         "args": ["slurmrestd"],
-        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
         "ports": [{"name": "rest", "containerPort": names.REST_PORT}],
         "securityContext": pod.unprivileged(pod.REST_UID),
         "volumeMounts": [pod.mount("config", "/etc/slurm", readOnly=True)],
