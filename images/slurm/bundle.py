@@ -37,6 +37,7 @@ def programs() -> Iterator[Copy]:
         yield Path("/usr/sbin", name), PREFIX / "sbin" / name
     for name in ("sshd-session", "sshd-auth", "sftp-server"):
         yield Path("/usr/lib/openssh", name), PREFIX / "libexec" / name
+    yield Path("/usr/bin/cat"), PREFIX / "libexec/cat"
     for name in DAEMONS.split():
         yield Path("/usr/sbin", name), Path("/usr/sbin", name)
     yield from ((path, path) for path in sorted((PREFIX / "libexec").glob("*")))

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("spank/tests/**/test_*.py")]
 
 
-def tests_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def found_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """The test functions of a file."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
@@ -20,7 +20,7 @@ def tests_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_says_in_a_sentence_what_it_holds_true(path):
     """Each test has a docstring that ends as a sentence does."""
-    silent = [test.name for test in tests_of(path) if not (ast.get_docstring(test) or "").rstrip().endswith((".", "?"))]
+    silent = [test.name for test in found_in(path) if not (ast.get_docstring(test) or "").rstrip().endswith((".", "?"))]
     assert silent == []
 
 

@@ -93,7 +93,7 @@ def identity(cluster: Cluster, defaults: Defaults) -> Object:
     image = cluster.spec.images.populate or defaults.populate
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
-        "command": ["python3", "-m", "soperator.agents.identity", "--jail", ROOT, "--to", _USERS],
+        "command": ["python3", "-m", "soperator.agents.identity", "--jail", ROOT, "--to", _USERS, "--interval", "0.2"],
         "securityContext": pod.unprivileged(pod.AGENT_UID),
         "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", _USERS)],
     }

@@ -36,8 +36,10 @@ MaxSessions 100
 LoginGraceTime 60
 ClientAliveInterval 60
 ClientAliveCountMax 10
+# Kubernetes makes the folder of a ConfigMap writable by all, so sshd would refuse to read a file in it by itself.
 Match User root
-    AuthorizedKeysFile .ssh/authorized_keys /run/soperator/ssh/authorized_keys_root
+    AuthorizedKeysCommand /opt/soperator/libexec/cat /run/soperator/ssh/authorized_keys_root
+    AuthorizedKeysCommandUser nobody
 """
 
 PAM = """\

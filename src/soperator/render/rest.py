@@ -42,6 +42,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
         "readinessProbe": pod.tcp_probe(names.REST_PORT, 10, 3),
     }
     return pod.base(cluster, defaults, cluster.spec.rest.scheduling) | {
+        "terminationGracePeriodSeconds": 5,  # it waits for idle connections to close, and holds nothing worth waiting for
         "containers": [container],
         "volumes": [pod.config_map("config", names.config(cluster.name))],
     }

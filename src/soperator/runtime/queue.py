@@ -3,7 +3,7 @@
 Fifty events on one key while it is being worked on are one more pass, not fifty. So the queue holds keys, not events:
 `ready` is an ordered set, `active` the keys that a worker holds, `dirty` those of them that must run again.
 
-A key's timer is cancelled when its pass starts, because the pass that starts will say itself when to come again. An
+A key's timer is cancelled when the key becomes ready, because its pass will say itself when to come again. An
 event during a failing pass shortens the back-off to its first step but does not skip it: the event may well be the
 pass's own doing, and a failing pass that wakes itself must not spin.
 """
@@ -98,7 +98,6 @@ class Queue:
             return None
         key = next(iter(self._ready))
         del self._ready[key]
-        self._cancel(key)
         self._active.add(key)
         return key
 

@@ -239,6 +239,26 @@ async def test_an_immutable_job_is_recreated() -> None:
         assert (await it.apply(job("two"))).unchanged == 1
 
 
+async def test_a_job_that_is_refused_for_another_reason_is_not_deleted() -> None:
+    """Only an immutable field makes a Job come anew."""
+    async with lab() as it:
+        await it.apply(job("one"))
+        it.server.world.rules.append(lambda _, new: "spec.template: Required value" if new["kind"] == "Job" else None)
+        with pytest.raises(Refused, match="Required value"):
+            await it.apply(job("two"))
+        assert it.live(JOB, "fill")["spec"] == {"template": {"command": "one"}}
+
+
+async def test_what_somebody_asks_to_keep_is_not_pruned() -> None:
+    """The annotation on the live object protects it, whoever put it there."""
+    async with lab() as it:
+        await it.apply(config("precious"))
+        it.server.world.change(CONFIGMAP, ("ns", "precious"), {"metadata": {"annotations": {KEEP: "true"}}})
+        await it.settle()
+        assert (await it.apply()).pruned == ()
+        assert it.live(CONFIGMAP, "precious")
+
+
 async def test_a_refused_object_is_named_with_its_field() -> None:
     """An immutable field of any other kind is an error that waits for a change of the owner."""
     async with lab() as it:

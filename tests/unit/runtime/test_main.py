@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from soperator.kube.kinds import CONFIGMAP, LEASE
+from soperator.kube.kinds import CONFIGMAP, LEASE, SECRET
 from soperator.kube.views import Meta
 from soperator.runtime.controller import Controller, Outcome
 from soperator.runtime.lease import Elector
@@ -35,10 +35,11 @@ class Replica:
     def __post_init__(self) -> None:
         api = self.server.api()
         reflector = Reflector(api, Source(CONFIGMAP, Meta), Store())
+        other = Reflector(api, Source(SECRET, Meta), Store())
         controller = Controller("c", self.reconcile)
         reflector.feed(controller.queue, lambda obj: [key_of(obj)])
         elector = Elector(api, ("ns", "lock"), self.name)
-        manager = Manager(api=api, reflectors=[reflector], controllers=[controller], elector=elector, drain=25.0)
+        manager = Manager(api=api, reflectors=[reflector, other], controllers=[controller], elector=elector)
         self.task = asyncio.create_task(run(manager, self.stop))
 
     async def reconcile(self, key: Key) -> Outcome:
@@ -59,9 +60,9 @@ def server() -> FakeApi:
 async def test_passes_begin_when_caches_are_whole_and_the_lease_is_held() -> None:
     """A leader runs one pass for each object that there is."""
     world = server()
-    world.faults.append(Fault(verb="list", status=500, times=2))
+    world.faults.append(Fault(verb="list", plural="secrets", status=500, times=3))
     one = Replica(world)
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.7)
     assert one.passes == []
     await eventually(lambda: sorted(one.passes) == ["a", "b"], 5)
     one.stop.set()
