@@ -170,7 +170,7 @@ class Api:
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Meta:
         """Create an object; raise AlreadyExists if its name is taken."""
         path = kind.path(obj["metadata"].get("namespace"))
-        return await self._write("create", "POST", kind, path, obj, Meta)
+        return await self._write("create", kind, path, obj, Meta)
 
     async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True) -> Meta:
         """Apply an object as the whole of what this field manager owns of it, and return its new metadata.
@@ -190,7 +190,7 @@ class Api:
     async def replace(self, lease: Mapping[str, Any]) -> Lease:
         """Overwrite a Lease if its resourceVersion is still the one given; raise Conflict if not."""
         meta = lease["metadata"]
-        return await self._write("update", "PUT", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
+        return await self._write("update", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
 
     async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
         """Delete an object; return False if it, or the one with the given uid, was gone already."""
@@ -212,7 +212,8 @@ class Api:
         headers = {"Content-Type": "application/apply-patch+yaml", **_accept(view)}
         return await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(obj), headers), view)
 
-    async def _write(self, verb: str, method: str, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V]) -> V:
+    async def _write(self, verb: str, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V]) -> V:
+        method = {"create": "POST", "update": "PUT"}[verb]
         headers = {"Content-Type": "application/json", **_accept(view)}
         params = {"fieldManager": self.field_manager}
         return await self._decoded(Call(verb, kind, method, path, params, msgspec.json.encode(obj), headers), view)
