@@ -44,7 +44,7 @@ status: ## what of the local cluster runs
 	$(LOCAL) status
 
 format: venv ## format the code
-	ruff check --fix --quiet src tests local spank examples; ruff format --quiet src tests local spank examples
+	ruff check --fix --quiet src tests local spank examples || true; ruff format --quiet src tests local spank examples
 
 crds: venv ## write the CRDs, the values schema and the reference pages from the models
 	$(PYTHON) -m soperator.crd

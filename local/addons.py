@@ -100,6 +100,7 @@ def _container() -> Object:
 
 
 def _deployment() -> Object:
+    """Two replicas on different Nodes, so that names still resolve while one Node is off."""
     wait = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}
     pod = {
         "serviceAccountName": "coredns",
@@ -109,6 +110,14 @@ def _deployment() -> Object:
             {"key": "node.kubernetes.io/not-ready", **wait},
             {"key": "node.kubernetes.io/unreachable", **wait},
         ],
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": LABELS},
+            }
+        ],
         "containers": [_container()],
         "volumes": [{"name": "config", "configMap": {"name": "coredns"}}],
     }
@@ -117,7 +126,7 @@ def _deployment() -> Object:
         "kind": "Deployment",
         "metadata": {"name": "coredns", "labels": LABELS},
         "spec": {
-            "replicas": 1,
+            "replicas": 2,
             "selector": {"matchLabels": LABELS},
             "template": {"metadata": {"labels": LABELS}, "spec": pod},
         },

@@ -198,7 +198,7 @@ def _down(state: State) -> None:
     wait_gone(running, 10)
     cgroups.remove()
     network.remove(state.records / "machine.json")
-    for folder in (state.etcd, state.root / "nodes", state.records, state.config):
+    for folder in (state.etcd, state.root / "nodes", state.records, state.config, state.storage):
         shutil.rmtree(folder, ignore_errors=True)
     for file in (state.kubeconfig, state.env):
         file.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """The main job: from nothing to a trained classifier in a Slurm cluster, as a user would do it.
 
-Everything here is a command that a person could type: helm for the installation, kubectl to look, ssh to work. With `KUBECONFIG` set the same happens in
-that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of their names); without it the local one is started.
+Everything here is a command that a person could type: helm for the installation, kubectl to look, ssh to work. With
+`KUBECONFIG` set the same happens in that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of
+their names); without it the local one is started.
 """
 
 import argparse
@@ -91,7 +92,7 @@ def prepare(clock: Clock) -> Target:
     for module, words in (
         ("local", ["machine"]),
         ("local.images", ["build"]),
-        ("local", ["up", "--nodes", os.environ.get("NODES", "2")]),
+        ("local", ["up", "--nodes", os.environ.get("NODES", "2"), "--node-monitor-grace-period", "20s"]),
     ):
         _self(module, *words)
     clock.say("Kubernetes runs; bringing the images to its Nodes")
@@ -170,9 +171,7 @@ def wait_available(target: Target, clock: Clock) -> str:
 def train(address: str, clock: Clock) -> None:
     """As root make a user; as that user copy the example, submit it, wait for it and read its output."""
     clock.say("making the user alice, in the jail, as root over SSH")
-    public = public_key()
-    remote(address, "root", f"id alice >/dev/null 2>&1 || useradd --create-home --shell /bin/bash alice; "
-           f"install -d -m 700 -o alice -g alice ~alice/.ssh; echo '{public}' > ~alice/.ssh/authorized_keys; chown alice: ~alice/.ssh/authorized_keys")  # fmt: skip
+    make_user(address, "alice")
     clock.say("submitting the training as alice: sbatch --wait train.sbatch")
     copy = subprocess.run(["tar", "-C", str(ROOT / "examples"), "-c", "digits"], capture_output=True, check=True)
     remote(address, "alice", "tar -x", stdin=copy.stdout)
@@ -183,6 +182,14 @@ def train(address: str, clock: Clock) -> None:
     if not accuracy or float(accuracy[0]) < 0.95:
         raise DemoError("the training did not reach a held-out accuracy of 0.95")
     clock.say(f"the job ended with a held-out accuracy of {accuracy[0]}")
+
+
+def make_user(address: str, user: str) -> None:
+    """Make a user of the cluster who may log in with the demo's key: what an administrator does, once, on any login node."""
+    remote(address, "root", f"id {user} >/dev/null 2>&1 || useradd --create-home --shell /bin/bash {user}")
+    remote(address, "root", f"install -d -m 700 -o {user} -g {user} ~{user}/.ssh")
+    keys = f"~{user}/.ssh/authorized_keys"
+    remote(address, "root", f"echo '{public_key()}' > {keys} && chown {user}: {keys}")
 
 
 def ssh(address: str, user: str) -> list[str]:
@@ -204,7 +211,7 @@ def ssh(address: str, user: str) -> list[str]:
 def remote(address: str, user: str, command: str, stdin: bytes = b"") -> str:
     """What a command printed on the login node; a freshly started login may refuse for a moment."""
     done = _over_ssh(address, user, command, stdin)
-    for _ in range(20):
+    for _ in range(120):
         if done.returncode != 255:
             break
         time.sleep(0.5)

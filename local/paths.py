@@ -56,6 +56,11 @@ class State:
         return self.root / "config"
 
     @property
+    def storage(self) -> Path:
+        """What hostPath volumes of the demo hold: it belongs to the cluster's objects and goes with them."""
+        return self.root / "storage"
+
+    @property
     def records(self) -> Path:
         """One JSON file per running process, and what must be put back at the end."""
         return self.root / "records"

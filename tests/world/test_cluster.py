@@ -144,3 +144,18 @@ async def test_deleting_the_populate_job_takes_no_login_away(town):
     await town.settle()
     assert "demo-login" in town.names(kinds.STATEFULSET)
     assert "demo-populate" in town.names(kinds.JOB)
+
+
+async def test_what_the_api_server_refuses_is_shown_on_the_object(town):
+    """A pod that is refused is told on its NodeSet with the server's own words."""
+    town.fake.world.rules.append(
+        lambda _old, new: "spec.containers[0].image: bad reference" if new["kind"] == "Pod" else None
+    )
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"])
+    await town.settle()
+    town.fill_jail()
+    await town.settle(quiet=0.5)
+    status = town.status(kinds.NODESET, "worker")
+    assert "bad reference" in status["why"]
+    assert status["conditions"][0]["status"] == "False"

@@ -45,6 +45,10 @@ class ClusterControl:
             await self._apply(obj, read)
         return await self._status(obj, read if isinstance(read, Cluster) else None, problems)
 
+    async def tell(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass."""
+        await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
+
     async def _apply(self, obj: Custom, cluster: Cluster) -> None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])

@@ -92,12 +92,13 @@ def assemble(api: Api, said: Options, connect: Connect) -> tuple[Manager, SlurmW
         api, stores, Applier(api, stores.applied()), StatusWriter(api), recorder, slurm, said.defaults, pace
     )
     metrics = Metrics()
+    cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)
     manager = Manager(
         api=api,
         reflectors=make_reflectors(api, stores, said.namespace, clusters, nodesets),
         controllers=[
-            Controller("slurmcluster", ClusterControl(operator).reconcile, clusters, metrics=metrics),
-            Controller("nodeset", NodeSetControl(operator).reconcile, nodesets, metrics=metrics),
+            Controller("slurmcluster", cluster.reconcile, clusters, metrics=metrics, tell=cluster.tell),
+            Controller("nodeset", nodeset.reconcile, nodesets, metrics=metrics, tell=nodeset.tell),
         ],
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,

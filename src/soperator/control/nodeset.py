@@ -50,6 +50,10 @@ class NodeSetControl:
         outcome = await self._status(obj, nodeset, failed, "SlurmRefused" if failed else "")
         return replace(outcome, again=2.0) if failed else outcome
 
+    async def tell(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass."""
+        await self.operator.tell_error(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
+
     def _read(self, obj: Custom) -> tuple[NodeSet | None, Cluster | None, Sequence[Problem]]:
         read = read_nodeset(obj)
         if isinstance(read, list):

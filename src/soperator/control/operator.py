@@ -1,5 +1,6 @@
 """What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,12 @@ from soperator.control.pace import Pace
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.kube.api import Api
+from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
 from soperator.kube.views import Custom
 from soperator.render.model import Defaults
 from soperator.runtime.apply import Applier
+from soperator.runtime.controller import Terminal
 from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
@@ -43,6 +46,23 @@ class Operator:
             self.pace.wrote(obj.metadata.uid)
         return None
 
+    async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
+        """Put what stopped a pass where the object's owner looks. What passes by itself (a lost connection, a lost race) is only logged."""
+        if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
+            return
+        why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
+        kept = {
+            key: value for key, value in obj.status.items() if key not in ("conditions", "why", "observedGeneration")
+        }
+        said = Condition("Available", "False", "Refused" if isinstance(error, Terminal | ApiError) else "Failed", why)
+        others = [_condition(each) for each in obj.status.get("conditions", ()) if each["type"] != said.type]
+        with contextlib.suppress(KubeError):
+            await self.status.write(kind, obj, {**kept, "why": why}, [said, *others])
+
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""
         self.slurm.forget(key)
+
+
+def _condition(raw: Mapping[str, Any]) -> Condition:
+    return Condition(raw["type"], raw["status"], raw["reason"], raw.get("message", ""))

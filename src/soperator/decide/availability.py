@@ -1,7 +1,8 @@
 """What is true of a cluster, in one word and one sentence.
 
-A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at least one login pod and one
-worker are ready where any is wanted. `why` says what is missing, also of an available cluster; it is empty only when all that is wanted is there.
+A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at
+least one login pod and one worker are ready where any is wanted. `why` says what is missing, also of an available cluster; it is
+empty only when all that is wanted is there.
 """
 
 from collections.abc import Sequence

@@ -73,7 +73,7 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
             *munge,
         ],
         "startupProbe": pod.tcp_probe(names.CONTROLLER_PORT, 1, 300),
-        "readinessProbe": pod.tcp_probe(names.CONTROLLER_PORT, 5, 3),
+        "readinessProbe": pod.tcp_probe(names.CONTROLLER_PORT, 2, 5),
     }
 
 

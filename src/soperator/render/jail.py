@@ -165,7 +165,13 @@ def _worker_mounts() -> list[Mount]:
 
 def _login_mounts() -> list[Mount]:
     return [
-        Mount("tmpfs", "", "/run/sshd", ("nosuid", "nodev", "noexec", "mode=755", "size=65536"), "where sshd locks itself up"),
+        Mount(
+            "tmpfs",
+            "",
+            "/run/sshd",
+            ("nosuid", "nodev", "noexec", "mode=755", "size=65536"),
+            "where sshd locks itself up",
+        ),
         Mount("bind", "/etc/soperator/ssh", "/run/soperator/ssh", ("ro",), "configuration of sshd"),
         Mount(
             "bind", "/run/soperator/hostkeys", "/run/soperator/hostkeys", ("ro",), "host keys of sshd, for root alone"

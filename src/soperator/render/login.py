@@ -146,7 +146,6 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
             *munge,
         ],
         "startupProbe": pod.tcp_probe(names.SSH_PORT, 1, 120),
-        "readinessProbe": pod.tcp_probe(names.SSH_PORT, 30, 3),
     }
 
 

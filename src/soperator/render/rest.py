@@ -39,10 +39,11 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
         "securityContext": pod.unprivileged(pod.REST_UID),
         "volumeMounts": [pod.mount("config", "/etc/slurm", readOnly=True)],
         "startupProbe": pod.tcp_probe(names.REST_PORT, 1, 120),
-        "readinessProbe": pod.tcp_probe(names.REST_PORT, 10, 3),
+        "readinessProbe": pod.tcp_probe(names.REST_PORT, 2, 5),
     }
     return pod.base(cluster, defaults, cluster.spec.rest.scheduling) | {
-        "terminationGracePeriodSeconds": 5,  # it waits for idle connections to close, and holds nothing worth waiting for
+        # It waits for idle connections to close, and holds nothing worth waiting for.
+        "terminationGracePeriodSeconds": 5,
         "containers": [container],
         "volumes": [pod.config_map("config", names.config(cluster.name))],
     }

@@ -13,6 +13,14 @@ from soperator.render import jail, labels, merge, names, pod
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
 
+#: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and whether it goes on
+#: well is Slurm's to say: so there is no readiness probe, which besides would delay a node by up to its period.
+_HAS_STARTED: Object = {
+    "exec": {"command": ["sh", "-c", "kill -0 $(cat /tmp/slurmd.pid)"]},
+    "periodSeconds": 1,
+    "failureThreshold": 600,
+    "timeoutSeconds": 5,
+}
 _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
@@ -139,16 +147,9 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *devices,
             *pod.auth_mounts(cluster),
         ],
-        "startupProbe": _has_started(1, 600),
-        "readinessProbe": _has_started(30, 3),
+        "startupProbe": _HAS_STARTED,
     }
     return _with_devices(made, nodeset)
-
-
-def _has_started(period: int, failures: int) -> Object:
-    """Whether slurmd has written its pid: that is after it has fetched its configuration. A connection to its port would be an error in its log."""
-    command = ["sh", "-c", "kill -0 $(cat /tmp/slurmd.pid)"]
-    return {"exec": {"command": command}, "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5}
 
 
 def _with_devices(container: Object, nodeset: NodeSet) -> Object:

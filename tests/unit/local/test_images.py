@@ -68,10 +68,14 @@ def test_every_input_of_a_recipe_exists(recipe: Recipe) -> None:
 
 
 def test_an_image_names_its_tags() -> None:
-    """The operator's image is also the populate image, in the version of the package."""
+    """The operator's image is also the populate image: by the package's version, and by that with a hash of its inputs."""
     image = image_of(next(each for each in RECIPES if each.name == "operator"))
     version = images.version()
-    assert image.tags == (f"localhost/soperator/operator:{version}", f"localhost/soperator/populate:{version}")
+    assert image.tags[:2] == (f"localhost/soperator/operator:{version}", f"localhost/soperator/populate:{version}")
+    key = image.tar.stem.removeprefix("operator-")[:8]
+    assert image.references() == {
+        name: f"localhost/soperator/{name}:{version}-{key}" for name in ("operator", "populate")
+    }
 
 
 def test_an_archive_takes_several_names(tmp_path: Path) -> None:
