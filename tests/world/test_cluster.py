@@ -159,3 +159,15 @@ async def test_what_the_api_server_refuses_is_shown_on_the_object(town):
     status = town.status(kinds.NODESET, "worker")
     assert "bad reference" in status["why"]
     assert status["conditions"][0]["status"] == "False"
+
+
+async def test_a_missing_secret_is_named_until_it_is_there(town):
+    """A NodeSet whose volume names a Secret that does not exist says so, and goes on by itself when it is made."""
+    await town.up(CLUSTER, WORKERS)
+    volumes = [{"name": "licence", "secret": {"secretName": "licence"}}]
+    town.apply(kinds.NODESET, "extra", {"cluster": "demo", "replicas": 1, "volumes": volumes})
+    await town.settle()
+    assert "spec.volumes[0].secret.secretName: licence" in town.status(kinds.NODESET, "extra")["why"]
+    town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "licence", "namespace": NS}})
+    await town.settle()
+    assert "demo-extra-0" in town.names(kinds.POD)

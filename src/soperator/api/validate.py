@@ -70,6 +70,7 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *_features(name, spec, world),
         *_submounts("spec.submounts", spec.submounts, shared),
         *_claims("spec.submounts", spec.submounts, world),
+        *_volumes(spec, world),
     ]
     return [replace(problem, subject=f"NodeSet {name}") for problem in found]
 
@@ -156,6 +157,19 @@ def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Prob
         for number, mount in enumerate(submounts):
             if mount.claim and mount.claim not in world.claims:
                 yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+
+
+def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    """A pod whose Secret or claim is missing waits without a word in its status, so it is said here."""
+    for number, volume in enumerate(spec.volumes):
+        path, optional = f"spec.volumes[{number}]", (volume.get("secret") or {}).get("optional")
+        secret = (volume.get("secret") or {}).get("secretName")
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if secret and not optional and world.secrets is not None and secret not in world.secrets:
+            remedy = "no Secret has this name in the namespace: make it, or remove the volume"
+            yield Problem(f"{path}.secret.secretName", secret, remedy)
+        if claim and world.claims is not None and claim not in world.claims:
+            yield Problem(f"{path}.persistentVolumeClaim.claimName", claim, _no_claim("remove the volume"))
 
 
 def _no_claim(otherwise: str) -> str:

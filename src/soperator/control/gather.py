@@ -27,7 +27,8 @@ def world(operator: Operator, namespace: str) -> World:
 
     stores = operator.stores
     claims = [each.metadata.name for each in here(stores.claims.all())]  # type: ignore[attr-defined]
-    return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims)  # type: ignore[arg-type]
+    secrets = [each.metadata.name for each in here(stores.children[kinds.SECRET].all())]  # type: ignore[attr-defined]
+    return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims, secrets)  # type: ignore[arg-type]
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> Facts:

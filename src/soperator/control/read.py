@@ -47,7 +47,9 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
 
 
-def read_world(clusters: Iterable[Custom], nodesets: Iterable[Custom], claims: Iterable[str]) -> World:
+def read_world(
+    clusters: Iterable[Custom], nodesets: Iterable[Custom], claims: Iterable[str], secrets: Iterable[str]
+) -> World:
     """What a namespace holds, for the checks that need more than one object; unreadable objects are left out."""
     read_clusters = [read_cluster(each) for each in clusters]
     read_nodesets = [read_nodeset(each) for each in nodesets]
@@ -55,6 +57,7 @@ def read_world(clusters: Iterable[Custom], nodesets: Iterable[Custom], claims: I
         clusters={each.name: each.spec for each in read_clusters if isinstance(each, Cluster)},
         node_sets={each.name: each.spec for each in read_nodesets if isinstance(each, NodeSet)},
         claims=frozenset(claims),
+        secrets=frozenset(secrets),
     )
 
 

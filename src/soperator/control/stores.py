@@ -95,11 +95,16 @@ def make_reflectors(
     read_claims.feed(clusters, lambda claim: _all_in(stores.clusters, claim.metadata.namespace))
     read_claims.feed(nodesets, lambda claim: _all_in(stores.nodesets, claim.metadata.namespace))
 
+    # Secrets are read whatever their labels: a spec may name one, and a key that a person made beforehand is to be found.
     children = [
-        Reflector(api, Source(kind, view, namespace, OURS), stores.children[kind]) for kind, view in CHILDREN.items()
+        Reflector(api, Source(kind, view, namespace, None if kind == kinds.SECRET else OURS), stores.children[kind])
+        for kind, view in CHILDREN.items()
     ]
     for each in children:
         each.feed(clusters, _labelled(labels.CLUSTER))
+        if each.source.kind == kinds.SECRET:
+            each.feed(clusters, lambda secret: _all_in(stores.clusters, secret.metadata.namespace))
+            each.feed(nodesets, lambda secret: _all_in(stores.nodesets, secret.metadata.namespace))
         if each.source.kind in (kinds.JOB, kinds.CONFIGMAP):
             each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
     return [read_clusters, read_nodesets, read_pods, read_nodes, read_claims, *children]
