@@ -1,0 +1,112 @@
+"""The documents, held to the repository: what they link to, name and show is there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from soperator.api.base import API_VERSION, GROUP
+from soperator.cli.__main__ import app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+MAKE = re.compile(r"^make ([a-z][a-z-]*)")
+VERB = re.compile(r"^(?:\.venv/bin/)?soperator ([a-z]+)")
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(text: str, language: str = "") -> Iterator[str]:
+    """The fenced blocks of a page, of one language if it is given, without their indentation."""
+    for indent, said, body in BLOCK.findall(text):
+        if not language or said == language:
+            yield "".join(line.removeprefix(indent) for line in body.splitlines(keepends=True))
+
+
+def commands(text: str) -> Iterator[str]:
+    """What a reader would type: the lines of shell blocks and the code spans, cut where a pipe or a list goes on."""
+    lines = [line for block in blocks(text, "sh") for line in block.splitlines()]
+    for code in [*lines, *SPAN.findall(BLOCK.sub("", text))]:
+        yield from (part.strip() for part in re.split(r"\||&&|;", code))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as they are made where the repository is shown."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def objects(text: str) -> Iterator[str]:
+    """The YAML of our kinds: as it stands, or as the chart `slurm-cluster` makes it of values."""
+    for block in blocks(text, "yaml"):
+        documents = [each for each in yaml.safe_load_all(block) if each]
+        if any(str(each.get("apiVersion", "")).startswith(GROUP) for each in documents):
+            yield block
+        elif any("nodeSets" in each for each in documents):
+            (values,) = documents
+            yield yaml.safe_dump_all(of_chart(values))
+
+
+def of_chart(values: dict[str, dict[str, object]]) -> Iterator[dict[str, object]]:
+    """The objects that the values of a cluster stand for."""
+    yield {"apiVersion": API_VERSION, "kind": "SlurmCluster", "metadata": {"name": "demo"}, "spec": values["cluster"]}
+    for name, spec in values["nodeSets"].items():
+        assert isinstance(spec, dict)
+        of = {"cluster": "demo", **spec}
+        yield {"apiVersion": API_VERSION, "kind": "NodeSet", "metadata": {"name": name}, "spec": of}
+
+
+@each_page
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    """A link inside the repository names a file that is there, and an anchor a heading of it."""
+    broken = []
+    for link in LINK.findall(BLOCK.sub("", page.read_text())):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@each_page
+def test_every_make_target_exists(page: Path) -> None:
+    """A `make` that a reader is told to type has its target in the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {found[1] for command in commands(page.read_text()) if (found := MAKE.match(command))}
+    assert named - targets == set()
+
+
+@each_page
+def test_every_verb_exists(page: Path) -> None:
+    """A verb of `soperator` that a reader is told to type is one of the command line's."""
+    verbs = {each.name for each in app.registered_commands}
+    named = {found[1] for command in commands(page.read_text()) if (found := VERB.match(command))}
+    assert named - verbs == set()
+
+
+@each_page
+def test_every_example_of_our_kinds_passes_lint(page: Path, tmp_path: Path) -> None:
+    """What a reader copies into a file is accepted, as far as one file can tell."""
+    for number, text in enumerate(objects(page.read_text())):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(text)
+        said = CliRunner().invoke(app, ["lint", "--partial", str(file)])
+        assert said.exit_code == 0, said.output
+
+
+def test_the_checks_see_what_they_check() -> None:
+    """The pages hold links, make targets, verbs and examples, and the patterns find them."""
+    text = "\n".join(page.read_text() for page in PAGES)
+    typed = list(commands(text))
+    assert len(LINK.findall(text)) > 50
+    assert {"demo", "test"} <= {found[1] for each in typed if (found := MAKE.match(each))}
+    assert {"why", "lint"} <= {found[1] for each in typed if (found := VERB.match(each))}
+    assert sum(len(list(objects(page.read_text()))) for page in PAGES) > 5
