@@ -52,7 +52,7 @@ crds: venv ## write the CRDs, the values schema and the reference pages from the
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden
 
-check: venv ## format, lint, types, layers, unit and golden tests
+check: venv machine ## format, lint, types, layers, unit and golden tests
 	ruff format --check --quiet src tests local spank examples
 	ruff check --quiet src tests local spank examples
 	mypy
