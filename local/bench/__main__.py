@@ -1,0 +1,55 @@
+"""``python -m local.bench``: measure, and write docs/performance.md.
+
+`make bench` measures everything but `cold`, which throws the caches away and takes a quarter of an hour. Each part can be measured alone;
+with --add its runs join those made before.
+"""
+
+import argparse
+import sys
+
+from local.bench import alone, live, record, report
+from local.bench.figures import PARTS
+from local.demo import DemoError
+from local.progress import Failure
+
+MEASURE = {
+    "alone": alone.measure,
+    "warm": live.measure_warm,
+    "start": live.measure_start,
+    "idle": live.measure_idle,
+    "memory": live.measure_memory,
+    "worker": live.measure_worker,
+    "cold": live.measure_cold,
+}
+ONCE = ("idle", "memory", "cold")
+
+
+def main() -> int:
+    """Measure the given parts and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m local.bench", description=__doc__)
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}, or report to write the page only"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="how often (default: %(default)s); some are made once")
+    parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
+    said = parser.parse_args()
+    wanted = said.parts or [part for part in MEASURE if part != "cold"]
+    if unknown := [part for part in wanted if part not in (*MEASURE, "report")]:
+        parser.error(f"there is no part {unknown[0]!r}: choose of {', '.join(MEASURE)}, report")
+    try:
+        for part in wanted:
+            if part == "report":
+                continue
+            if not said.add:
+                record.forget(PARTS[part])
+            MEASURE[part](1 if part in ONCE else said.runs)
+    except (Failure, DemoError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        report.write(record.read())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

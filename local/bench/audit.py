@@ -1,0 +1,93 @@
+"""Counting requests in an API server's audit log.
+
+The log has one JSON object a line. A watch stands in it twice, when its answer begins and when it ends, so requests are told apart by their
+auditID; of each the first line counts, and its end is the last one's.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+OPERATOR = "system:serviceaccount:soperator-system:soperator"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request; times are seconds since the epoch."""
+
+    verb: str
+    resource: str
+    subresource: str
+    name: str
+    code: int
+    began: float
+    ended: float
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it changes an object that a person sees: neither the Lease nor an Event."""
+        return self.verb in WRITES and self.resource not in ("leases", "events")
+
+    @property
+    def is_creation(self) -> bool:
+        """Whether the object was not there before: so answers a create, and a server-side apply too."""
+        return self.is_write and self.code == 201 and not self.subresource
+
+
+def requests(lines: Iterable[str], user: str, since: float = 0.0) -> list[Request]:
+    """Return a user's requests that arrived at or after `since`, by arrival; half a line at the end is left out."""
+    found: dict[str, Request] = {}
+    for entry in _entries(lines):
+        if entry["user"]["username"] == user:
+            read = _read(entry)
+            known = found.get(entry["auditID"])
+            found[entry["auditID"]] = replace(known, ended=read.ended, code=read.code) if known else read
+    return sorted((each for each in found.values() if each.began >= since), key=lambda each: each.began)
+
+
+def tail(log: Path, offset: int) -> list[str]:
+    """Return the lines of a log after so many bytes of it."""
+    with log.open("rb") as file:
+        file.seek(offset)
+        return file.read().decode(errors="replace").splitlines()
+
+
+def by_verb(found: Iterable[Request]) -> Counter[str]:
+    """Count the requests by verb; those that renew the Lease, and Events, are counted under these names."""
+    names = {"leases": "lease", "events": "event"}
+    return Counter(names.get(each.resource, each.verb) for each in found)
+
+
+def last_write(found: Iterable[Request]) -> float | None:
+    """Return when the last write was answered."""
+    return max((each.ended for each in found if each.is_write), default=None)
+
+
+def _entries(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+def _read(entry: dict[str, Any]) -> Request:
+    told = entry.get("objectRef", {})
+    return Request(
+        verb=str(entry["verb"]),
+        resource=told.get("resource", ""),
+        subresource=told.get("subresource", ""),
+        name=told.get("name", ""),
+        code=int(entry.get("responseStatus", {}).get("code", 0)),
+        began=_seconds(str(entry["requestReceivedTimestamp"])),
+        ended=_seconds(str(entry["stageTimestamp"])),
+    )
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp.removesuffix("Z")).replace(tzinfo=UTC).timestamp()

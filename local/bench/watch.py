@@ -1,0 +1,113 @@
+"""What happens in the namespace of the demo after an apply, and when.
+
+The objects are read several times a second over one connection, which costs the machine less than a kubectl for each; so a moment is known to about
+a tenth of a second.
+"""
+
+import http.client
+import json
+import ssl
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from local.demo import NAMESPACE, ssh
+from local.paths import DEFAULT_STATE, State
+from local.plan import API_PORT, HOST
+from local.progress import Failure
+
+Object = dict[str, Any]
+OURS = "labelSelector=app.kubernetes.io/managed-by%3Dsoperator"
+PATHS = {
+    "pods": f"/api/v1/namespaces/{NAMESPACE}/pods?{OURS}",
+    "jobs": f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs?{OURS}",
+    "clusters": f"/apis/slurm.soperator.io/v1alpha1/namespaces/{NAMESPACE}/slurmclusters",
+}
+PERIOD = 0.1
+
+
+class Watch:
+    """One connection to the API server, as the administrator."""
+
+    def __init__(self) -> None:
+        pki: Path = State(DEFAULT_STATE).pki
+        context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        context.load_cert_chain(pki / "client-certificate.pem", pki / "client-key.pem")
+        self._connection = http.client.HTTPSConnection(str(HOST), API_PORT, timeout=10, context=context)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def look(self) -> dict[str, list[Object]]:
+        """The objects by kind."""
+        return {kind: self._list(path) for kind, path in PATHS.items()}
+
+    def _list(self, path: str) -> list[Object]:
+        self._connection.request("GET", path)
+        response = self._connection.getresponse()
+        text = response.read()
+        if response.status != 200:
+            raise Failure(f"GET {path}: {response.status} {text[:300]!r}")
+        items: list[Object] = json.loads(text)["items"]
+        return items
+
+
+def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
+    """Say of each moment on the way whether it has come."""
+    ready = [_role(pod) for pod in seen["pods"] if _holds(pod, "Ready")]
+    status: Object = next((each.get("status", {}) for each in seen["clusters"]), {})
+    workers = [pod for pod in seen["pods"] if _role(pod) == "worker"]
+    return {
+        "pods made": bool(seen["pods"]),
+        "slurmctld ready": "controller" in ready,
+        "slurmrestd ready": "rest" in ready,
+        "jail filled": any(_holds(job, "Complete") for job in seen["jobs"]),
+        "workers made": len(workers) == 2,
+        "workers ready": ready.count("worker") == 2,
+        "login ready": "login" in ready,
+        "workers registered (status)": status.get("workers") == "2/2",
+    }
+
+
+def milestones(watch: Watch, began: float, patience: float) -> dict[str, float]:
+    """Return when each moment came, in seconds after `began`; the last is that of a job on two nodes, tried as soon as login is ready."""
+    found: dict[str, float] = {}
+    job: subprocess.Popen[str] | None = None
+    while time.time() - began < patience:
+        seen = watch.look()
+        for name, holds in moments(seen).items():
+            if holds and name not in found:
+                found[name] = time.time() - began
+        address = next((each.get("status", {}).get("address", "") for each in seen["clusters"]), "")
+        if job is None and address and "login ready" in found:
+            job = _try_job(address)
+        elif job is not None and job.poll() is not None:
+            output = job.stdout.read() if job.stdout else ""
+            if job.returncode == 0 and len(set(output.split())) == 2:
+                return found | {"first srun -N2": time.time() - began}
+            job = None
+        time.sleep(PERIOD)
+    raise Failure(f"no srun -N2 after {patience:.0f} s; so far: {found}")
+
+
+def _try_job(address: str) -> subprocess.Popen[str]:
+    words = [*ssh(address, "root"), "timeout 60 srun -N2 hostname"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def _role(pod: Object) -> str:
+    role: str = pod["metadata"]["labels"].get("slurm.soperator.io/role", "")
+    return role
+
+
+def _holds(obj: Object, condition: str) -> bool:
+    found = obj.get("status", {}).get("conditions", [])
+    return any(each["type"] == condition and each["status"] == "True" for each in found)
