@@ -191,16 +191,20 @@ def _reap() -> None:
 
 
 def watch(jail: Path, writer: Writer, interval: float, deadline: float) -> None:
-    """Copy for ever; say each change and each new trouble once, and back off from a jail that does not answer."""
+    """Copy for ever; say each change and each new trouble once, and back off from a jail that hangs.
+
+    A jail that has no users yet, because it is being filled, is asked again as soon as any: slurmctld holds the job of a user it does not know.
+    """
     said: tuple[str, ...] = ()
     pause = interval
     while True:
+        began = time.monotonic()
         answer = read(jail, deadline)
         if answer is None:
-            trouble: tuple[str, ...] = (
-                f"{jail}/etc could not be read within {deadline} s; the users known last stay.",
-            )
-            pause = min(pause * 2, 60.0)
+            hangs = time.monotonic() - began >= deadline
+            how = f"within {deadline} s" if hangs else "yet"
+            trouble: tuple[str, ...] = (f"{jail}/etc could not be read {how}; the users known last stay.",)
+            pause = min(pause * 2, 60.0) if hangs else interval
         else:
             users = validate(*answer)
             if done := writer.take(users):

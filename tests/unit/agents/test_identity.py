@@ -172,6 +172,23 @@ def test_the_program_follows_a_new_user_and_survives_a_lost_jail(tmp_path: Path)
     assert agent.returncode == 0
 
 
+def test_a_jail_that_is_filled_later_is_known_at_once(tmp_path: Path) -> None:
+    """A jail without users, however long that lasts, does not slow the look that finds the first one."""
+    jail, to = tmp_path / "jail", tmp_path / "to"
+    jail.mkdir()
+    to.mkdir()
+    command = [sys.executable, "-m", "soperator.agents.identity", "--jail", jail, "--to", to, "--interval", "0.05"]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as agent:
+        try:
+            time.sleep(1.9)
+            jail_with(jail, ALICE)
+            began = time.monotonic()
+            wait_for(to / "passwd", ALICE)
+            assert time.monotonic() - began < 0.8
+        finally:
+            agent.terminate()
+
+
 def environment() -> dict[str, str]:
     """Return the environment in which the agents are importable."""
     return os.environ | {"PYTHONPATH": str(Path(__file__).parents[3] / "src")}
