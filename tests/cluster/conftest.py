@@ -1,0 +1,102 @@
+"""The cluster that the tests of this folder share, and the order in which they use it: cheap ones first, those that break things last."""
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from local import binaries, demo
+from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target
+from tests.cluster.lab import Lab, Timings
+
+ORDER = (
+    "crds",
+    "jobs",
+    "jail",
+    "isolation",
+    "idle",
+    "bad_input",
+    "partitions",
+    "scale",
+    "rollout",
+    "munge",
+    "kills",
+    "node",
+)
+TIMINGS = Timings()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort this folder's tests by file; all others stay where they are."""
+    ranks = {f"test_{name}": rank for rank, name in enumerate(ORDER)}
+    ours = [item for item in items if item.path.parent.name == "cluster"]
+    ours.sort(key=lambda item: ranks.get(item.path.stem, 0))
+    places = iter(ours)
+    items[:] = [next(places) if item.path.parent.name == "cluster" else item for item in items]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was measured."""
+    if TIMINGS.lines:
+        terminalreporter.section("seconds", sep="-")
+        terminalreporter.write_line("\n".join(TIMINGS.lines))
+
+
+@pytest.fixture(scope="session")
+def target() -> Target:
+    """The Kubernetes cluster: the local one as `make demo` left it, or that of KUBECONFIG."""
+    given = os.environ.get("KUBECONFIG", "")
+    if given and given != str(STATE / "kubeconfig"):
+        return Target(given, os.environ["PATH"], is_local=False)
+    return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+
+
+@pytest.fixture(scope="session")
+def lab(target: Target) -> Lab:
+    """The Slurm cluster `demo`, whole; where it is not there it is brought up as `make demo` does it."""
+    lab = Lab(target, NAMESPACE, CLUSTER, TIMINGS)
+    if not KEY.exists() or not STATE.joinpath("kubeconfig").exists() or not lab.look("slurmcluster", CLUSTER):
+        clock = demo.Clock()
+        demo.install(demo.prepare(clock), clock, "slurm")
+    lab.wait_available(300)
+    return lab
+
+
+@pytest.fixture(scope="session")
+def alice(lab: Lab) -> str:
+    """An ordinary user, made by root in the jail over SSH."""
+    make_user(lab, "alice")
+    return "alice"
+
+
+def make_user(lab: Lab, name: str) -> None:
+    """Make a user who can log in with the demo's key."""
+    key = demo.public_key()
+    lab.ssh(
+        "root",
+        f"id {name} >/dev/null 2>&1 || useradd --create-home --shell /bin/bash {name}; "
+        f"install -d -m 700 -o {name} -g {name} ~{name}/.ssh; "
+        f"echo '{key}' > ~{name}/.ssh/authorized_keys; chown {name}: ~{name}/.ssh/authorized_keys",
+    )
+
+
+@pytest.fixture
+def untouched(lab: Lab, alice: str) -> Iterator[None]:
+    """Check that a test left every pod of the cluster and its configuration as they were, and a running job running."""
+    held = lab.hold("worker-1")
+    before = _running(lab)
+    yield
+    assert _running(lab) == before
+    held.let_go()
+
+
+def _running(lab: Lab) -> dict[str, object]:
+    found = {}
+    for role in ("controller", "rest", "login", "worker"):
+        for name, pod in lab.pods(role).items():
+            if pod["metadata"]["labels"].get("slurm.soperator.io/nodeset", "worker") == "worker":
+                starts = [each["restartCount"] for each in pod["status"].get("containerStatuses", ())]
+                found[name] = (pod["metadata"]["uid"], starts)
+    config = json.loads(lab.kubectl("get", "configmap", f"{lab.cluster}-config", "-o", "json"))
+    return found | {"config": config["metadata"]["resourceVersion"]}
