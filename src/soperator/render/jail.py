@@ -43,7 +43,7 @@ def mount_plan(role: str, submounts: Sequence[Submount], munge: bool, shm_size: 
         Mount("bind", BUNDLE, BUNDLE, ("ro", "nodev"), "Slurm's commands and plugins, from the image"),
         Mount("bind", "/etc/resolv.conf", "/etc/resolv.conf", ("ro",), "names of this Kubernetes cluster"),
         Mount("bind", "/etc/hosts", "/etc/hosts", ("ro",), "this pod's own address"),
-        Mount("bind", "/run/slurm", "/run/slurm", (), "configuration and socket of slurmd or sackd"),
+        Mount("bind", "/run/slurm", "/run/slurm", ("ro",), "configuration and socket of slurmd or sackd"),
         *([Mount("bind", "/run/munge", "/run/munge", (), "munged's socket")] if munge else []),
         *(_worker_mounts() if role == "worker" else _login_mounts()),
         *(_submount(number, each) for number, each in enumerate(_parents_first(submounts))),
@@ -159,8 +159,12 @@ def _as_root(container: Object, mounts: list[Object]) -> Object:
 
 
 def _worker_mounts() -> list[Mount]:
-    spool = "/var/spool/slurmd"
-    return [Mount("bind", spool, spool, ("nosuid", "nodev"), "batch scripts, which slurmd writes here")]
+    """What slurmd shares with a job. Its copy of the configuration names plugins that it loads outside the jail, so no root of a job may write it."""
+    spool, conf = "/var/spool/slurmd", "/var/spool/slurmd/conf-cache"
+    return [
+        Mount("bind", spool, spool, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),
+        Mount("bind", conf, conf, ("ro", "nosuid", "nodev"), "slurmd's configuration"),
+    ]
 
 
 def _login_mounts() -> list[Mount]:

@@ -28,6 +28,17 @@ def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root():
     assert {len(line.split("\t")) for line in lines} == {5}
 
 
+def test_what_names_plugins_and_configuration_is_read_only_in_the_jail():
+    """Whoever could write it would choose what Slurm's commands, or slurmd outside the jail, load."""
+    for role in ("worker", "login"):
+        plan = {each.target: each.options for each in mount_plan(role, [], munge=False)}
+        assert "ro" in plan["/run/slurm"]
+        assert "ro" in plan["/opt/soperator"]
+    assert (
+        "ro" in {each.target: each.options for each in mount_plan("worker", [], False)}["/var/spool/slurmd/conf-cache"]
+    )
+
+
 def test_a_merge_is_by_name_and_changes_neither_side():
     """Containers and variables merge by name, null removes, other lists are replaced."""
     base = {
