@@ -7,12 +7,10 @@ operators at once cannot both win.
 import base64
 import secrets
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import AlreadyExists
+from soperator.render import openssh
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster
 from soperator.runtime.store import Store
@@ -45,9 +43,11 @@ def _material(cluster: Cluster, name: str) -> dict[str, bytes]:
 
 
 def _host_key(cluster: Cluster) -> dict[str, bytes]:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # 7 MiB, and needed once
+
     key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-    return {"ssh_host_ed25519_key": private, "ssh_host_ed25519_key.pub": public + f" {cluster.name}\n".encode()}
+    seed, public = key.private_bytes_raw(), key.public_key().public_bytes_raw()
+    return {
+        "ssh_host_ed25519_key": openssh.private_file(seed, public, secrets.token_bytes(4), cluster.name),
+        "ssh_host_ed25519_key.pub": openssh.public_line(public, cluster.name),
+    }
