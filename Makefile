@@ -65,7 +65,8 @@ spank-test: machine ## the tests of the SPANK plugin and the jail helper
 
 test: check spank-test ## all tests, from unit to the real cluster
 	pytest tests/runtime
-	$(PYTHON) -m local.demo --quiet
+	$(PYTHON) -m local.demo
+	pytest tests/unit/charts
 	pytest tests/cluster
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster

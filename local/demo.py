@@ -116,13 +116,14 @@ def install(target: Target, clock: Clock, auth: str) -> None:
             f"hostPath.path={STATE}/storage",
             name="storage",
         )
-    values = {
-        "cluster": {
-            "auth": {"type": auth},
+    cluster: dict[str, object] = {"auth": {"type": auth}, "login": {"rootAuthorizedKeys": [public_key()]}}
+    if target.is_local:
+        cluster |= {
             "jail": {"claim": {"name": f"{CLUSTER}-jail"}},
             "controller": {"state": {"name": f"{CLUSTER}-state"}},
-            "login": {"rootAuthorizedKeys": [public_key()]},
-        },
+        }
+    values = {
+        "cluster": cluster,
         "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
     }
     helm(target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))

@@ -171,3 +171,23 @@ async def test_a_missing_secret_is_named_until_it_is_there(town):
     town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "licence", "namespace": NS}})
     await town.settle()
     assert "demo-extra-0" in town.names(kinds.POD)
+
+
+async def test_a_refused_cluster_leaves_its_workers_alone(town):
+    """A spec with a problem rolls no worker, for their pods would follow it."""
+    await town.up(CLUSTER, WORKERS)
+    before = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
+    submounts = [{"path": "/data", "claim": "nope"}]
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"jail": CLUSTER["jail"] | {"submounts": submounts}})
+    await town.settle(quiet=0.4)
+    assert town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"] == before
+    assert town.slurm.asked == ["GET reconfigure/"]
+    assert "nope" in town.status(kinds.NODESET, "worker")["why"]
+
+
+async def test_a_cluster_says_whether_root_of_the_jail_is_confined(town):
+    """Where the API server drops hostUsers, a condition says what that means."""
+    await town.up(CLUSTER, WORKERS)
+    confined = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["Confined"]
+    assert confined["status"] == "False"
+    assert "demo-login-0" in confined["message"]

@@ -208,6 +208,17 @@ CLAIM = (
     ),
 )
 
+AUTH = (
+    Rule(
+        cel="self.type == oldSelf.type",
+        message=(
+            "type cannot be changed on a living cluster, for daemons of the two kinds do not understand each other and its jobs "
+            "would be lost: make a new cluster on the same jail"
+        ),
+        field="type",
+    ),
+)
+
 #: By name of the model, for the schema; `of_model` is the same for an instance.
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
@@ -218,6 +229,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         Partition.__name__: PARTITION,
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
+        "Auth": AUTH,
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
     }

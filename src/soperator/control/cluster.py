@@ -62,7 +62,10 @@ class ClusterControl:
 
     async def _hand_out(self, obj: Custom, cluster: Cluster) -> tuple[str, str]:
         """Let the daemons fetch what slurmctld runs with and they don't; return the hash that they have, and why they don't."""
-        known, running = obj.status.get("config", ""), gather.running_config(self.operator, cluster)
+        known, running = (
+            self.operator.status.current(obj).get("config", ""),
+            gather.running_config(self.operator, cluster),
+        )
         client = self.operator.slurm.client((cluster.namespace, cluster.name))
         if running in ("", known) or client is None:
             return known, ""
@@ -96,7 +99,13 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> l
     return [
         Condition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
         Condition("SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said),
-        Condition("JailReady", "False" if facts.jail else "True", "Waiting" if facts.jail else "Filled", facts.jail),
+        Condition("JailReady", "False" if facts.jail else "True", _jail_reason(facts), facts.jail),
+        Condition(
+            "Confined",
+            "False" if facts.confined else "True",
+            "HostUsers" if facts.confined else "UserNamespace",
+            facts.confined,
+        ),
         Condition(
             "WorkersReady",
             "False" if facts.workers.is_short else "True",
@@ -104,3 +113,9 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> l
             facts.workers.trouble if facts.workers.is_short else "",
         ),
     ]
+
+
+def _jail_reason(facts: Facts) -> str:
+    if facts.jail:
+        return "Waiting"
+    return "Filled" if facts.is_populated else "NotOurs"

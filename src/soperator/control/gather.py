@@ -7,6 +7,7 @@ from soperator.api.validate import World
 from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset, read_world
+from soperator.decide.admission import cluster_problems
 from soperator.decide.availability import Facts, Role
 from soperator.decide.workers import Seen
 from soperator.kube import kinds
@@ -39,6 +40,8 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> 
     return Facts(
         problems=problems,
         jail=jail_wait(operator, cluster),
+        is_populated=cluster.spec.jail.populate != "Never",
+        confined=unconfined(operator, cluster),
         slurm=operator.slurm.trouble(key),
         controller=_role(operator, cluster, "controller", 1),
         rest=_role(operator, cluster, "rest", cluster.spec.rest.replicas),
@@ -80,6 +83,12 @@ def jail_wait(operator: Operator, cluster: Cluster) -> str:
     return _populating(operator, cluster, job)
 
 
+def refusal(operator: Operator, cluster: Cluster) -> str:
+    """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
+    found = cluster_problems(cluster.name, world(operator, cluster.namespace))
+    return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
+
+
 def has_login(operator: Operator, cluster: Cluster) -> bool:
     """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
     return operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.login(cluster.name)) is not None
@@ -90,6 +99,21 @@ def running_config(operator: Operator, cluster: Cluster) -> str:
     wanted = config.config_hash(cluster)
     found = [pod for pod in _of_role(operator, cluster, "controller") if pods.is_ready(pod)]
     return wanted if any(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
+
+
+def unconfined(operator: Operator, cluster: Cluster) -> str:
+    """Why root in the jail is root on the Node too; empty where a user namespace separates them."""
+    if not cluster.spec.security.user_namespace:
+        return (
+            "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
+        )
+    found = [*_of_role(operator, cluster, "login"), *_of_role(operator, cluster, "worker")]
+    if dropped := [pod.metadata.name for pod in found if pod.spec.host_users]:
+        return (
+            f"this Kubernetes dropped hostUsers from pod {dropped[0]}: "
+            "switch UserNamespacesSupport on, or set spec.security.userNamespace to false"
+        )
+    return ""
 
 
 def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:
@@ -131,7 +155,8 @@ def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
 
 
 def _node_address(nodes: Sequence[Node]) -> str:
-    known = [{each.type: each.address for each in node.status.addresses} for node in nodes]
+    ready_first = sorted(nodes, key=lambda node: not pods.is_node_ready(node))
+    known = [{each.type: each.address for each in node.status.addresses} for node in ready_first]
     return next((each.get("ExternalIP") or each.get("InternalIP") or "" for each in known), "")
 
 

@@ -43,6 +43,8 @@ class NodeSetControl:
         nodeset, cluster, problems = self._read(obj)
         if nodeset is None or cluster is None or problems:
             return await self._status(obj, nodeset, "; ".join(map(str, problems)), "InvalidSpec")
+        if refused := gather.refusal(self.operator, cluster):
+            return await self._status(obj, nodeset, refused, "ClusterRefused")
         if waiting := self._waiting(cluster):
             return await self._status(obj, nodeset, waiting, "ClusterNotReady")
         await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), [worker.render_plan(cluster, nodeset)])

@@ -36,10 +36,11 @@ class Operator:
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
     ) -> float | None:
-        """Write a status, or return in how many seconds it may be written. What changes the first condition's status is written at once."""
+        """Write a status, or return in how many seconds it may be written. What a person waits for is written at once."""
         known = {each.get("type"): each.get("status") for each in self.status.current(obj).get("conditions", ())}
         first = conditions[0]
         is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
+        is_news = is_news or (fields.get("config") or None) != (self.status.current(obj).get("config") or None)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
             return wait
         if await self.status.write(kind, obj, fields, conditions):

@@ -53,7 +53,7 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
 
 def _cause(pod: Pod, nodes: Store[Node]) -> str:
     node = nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
-    if pod.spec.node_name and (node is None or not _is_node_ready(node)):
+    if pod.spec.node_name and (node is None or not is_node_ready(node)):
         return f"its Node {pod.spec.node_name} is {'NotReady' if node else 'gone'}"
     if pod.metadata.deletion_timestamp is not None:
         return "it is being deleted"
@@ -84,5 +84,6 @@ def _container(status: ContainerStatus) -> str:
     return ""
 
 
-def _is_node_ready(node: Node) -> bool:
+def is_node_ready(node: Node) -> bool:
+    """Whether Kubernetes calls the Node ready."""
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

@@ -31,10 +31,12 @@ class Role:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a pass has seen. `jail` and `slurm` are sentences, empty when there is nothing to say."""
+    """What a pass has seen. `jail`, `confined` and `slurm` are sentences, empty when there is nothing to say."""
 
     problems: Sequence[Problem] = ()
     jail: str = ""
+    is_populated: bool = True
+    confined: str = ""
     slurm: str = ""
     controller: Role = field(default_factory=Role)
     rest: Role = field(default_factory=Role)

@@ -2,7 +2,7 @@
 
 Invariants, each tested by interrupting at every step:
 - A pod is deleted only when its Slurm node is drained (DRAIN set and nothing runs or completes), or when no slurmd can be running in it.
-- No answer from Slurm, or a node that Slurm does not know, means busy.
+- No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have lost its state.
 - Only drains whose reason is ours are undone.
 - Nothing is remembered: the next call sees what the last one did.
 """
@@ -112,7 +112,8 @@ def _retire(seen: Seen, pod: WorkerPod, reason: str) -> list[Action]:
         return [Delete(pod.index, f"{reason}: its containers do not run")]
     node = seen.node(pod.index)
     if node is None:
-        return []
+        never = seen.nodes is not None and not pod.ready
+        return [Delete(pod.index, f"{reason}: Slurm never knew it, and it is not ready")] if never else []
     if node.is_drained:
         return [Delete(pod.index, f"{reason}: drained and idle")]
     return [] if node.is_draining else [Drain(pod.index, reason)]
@@ -122,8 +123,11 @@ def _roll(seen: Seen, old: Sequence[WorkerPod], max_unavailable: int) -> list[Ac
     """Replace pods of an old template, a few at a time; idle nodes go first."""
     already = [pod for pod in old if pod.deleting or _draining(seen, pod)]
     rest = sorted((pod for pod in old if pod not in already), key=lambda pod: (_busy(seen, pod), pod.index))
-    unready = sum(1 for pod in seen.pods.values() if pod.template == seen.template and not pod.ready)
-    room = max(0, max_unavailable - len(already) - unready)
+    wanted = range(seen.wanted)
+    missing = sum(1 for index in wanted if index not in seen.pods)
+    current = [pod for pod in seen.pods.values() if pod.template == seen.template and pod.index in wanted]
+    unready = sum(1 for pod in current if not pod.ready or _draining(seen, pod))
+    room = max(0, max_unavailable - len(already) - unready - missing)
     dead = [pod for pod in rest if not pod.has_started]
     alive = [pod for pod in rest if pod.has_started]
     return [action for pod in [*already, *dead, *alive[:room]] for action in _retire(seen, pod, ROLLOUT)]

@@ -133,6 +133,7 @@ class PodSpec(View, frozen=True):
 
     node_name: str = ""
     hostname: str = ""
+    host_users: bool = True
     scheduler_name: str = ""
 
 

@@ -32,6 +32,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
         "spec": {
             "serviceName": names.nodes_service(cluster.name),
             "replicas": 1,
+            "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {"labels": selector, "annotations": config.annotations(cluster)},

@@ -151,11 +151,7 @@ def _populate_pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _as_root(container: Object, mounts: list[Object]) -> Object:
     context = {"runAsUser": 0, "runAsGroup": 0}
-    return container | {
-        "securityContext": context,
-        "volumeMounts": mounts,
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
+    return container | {"securityContext": context, "volumeMounts": mounts}
 
 
 def _worker_mounts() -> list[Mount]:

@@ -45,7 +45,12 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
 
 def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
     """A container with its image and size."""
-    made: Object = {"name": name, "image": image, "imagePullPolicy": cluster.spec.images.pull_policy}
+    made: Object = {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": cluster.spec.images.pull_policy,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
     size = {
         key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value
     }

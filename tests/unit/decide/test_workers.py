@@ -69,6 +69,20 @@ class TestDecide:
         """A running pod without a Slurm node may be about to register."""
         assert decide(seen(0, [pod(0)], [])) == []
 
+    def test_a_pod_that_never_registered_and_is_not_ready_may_go(self):
+        """Slurm answered and does not know it: no job can be in it."""
+        assert kinds(decide(seen(0, [pod(0, ready=False)], []))) == [("Delete", 0)]
+
+    def test_a_missing_worker_counts_against_a_rollout(self):
+        """While one worker is away for another reason, none is taken for the rollout."""
+        assert kinds(decide(seen(2, [pod(1, "old")], [node(1, "IDLE")]))) == [("Create", 0)]
+
+    def test_a_new_worker_that_is_still_drained_counts_against_a_rollout(self):
+        """The next one goes only when the former takes jobs again."""
+        pods = [pod(0), pod(1, "old")]
+        found = decide(seen(2, pods, [node(0, "IDLE", "DRAIN", reason=ROLLOUT), node(1, "IDLE")]))
+        assert kinds(found) == [("Resume", 0)]
+
     def test_a_pod_that_never_started_needs_no_drain(self):
         """Nothing can run in a pending pod."""
         assert kinds(decide(seen(0, [pod(0, phase="Pending")], []))) == [("Delete", 0)]
