@@ -51,27 +51,40 @@ def subject(kind: str, name: str) -> Object:
     return {"kind": kind, "apiGroup": "rbac.authorization.k8s.io", "name": name}
 
 
+def role(name: str, *rules: Object) -> Object:
+    """Return a ClusterRole."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": list(rules),
+    }
+
+
 def render_rights() -> list[tuple[str, Object]]:
     """Return path and object of what components need before they start.
 
-    The API server is a client of kubelets (exec, logs); kube-proxy uses its Node's credentials; CoreDNS reads Services.
+    The API server is a client of kubelets (exec, logs); kube-proxy uses its Node's credentials; CoreDNS reads Services. Kubelets
+    may read claims at once: the Node authorizer learns of a pod a moment after its kubelet does, and a kubelet that was refused
+    tries again only 10 to 15 s later.
     """
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "system:coredns"},
-        "rules": [
-            {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
-            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
-        ],
-    }
+    dns = role(
+        "system:coredns",
+        {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+    )
+    claims = role(
+        "soperator-local:claims", {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get"]}
+    )
     apiserver = subject("User", "kube-apiserver-kubelet-client")
     account = {"kind": "ServiceAccount", "namespace": "kube-system", "name": "coredns"}
     bindings = f"{RBAC}/clusterrolebindings"
     return [
         (bindings, binding("soperator-local:exec", "system:kubelet-api-admin", apiserver)),
         (bindings, binding("soperator-local:kube-proxy", "system:node-proxier", subject("Group", "system:nodes"))),
-        (f"{RBAC}/clusterroles", role),
+        (f"{RBAC}/clusterroles", claims),
+        (bindings, binding("soperator-local:claims", "soperator-local:claims", subject("Group", "system:nodes"))),
+        (f"{RBAC}/clusterroles", dns),
         (bindings, binding("system:coredns", "system:coredns", account)),
     ]
 

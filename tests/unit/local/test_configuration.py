@@ -172,3 +172,11 @@ def test_only_the_standard_library() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_kubelets_may_read_claims_and_nothing_else_beyond_the_node_authorizer() -> None:
+    """The right that spares a new pod ten seconds is to get claims by name; Secrets stay with the Node authorizer."""
+    objects = {(body["kind"], body["metadata"]["name"]): body for _, body in addons.render_rights()}
+    rules = objects["ClusterRole", "soperator-local:claims"]["rules"]
+    assert rules == [{"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get"]}]
+    assert objects["ClusterRoleBinding", "soperator-local:claims"]["subjects"][0]["name"] == "system:nodes"
