@@ -191,3 +191,28 @@ async def test_a_cluster_says_whether_root_of_the_jail_is_confined(town):
     confined = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["Confined"]
     assert confined["status"] == "False"
     assert "demo-login-0" in confined["message"]
+
+
+async def test_an_image_that_cannot_be_pulled_is_told_with_its_field(town):
+    """The NodeSet names the pod, the image and where it is said."""
+    await town.up(CLUSTER, WORKERS)
+    waiting = {"reason": "ErrImagePull", "message": 'failed to pull "localhost/nothing:1"'}
+    town.fake.world.change(
+        kinds.POD,
+        (NS, "demo-worker-1"),
+        {
+            "status": {
+                "phase": "Pending",
+                "conditions": [{"type": "Ready", "status": "False"}],
+                "containerStatuses": [
+                    {"name": "slurmd", "ready": False, "restartCount": 0, "state": {"waiting": waiting}}
+                ],
+            }
+        },
+        sub="status",
+    )
+    await town.settle(quiet=0.3)
+    why = town.status(kinds.NODESET, "worker")["why"]
+    assert "demo-worker-1" in why
+    assert "localhost/nothing:1" in why
+    assert "correct spec.image of NodeSet worker or spec.images of SlurmCluster demo" in why

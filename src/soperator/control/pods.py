@@ -13,6 +13,8 @@ from soperator.kube.views import ContainerStatus, Pod
 from soperator.render import labels
 from soperator.runtime.store import Store
 
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
 
 def is_ready(pod: Pod) -> bool:
     """Whether Kubernetes calls the pod ready and it is not on its way out."""
@@ -64,7 +66,7 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
         return f"no Node takes it: {unscheduled.message}"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if text := _container(status):
-            return text
+            return text + _remedy(pod, status)
     if pod.status.phase in ("Failed", "Succeeded"):
         return f"it ended ({pod.status.reason or pod.status.phase}) {pod.status.message}".strip()
     return "it is starting"
@@ -82,6 +84,17 @@ def _container(status: ContainerStatus) -> str:
     if status.state.running and not status.ready and status.restart_count:
         return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
     return ""
+
+
+def _remedy(pod: Pod, status: ContainerStatus) -> str:
+    """Where the image of a container that cannot be pulled is said; empty for other troubles."""
+    waiting, said = status.state.waiting, pod.metadata.labels
+    if not waiting or waiting.reason not in _NO_IMAGE:
+        return ""
+    nodeset = said.get(labels.NODESET)
+    field = f"spec.image of NodeSet {nodeset} or " if nodeset and status.name == "slurmd" else ""
+    jail = "spec.jail.image or " if said.get(labels.ROLE) == "populate" else ""
+    return f"; correct {field}{jail}spec.images of SlurmCluster {said.get(labels.CLUSTER)}, or make the image pullable (spec.images.pullSecrets)"
 
 
 def is_node_ready(node: Node) -> bool:
