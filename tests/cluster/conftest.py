@@ -8,7 +8,7 @@ import pytest
 
 from local import binaries, demo
 from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target
-from tests.cluster.lab import Lab, Timings
+from tests.cluster.lab import Held, Lab, Timings
 
 ORDER = (
     "crds",
@@ -81,14 +81,22 @@ def make_user(lab: Lab, name: str) -> None:
     )
 
 
-@pytest.fixture
-def untouched(lab: Lab, alice: str) -> Iterator[None]:
-    """Check that a test left every pod of the cluster and its configuration as they were, and a running job running."""
+@pytest.fixture(scope="module")
+def bystander(lab: Lab, alice: str) -> Iterator[Held]:
+    """A job on worker-1 that runs through a whole module, and ends by itself after it."""
     held = lab.hold("worker-1")
+    yield held
+    held.let_go()
+    lab.wait_available()
+
+
+@pytest.fixture
+def untouched(lab: Lab, bystander: Held) -> Iterator[None]:
+    """Check that a test left every pod of the cluster and its configuration as they were, and the job running."""
     before = _running(lab)
     yield
     assert _running(lab) == before
-    held.let_go()
+    assert bystander.state() == "RUNNING"
 
 
 def _running(lab: Lab) -> dict[str, object]:

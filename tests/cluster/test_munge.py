@@ -1,0 +1,153 @@
+"""A second cluster, which authenticates by munge, from installation to removal."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from local import demo
+from local.paths import DEFAULT_STATE
+from tests.cluster.conftest import make_user
+from tests.cluster.lab import Lab, condition
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+NAMESPACE = "slurm-munge"
+CLUSTER = "munged"
+FOLDER = DEFAULT_STATE / "storage" / NAMESPACE
+#: What Kubernetes itself puts into a namespace or tells of it.
+NOT_OURS = ("configmap/kube-root-ca.crt", "serviceaccount/default", "event/", "event.events.k8s.io/")
+RING = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+print(world.rank, MPI.Get_processor_name(), world.allreduce(world.rank + 1), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def munged(lab: Lab) -> Iterator[Lab]:
+    """The namespace of the second cluster, and nothing in it; whatever a test leaves there is removed at the end."""
+    if not lab.target.is_local:
+        pytest.skip("a foreign cluster has storage of its own")
+    second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
+    clean(second)
+    yield second
+    clean(second)
+
+
+def clean(lab: Lab) -> None:
+    """Remove the namespace, its volumes and their files."""
+    for release in (CLUSTER, "storage"):
+        helm_tried(lab, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s")
+    lab.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=90s")
+    lab.kubectl("delete", "pv", f"{NAMESPACE}-{CLUSTER}-jail", f"{NAMESPACE}-{CLUSTER}-state", "--ignore-not-found")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def install(lab: Lab, keep_keys: bool, **claims: Any) -> None:
+    """Install the cluster by helm; without claims the operator makes them."""
+    values = {
+        "cluster": {
+            "auth": {"type": "munge", "keepKeys": keep_keys},
+            "login": {"rootAuthorizedKeys": [demo.public_key()]},
+            **claims,
+        },
+        "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
+    }
+    demo.helm(lab.target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
+
+
+def helm_tried(lab: Lab, *words: str) -> "subprocess.CompletedProcess[str]":
+    """A helm command, whatever its end."""
+    env = {"KUBECONFIG": lab.target.kubeconfig, "PATH": lab.target.path, "HOME": "/root"}
+    return subprocess.run(["helm", "-n", NAMESPACE, *words], capture_output=True, text=True, env=env, check=False)
+
+
+def uninstall(lab: Lab) -> float:
+    """What an administrator does to be rid of the cluster; return when it began."""
+    began = time.monotonic()
+    done = helm_tried(lab, "uninstall", CLUSTER)
+    assert done.returncode == 0, done.stderr
+    return began
+
+
+def left(lab: Lab) -> set[str]:
+    """Every object of the namespace that is neither Kubernetes' own nor helm's record of the storage chart."""
+    kinds = lab.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").split()
+    kinds = [each for each in kinds if not each.startswith("events")]
+    names = lab.kubectl("get", ",".join(kinds), "-o", "name").split()
+    return {name for name in names if not name.startswith((*NOT_OURS, "secret/sh.helm.release.v1.storage."))}
+
+
+def is_left(lab: Lab, wanted: set[str]) -> Callable[[], bool]:
+    """A question whether only what is wanted is left; its failure is told by `left`."""
+    return lambda: left(lab) == wanted
+
+
+CLAIMS = {f"persistentvolumeclaim/{CLUSTER}-jail", f"persistentvolumeclaim/{CLUSTER}-state"}
+
+
+def test_a_user_of_a_munge_cluster_runs_an_mpi_job(munged: Lab) -> None:
+    """The user test passes as with auth/slurm: useradd, sbatch and MPI on two nodes, and the output is read back over SSH."""
+    began = time.monotonic()
+    storage = [f"cluster={CLUSTER}", f"hostPath.path={FOLDER}"]
+    demo.helm(munged.target, "slurm-cluster-storage", NAMESPACE, *storage, name="storage")
+    jail, state = {"claim": {"name": f"{CLUSTER}-jail"}}, {"state": {"name": f"{CLUSTER}-state"}}
+    install(munged, keep_keys=False, jail=jail, controller=state)
+    munged.wait_available(180)
+    munged.timings.note("munge: helm install → available, with an empty jail", time.monotonic() - began)
+    make_user(munged, "bob")
+    munged.ssh("bob", "cat > ring.py", stdin=RING.encode())
+    munged.ssh("bob", "sbatch --quiet --wait -N2 -o ring.out --wrap 'srun --mpi=pmix python3 ring.py'")
+    assert sorted(munged.ssh("bob", "cat ring.out").splitlines()) == ["0 worker-0 3", "1 worker-1 3"]
+    assert "auth/munge" in munged.ssh("bob", "scontrol show config | grep -w AuthType")
+    for pod in munged.pods("login").values():
+        mounts = {each["name"]: {one["name"] for one in each["volumeMounts"]} for each in pod["spec"]["containers"]}
+        assert "keys" not in mounts["sshd"]
+
+
+def test_uninstalling_leaves_the_users_claims_alone(munged: Lab) -> None:
+    """After `helm uninstall` nothing is in the namespace but the claims of the storage chart, and the files are there."""
+    began = uninstall(munged)
+    munged.until(f"only {sorted(CLAIMS)} is left", is_left(munged, CLAIMS), 90)
+    munged.timings.note("helm uninstall → only the claims are left", time.monotonic() - began)
+    assert (FOLDER / f"{CLUSTER}-jail" / "root" / "home" / "bob" / "ring.out").exists()
+    done = helm_tried(munged, "uninstall", "storage", "--wait")
+    assert done.returncode == 0, done.stderr
+    munged.until("the namespace is empty", is_left(munged, set()), 60)
+
+
+def test_the_operators_own_claims_bind_and_the_jail_and_kept_keys_stay(munged: Lab) -> None:
+    """Without named claims the operator makes them, here on the volume that still holds bob's jail; uninstalling leaves the jail and the keys."""
+    for name, mode in (("jail", "ReadWriteMany"), ("state", "ReadWriteOnce")):
+        munged.kubectl("apply", "-f", "-", stdin=json.dumps(volume(f"{CLUSTER}-{name}", mode)))
+    install(munged, keep_keys=True)
+    munged.wait_available(120)
+    assert condition(munged.status(), "JailReady")["status"] == "True"
+    munged.__dict__.pop("address", None)
+    assert munged.ssh("bob", "srun -N2 id -un") == "bob\nbob\n"
+    began = uninstall(munged)
+    keys = {f"secret/{CLUSTER}-{name}" for name in ("auth-key", "jwt-key", "ssh-host-keys")}
+    wanted = {f"persistentvolumeclaim/{CLUSTER}-jail", *keys}
+    munged.until(f"only {sorted(wanted)} is left", is_left(munged, wanted), 90)
+    munged.timings.note("helm uninstall → only the jail and the kept keys are left", time.monotonic() - began)
+
+
+def volume(claim: str, mode: str) -> dict[str, Any]:
+    """A volume that waits for a claim, as a provisioner would make it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{NAMESPACE}-{claim}"},
+        "spec": {
+            "accessModes": [mode],
+            "capacity": {"storage": "100Gi"},
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": NAMESPACE, "name": claim},
+            "hostPath": {"path": str(FOLDER / claim), "type": "DirectoryOrCreate"},
+        },
+    }
