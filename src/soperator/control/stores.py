@@ -105,7 +105,7 @@ def make_reflectors(
         if each.source.kind == kinds.SECRET:
             each.feed(clusters, lambda secret: _all_in(stores.clusters, secret.metadata.namespace))
             each.feed(nodesets, lambda secret: _all_in(stores.nodesets, secret.metadata.namespace))
-        if each.source.kind in (kinds.JOB, kinds.CONFIGMAP):
+        if each.source.kind in (kinds.JOB, kinds.CONFIGMAP, kinds.STATEFULSET):
             each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
     return [read_clusters, read_nodesets, read_pods, read_nodes, read_claims, *children]
 
