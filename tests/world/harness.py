@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx2
 
+from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
 from soperator.kube import kinds
 from soperator.runtime.main import run
@@ -95,6 +96,14 @@ class Town:
             {"status": {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}},
             sub="status",
         )
+
+    def populate_ends(self, name, job, cluster="demo"):
+        """Let a pod of the Job with this uid succeed, before the Job itself says so."""
+        labels = {f"{GROUP}/cluster": cluster, f"{GROUP}/role": "populate", "app.kubernetes.io/managed-by": "soperator"}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{cluster}-populate", "uid": job}
+        meta = {"name": name, "namespace": NS, "labels": labels, "ownerReferences": [owner]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}}
+        self.fake.world.seed(pod | {"status": {"phase": "Succeeded"}})
 
     def pods_run(self):
         """Make every pod of ours run and be ready, and every worker register with Slurm."""

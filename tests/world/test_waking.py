@@ -23,3 +23,18 @@ async def test_the_controllers_statefulset_wakes_its_nodesets(town):
     assert town.names(kinds.POD) == ["demo-worker-0", "demo-worker-1"]
     await town.settle(quiet=0.6)
     assert town.status(kinds.NODESET, "worker")["replicas"] == 2
+
+
+async def test_the_populate_pod_that_succeeded_is_enough(town):
+    """Login and workers do not wait until the Job, too, has taken notice of its pod's end; another Job's pod says nothing."""
+    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "jail": {"claim": {"name": "demo-jail"}}})
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    await town.settle(quiet=0.6)
+    job = town.find(kinds.JOB, "demo-populate")
+    town.populate_ends("demo-populate-old", "another")
+    await town.settle(quiet=0.6)
+    assert town.names(kinds.STATEFULSET) == ["demo-controller"]
+    town.populate_ends("demo-populate-new", job["metadata"]["uid"])
+    await town.settle(quiet=0.6)
+    assert town.names(kinds.STATEFULSET) == ["demo-controller", "demo-login"]
+    assert "demo-worker-0" in town.names(kinds.POD)

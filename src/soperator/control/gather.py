@@ -78,7 +78,9 @@ def jail_wait(operator: Operator, cluster: Cluster) -> str:
     job = operator.stores.children[kinds.JOB].get(cluster.namespace, names.populate(cluster.name))
     if job is None:
         return "the jail is to be filled"
-    if any(each.type == "Complete" and each.status == "True" for each in job.status.conditions):
+    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
+    pods_of_job = operator.stores.pods.by("owner", job.metadata.uid)
+    if done or any(pod.status.phase == "Succeeded" for pod in pods_of_job):  # a Job says so some seconds later
         return ""
     return _populating(operator, cluster, job)
 
