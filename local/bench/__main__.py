@@ -5,6 +5,7 @@ with --add its runs join those made before.
 """
 
 import argparse
+import shutil
 import sys
 
 from local.bench import alone, live, record, report
@@ -48,6 +49,7 @@ def main() -> int:
         return 1
     finally:
         report.write(record.read())
+        shutil.rmtree(live.ASIDE, ignore_errors=True)
     return 0
 
 
