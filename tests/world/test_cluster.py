@@ -216,3 +216,16 @@ async def test_an_image_that_cannot_be_pulled_is_told_with_its_field(town):
     assert "demo-worker-1" in why
     assert "localhost/nothing:1" in why
     assert "correct spec.image of NodeSet worker or spec.images of SlurmCluster demo" in why
+
+
+async def test_a_rollout_lets_the_new_pod_register_anew(town):
+    """A node of the former template is drained, loses its pod and its record in Slurm, and only then gets a new pod."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    asked = len(town.slurm.asked)
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "features": ["blue"]})
+    await town.settle(quiet=0.3)
+    pod = town.find(kinds.POD, "demo-worker-0")
+    said = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+    assert "blue" in said["SOPERATOR_NODE_CONF"]
+    assert town.slurm.asked[asked:] == ["POST node/worker-0", "DELETE node/worker-0"]
+    assert "worker-0" not in town.slurm.nodes

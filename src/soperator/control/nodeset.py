@@ -77,23 +77,23 @@ class NodeSetControl:
         return gather.jail_wait(self.operator, cluster)
 
     async def _act(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
-        """Take the actions; return what Slurm refused, in one sentence."""
+        """Take the actions; return what Slurm refused, in one sentence. Records go before pods come, and hold none of them up."""
         seen = gather.seen(self.operator, cluster, nodeset)
-        actions = decide(seen)
         client = self.operator.slurm.client((cluster.namespace, cluster.name))
-        if client and any(isinstance(each, Delete | Forget) for each in actions):
-            try:
-                actions = _confirmed(actions, replace(seen, nodes=await client.nodes()))
-            except SlurmError as error:
-                return f"Slurm does not answer, so nothing is removed: {error}"
+        actions, failed = await _confirmed(decide(seen), seen, client)
+        forgotten = await self._take_all(obj, cluster, nodeset, [each for each in actions if isinstance(each, Forget)])
         await self._create(cluster, nodeset, [each for each in actions if isinstance(each, Create)])
+        others = [each for each in actions if not isinstance(each, Create | Forget)]
+        return await self._take_all(obj, cluster, nodeset, others) or forgotten or failed
+
+    async def _take_all(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, actions: Sequence[Action]) -> str:
+        client = self.operator.slurm.client((cluster.namespace, cluster.name))
         for each in actions:
-            if not isinstance(each, Create):
-                try:
-                    await self._take(each, nodeset, cluster, client)
-                except SlurmError as error:
-                    return f"{names.slurm_node(nodeset.name, each.index)}: {error}"
-                self._tell(obj, each, nodeset)
+            try:
+                await self._take(each, nodeset, cluster, client)
+            except SlurmError as error:
+                return f"{names.slurm_node(nodeset.name, each.index)}: {error}"
+            self._tell(obj, each, nodeset)
         return ""
 
     async def _create(self, cluster: Cluster, nodeset: NodeSet, creations: Sequence[Create]) -> None:
@@ -158,7 +158,12 @@ class NodeSetControl:
         return Outcome(why or f"{role} workers ready", again)
 
 
-def _confirmed(actions: Sequence[Action], fresh: Seen) -> list[Action]:
-    """The actions, without removals that a fresh look at Slurm does not confirm."""
-    again = decide(fresh)
-    return [each for each in actions if not isinstance(each, Delete | Forget) or each in again]
+async def _confirmed(actions: Sequence[Action], seen: Seen, client: SlurmRest | None) -> tuple[Sequence[Action], str]:
+    """The actions without removals that a fresh look at Slurm does not confirm, and why it could not be had."""
+    if client is None or not any(isinstance(each, Delete | Forget) for each in actions):
+        return actions, ""
+    try:
+        again, failed = decide(replace(seen, nodes=await client.nodes())), ""
+    except SlurmError as error:
+        again, failed = [], f"Slurm does not answer, so nothing is removed: {error}"
+    return [each for each in actions if not isinstance(each, Delete | Forget) or each in again], failed

@@ -92,7 +92,7 @@ Action = Create | Delete | Drain | Resume | Forget
 
 
 def decide(seen: Seen, max_unavailable: int = 1) -> list[Action]:
-    """The actions that bring the pods nearer to what is wanted, safe to take in any order and to lose half-way."""
+    """The actions that bring the pods nearer to what is wanted: safe to lose half-way, and in any order but that records go before pods come."""
     actions: list[Action] = [Create(index, "wanted") for index in range(seen.wanted) if index not in seen.pods]
     surplus = [pod for pod in seen.pods.values() if pod.index >= seen.wanted]
     kept = [pod for pod in seen.pods.values() if pod.index < seen.wanted]
@@ -146,13 +146,18 @@ def _keep(seen: Seen, pod: WorkerPod) -> list[Action]:
 
 
 def _forget(seen: Seen) -> list[Action]:
-    """Remove records of scaled-in nodes; one that is busy or that an administrator drained stays."""
+    """Remove records of nodes that we drained and whose pod is gone: scaled in, or to be made anew. Others, and busy ones, stay.
+
+    Slurm keeps the features and the size of a node that it knows, whatever a new slurmd of that name says: only a new record
+    has those of the new template.
+    """
     actions: list[Action] = []
     for index in _indexes(seen):
         node = seen.node(index)
-        gone = index not in seen.pods and index >= seen.wanted
-        if node and gone and not node.is_busy and node.reason == SCALE_IN:
-            actions.append(Forget(index, "scaled in"))
+        if node and index not in seen.pods and not node.is_busy and node.reason in (SCALE_IN, ROLLOUT):
+            actions.append(
+                Forget(index, "scaled in" if index >= seen.wanted else "its new pod has a record of its own")
+            )
     return actions
 
 

@@ -111,6 +111,15 @@ class TestDecide:
         found = decide(seen(0, [], [node(0, "IDLE", "DRAIN", "NOT_RESPONDING", reason=SCALE_IN)]))
         assert [type(each) for each in found] == [Forget]
 
+    def test_the_record_of_a_replaced_node_is_removed_before_its_new_pod_registers(self):
+        """Slurm would keep the features and the size of the former template."""
+        found = decide(seen(1, [], [node(0, "IDLE", "DRAIN", reason=ROLLOUT)]))
+        assert kinds(found) == [("Create", 0), ("Forget", 0)]
+
+    def test_the_record_of_a_worker_that_somebody_deleted_stays(self):
+        """Its jobs are Slurm's to judge, and its pod comes back as it was."""
+        assert kinds(decide(seen(1, [], [node(0, "ALLOCATED")]))) == [("Create", 0)]
+
     def test_an_administrators_record_stays(self):
         """A node of the same name that we did not scale in is not ours to remove."""
         assert decide(seen(0, [], [node(0, "DOWN", reason="Not responding")])) == []
