@@ -20,8 +20,8 @@ ORDER = (
     "partitions",
     "scale",
     "rollout",
-    "munge",
     "kills",
+    "munge",
     "node",
 )
 TIMINGS = Timings()
@@ -63,11 +63,12 @@ def lab(target: Target) -> Lab:
     return lab
 
 
-@pytest.fixture(scope="session")
-def alice(lab: Lab) -> str:
-    """An ordinary user, made by root in the jail over SSH."""
+@pytest.fixture(scope="module")
+def alice(lab: Lab) -> Iterator[str]:
+    """An ordinary user, made by root in the jail over SSH; what a failed test left running of hers ends with the module."""
     make_user(lab, "alice")
-    return "alice"
+    yield "alice"
+    lab.ssh("alice", "scancel --me; rm -f go-* held-*.out")
 
 
 def make_user(lab: Lab, name: str) -> None:
