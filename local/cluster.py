@@ -134,6 +134,17 @@ def up(state: State, nodes: int, grace_period: str | None = None) -> None:
         _up(state, nodes, grace_period)
 
 
+def _clear_abandoned(state: State) -> None:
+    """Remove what another state's cluster left when it died as a whole, as all do when a session or a container ends."""
+    present = network.owner()
+    if present in {None, str(state.root)}:
+        return
+    other = State(Path(str(present)))
+    if not any(is_alive(process) for process in records_of(other).all()):
+        say(f"nothing of the cluster of {present} runs any more: removing what it left")
+        _down(other)
+
+
 def _up(state: State, nodes: int, grace_period: str | None) -> None:
     before = settings_of(state)
     programs = Path(before.binaries) if before else binaries.make()  # A cluster keeps its version until it goes down.
@@ -145,6 +156,7 @@ def _up(state: State, nodes: int, grace_period: str | None) -> None:
     fleet = Fleet(state, records_of(state), programs, grace_period)
     for process in components.dead(fleet.records):
         fleet.records.forget(process.name)
+    _clear_abandoned(state)
     network.make(state.root, state.records / "machine.json")
     cgroups.make(cgroups.PROGRAMS)
     write_settings(state, Settings(nodes, grace_period, str(programs)))
