@@ -103,6 +103,13 @@ class TestOperator:
             "capabilities": {"drop": ["ALL"]},
         }
 
+    def test_a_lost_node_is_left_soon(self, helm: str) -> None:
+        """The operator is replaced within seconds after its Node is given up, for it is the one that tells."""
+        (deployment,) = of_kind(template(helm, "soperator"), "Deployment")
+        said = deployment["spec"]["template"]["spec"]["tolerations"]
+        assert {each["key"].rpartition("/")[2] for each in said} == {"not-ready", "unreachable"}
+        assert max(each["tolerationSeconds"] for each in said) <= 30
+
     def test_its_environment_is_what_the_operator_reads(self, helm: str) -> None:
         """Default images and the watched namespace arrive."""
         words = ["--set", "images.prefix=r.test/s,images.jail=r.test/cuda:1,namespace=team,clusterDomain=k8s.test"]
