@@ -95,6 +95,7 @@ def _behaviour() -> dict[str, str | int]:
         "SlurmctldTimeout": 30,
         "SlurmdTimeout": 60,
         "MessageTimeout": 30,
+        "InactiveLimit": 120,  # an srun or salloc whose login pod is gone gives its nodes back
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core",
         "GresTypes": "gpu",
