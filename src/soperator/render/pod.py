@@ -133,7 +133,7 @@ def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
             "restartPolicy": "Always",
             "args": ["munged"],
             "securityContext": unprivileged(MUNGE_UID),
-            "volumeMounts": [*key_mounts(), mount("munge", "/run/munge")],
+            "volumeMounts": [*key_mounts("munge-private"), mount("munge", "/run/munge")],
             "startupProbe": {
                 "exec": {"command": ["test", "-S", "/run/munge/munge.socket.2"]},
                 "periodSeconds": 1,
@@ -143,9 +143,9 @@ def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
     ]
 
 
-def key_mounts() -> list[Object]:
-    """Keys as Kubernetes gives them, and a place in memory where the entry script puts them as Slurm wants them."""
-    return [mount("keys", KEYS, readOnly=True), mount("private", PRIVATE)]
+def key_mounts(private: str = "private") -> list[Object]:
+    """Keys as Kubernetes gives them, and a place in memory where the entry script puts them as one user wants them, and no other can read them."""
+    return [mount("keys", KEYS, readOnly=True), mount(private, PRIVATE)]
 
 
 def auth_mounts(cluster: Cluster) -> list[Object]:
@@ -158,7 +158,9 @@ def auth_mounts(cluster: Cluster) -> list[Object]:
 def auth_volumes(cluster: Cluster) -> list[Object]:
     """The volumes behind `auth_mounts` and munged."""
     volumes = [keys(names.auth_key(cluster.name)), empty("private", medium="Memory")]
-    return [*volumes, empty("munge")] if cluster.spec.auth.type == "munge" else volumes
+    if cluster.spec.auth.type != "munge":
+        return volumes
+    return [*volumes, empty("munge-private", medium="Memory"), empty("munge")]
 
 
 def controller_address(cluster: Cluster) -> str:
