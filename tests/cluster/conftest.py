@@ -3,12 +3,13 @@
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from local import binaries, demo
 from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target
-from tests.cluster.lab import Held, Lab, Timings
+from tests.cluster.lab import OPERATOR, Held, Lab, Timings
 
 ORDER = (
     "crds",
@@ -59,8 +60,17 @@ def lab(target: Target) -> Lab:
     if not KEY.exists() or not STATE.joinpath("kubeconfig").exists() or not lab.look("slurmcluster", CLUSTER):
         clock = demo.Clock()
         demo.install(demo.prepare(clock), clock, "slurm")
+    lab.kubectl("rollout", "status", "deployment/soperator", "-n", OPERATOR, "--timeout=120s")
+    lab.until("the operator that is installed leads", lambda: is_led(lab), 60)
     lab.wait_available(300)
     return lab
+
+
+def is_led(lab: Lab) -> bool:
+    """Whether the operator that holds the Lease is one that runs, and has had the time for a pass."""
+    lease = json.loads(lab.kubectl("get", "lease", "soperator", "-n", OPERATOR, "-o", "json"))["spec"]
+    since = datetime.now(UTC) - datetime.fromisoformat(lease["acquireTime"])
+    return lease["holderIdentity"].split("_")[0] in lab.pods(namespace=OPERATOR) and since.total_seconds() > 5
 
 
 @pytest.fixture(scope="module")
