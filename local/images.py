@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -22,12 +21,10 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
+from local import wheels
 from local.paths import REPOSITORY, cache
 
 SUITE = "trixie"
-PYTHON = "3.13"
-#: Not for a pod: commands, and rich, which structlog and typer load where they find it, 5 MiB of the operator's memory for colours in a terminal.
-LEFT_OUT = ("bin", "rich", "pygments", "markdown_it", "mdurl")
 BASE = f"localhost/soperator/base:{SUITE}"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
@@ -155,7 +152,7 @@ def _build(recipe: Recipe, image: Image) -> None:
     image.tar.parent.mkdir(parents=True, exist_ok=True)
     _ensure_base()
     tag = image.tags[0]
-    contexts = [f"--build-context=packages={_python_packages()}"] if recipe.python_packages else []
+    contexts = [f"--build-context=packages={wheels.packages(_run)}"] if recipe.python_packages else []
     dockerfile = f"images/{recipe.name}/Dockerfile"
     how = [
         "--isolation=chroot",
@@ -236,38 +233,6 @@ def _apt_volumes() -> list[str]:
         sources.write_text(f"deb {mirror} {SUITE} main\n")
         volumes.append(f"{sources}:/etc/apt/sources.list:ro")
     return [f"--volume={volume}" for volume in volumes]
-
-
-def _python_packages() -> Path:
-    """Return a folder with the pinned packages installed for the image's Python, made once per requirements file."""
-    pinned = REPOSITORY / "requirements/runtime.txt"
-    folder = (
-        cache() / "python" / hashlib.sha256(pinned.read_bytes() + repr((PYTHON, LEFT_OUT)).encode()).hexdigest()[:16]
-    )
-    if not folder.exists():
-        partial = folder.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            f"--cache-dir={cache() / 'pip'}",
-            f"--target={partial}",
-        ]
-        wheels = [
-            "--only-binary=:all:",
-            f"--python-version={PYTHON}",
-            "--implementation=cp",
-            "--no-deps",
-            "--no-compile",
-        ]
-        _run([*pip, *wheels, "--require-hashes", f"--requirement={pinned}"])
-        for name in LEFT_OUT:
-            shutil.rmtree(partial / name, ignore_errors=True)
-        partial.rename(folder)
-    return folder
 
 
 def _buildah(*arguments: str, check: bool = True, quiet: bool = False) -> int:
