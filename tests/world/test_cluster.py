@@ -229,3 +229,13 @@ async def test_a_rollout_lets_the_new_pod_register_anew(town):
     assert "blue" in said["SOPERATOR_NODE_CONF"]
     assert town.slurm.asked[asked:] == ["POST node/worker-0", "DELETE node/worker-0"]
     assert "worker-0" not in town.slurm.nodes
+
+
+async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
+    """A job that began since the last poll makes its node busy: the other one is drained first."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.set("worker-0", "ALLOCATED")
+    asked = len(town.slurm.asked)
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2, "features": ["blue"]})
+    await town.settle(quiet=0.3)
+    assert town.slurm.asked[asked:][:1] == ["POST node/worker-1"]

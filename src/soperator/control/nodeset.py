@@ -80,7 +80,7 @@ class NodeSetControl:
         """Take the actions; return what Slurm refused, in one sentence. Records go before pods come, and hold none of them up."""
         seen = gather.seen(self.operator, cluster, nodeset)
         client = self.operator.slurm.client((cluster.namespace, cluster.name))
-        actions, failed = await _confirmed(decide(seen), seen, client)
+        actions, failed = await _chosen(seen, client)
         forgotten = await self._take_all(obj, cluster, nodeset, [each for each in actions if isinstance(each, Forget)])
         await self._create(cluster, nodeset, [each for each in actions if isinstance(each, Create)])
         others = [each for each in actions if not isinstance(each, Create | Forget)]
@@ -158,12 +158,14 @@ class NodeSetControl:
         return Outcome(why or f"{role} workers ready", again)
 
 
-async def _confirmed(actions: Sequence[Action], seen: Seen, client: SlurmRest | None) -> tuple[Sequence[Action], str]:
-    """The actions without removals that a fresh look at Slurm does not confirm, and why it could not be had."""
-    if client is None or not any(isinstance(each, Delete | Forget) for each in actions):
+async def _chosen(seen: Seen, client: SlurmRest | None) -> tuple[Sequence[Action], str]:
+    """The actions, decided with a fresh look at Slurm where they touch its nodes; without an answer only what is to be made, and why."""
+    actions = decide(seen)
+    if client is None or all(isinstance(each, Create) for each in actions):
         return actions, ""
     try:
-        again, failed = decide(replace(seen, nodes=await client.nodes())), ""
+        return decide(replace(seen, nodes=await client.nodes())), ""
     except SlurmError as error:
-        again, failed = [], f"Slurm does not answer, so nothing is removed: {error}"
-    return [each for each in actions if not isinstance(each, Delete | Forget) or each in again], failed
+        return [
+            each for each in actions if isinstance(each, Create)
+        ], f"Slurm does not answer, so its nodes stay as they are: {error}"
