@@ -143,7 +143,7 @@ def test_what_running_pods_hold_cannot_be_changed(
 def test_what_may_change_may_change(kubectl: Kubectl) -> None:
     """Authentication, sizes that grow and scaling are ordinary edits."""
     assert kubectl("create", "-f", "-", obj=cluster("edit", jail={"claim": {"size": "1Gi"}})).returncode == 0
-    edited = cluster("edit", jail={"claim": {"size": "2Gi"}}, auth={"type": "munge"}, login={"replicas": 3})
+    edited = cluster("edit", jail={"claim": {"size": "2Gi"}}, login={"replicas": 3})
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)
     assert done.returncode == 0, done.stderr
 
