@@ -58,7 +58,7 @@ def likely(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", [CLUSTER, NODESET], ids=lambda kind: kind.kind)
-@settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=50, suppress_health_check=list(HealthCheck), deadline=None)
 @given(data=st.data())
 def test_schema_and_model_agree(kind: Definition, data: st.DataObject) -> None:
     """For any value, the API server's schema and lint's reading come to the same verdict."""
