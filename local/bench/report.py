@@ -84,7 +84,8 @@ def _row(figure: Figure, runs: Sequence[Run]) -> str:
     values = [run.value for run in runs]
     shown = [show(value, figure.unit) for value in (min(values), statistics.median(values), max(values))]
     note = runs[-1].note
-    verdict = ("met" if is_met(figure, runs) else "**missed**") + (f"; {note}" if note else "")
+    few = f", by {len(runs)} run{'s' * (len(runs) > 1)} of {figure.runs}" if len(runs) < figure.runs else ""
+    verdict = ("met" if is_met(figure, runs) else "**missed**") + few + (f"; {note}" if note else "")
     return f"| {figure.title} | {len(runs)} | {' | '.join(shown)} | {figure.goal} | {verdict} |"
 
 

@@ -69,7 +69,7 @@ def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
         "pods made": bool(seen["pods"]),
         "slurmctld ready": "controller" in ready,
         "slurmrestd ready": "rest" in ready,
-        "jail filled": any(_holds(job, "Complete") for job in seen["jobs"]),
+        "populate Job complete": any(_holds(job, "Complete") for job in seen["jobs"]),
         "workers made": len(workers) == 2,
         "workers ready": ready.count("worker") == 2,
         "login ready": "login" in ready,
