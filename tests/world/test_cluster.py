@@ -239,3 +239,13 @@ async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2, "features": ["blue"]})
     await town.settle(quiet=0.3)
     assert town.slurm.asked[asked:][:1] == ["POST node/worker-1"]
+
+
+async def test_the_record_of_a_former_template_goes_although_the_last_poll_did_not_know_of_its_drain(town):
+    """Before a pod comes back under a name that Slurm knows, Slurm is asked again."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: new pod template")
+    town.fake.world.remove(kinds.POD, NS, "demo-worker-0")
+    await town.settle()
+    assert "demo-worker-0" in town.names(kinds.POD)
+    assert "DELETE node/worker-0" in town.slurm.asked

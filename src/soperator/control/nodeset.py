@@ -159,9 +159,9 @@ class NodeSetControl:
 
 
 async def _chosen(seen: Seen, client: SlurmRest | None) -> tuple[Sequence[Action], str]:
-    """The actions, decided with a fresh look at Slurm where they touch its nodes; without an answer only what is to be made, and why."""
+    """The actions, decided with a fresh look at Slurm where it has a record; without an answer only what is to be made, and why."""
     actions = decide(seen)
-    if client is None or all(isinstance(each, Create) for each in actions):
+    if client is None or not any(seen.node(each.index) for each in actions):
         return actions, ""
     try:
         return decide(replace(seen, nodes=await client.nodes())), ""
