@@ -161,6 +161,7 @@ class Lab:
             self._tail("get", "nodes"),
             self._tail("get", "events", "--sort-by=.lastTimestamp", lines=12),
             self._slurm(),
+            *(self._tail("logs", name, "-c", "sackd", "--previous", lines=8) for name in self.pods("login")),
         ]
         return "\n".join(parts)
 

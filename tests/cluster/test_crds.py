@@ -122,6 +122,7 @@ def test_what_is_handed_through_is_kept(kubectl: Kubectl) -> None:
         ({"jail": {"claim": {"name": "a"}}}, {"jail": {"claim": {"name": "b"}}}, "name of the claim cannot be changed"),
         ({"jail": {"claim": {"name": "a"}}}, {}, "name of the claim cannot be changed"),
         ({}, {"controller": {"state": {"name": "b"}}}, "name of the claim cannot be changed"),
+        ({}, {"auth": {"type": "munge"}}, "type cannot be changed"),
         ({}, {"jail": {"claim": {"storageClassName": "fast"}}}, "storageClassName cannot be changed"),
         (
             {"jail": {"claim": {"size": "2Gi"}}},
@@ -141,7 +142,7 @@ def test_what_running_pods_hold_cannot_be_changed(
 
 
 def test_what_may_change_may_change(kubectl: Kubectl) -> None:
-    """Authentication, sizes that grow and scaling are ordinary edits."""
+    """What becomes of the keys, sizes that grow and scaling are ordinary edits."""
     assert kubectl("create", "-f", "-", obj=cluster("edit", jail={"claim": {"size": "1Gi"}})).returncode == 0
     edited = cluster("edit", jail={"claim": {"size": "2Gi"}}, login={"replicas": 3})
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)

@@ -1,10 +1,20 @@
 """Scaling out and in, with jobs on the nodes."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.cluster.lab import Lab
 
 pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def two(lab: Lab) -> Iterator[None]:
+    """Two nodes as before, whatever a test leaves."""
+    yield
+    scale(lab, 2)
+    lab.wait_available()
 
 
 def scale(lab: Lab, replicas: int) -> None:
