@@ -1,4 +1,7 @@
-"""The main job and the classic example, as a user runs them."""
+"""The main job and the classic example, as a user runs them.
+
+Slurm keeps dynamic nodes in the order in which they registered, so which of them gets the first rank is nobody's to say.
+"""
 
 import subprocess
 
@@ -15,8 +18,12 @@ def test_the_training_runs_on_two_nodes_and_leaves_its_results_in_the_shared_roo
     lab.ssh(alice, "rm -rf digits")
     demo.train(lab.address, demo.Clock())
     output = lab.ssh(alice, "cat digits/digits-*.out")
-    assert "rank 0 on worker-0" in output
-    assert "rank 1 on worker-1" in output
+    ranks = dict(
+        line.split(" (")[0].removeprefix("rank ").split(" on ")
+        for line in output.splitlines()
+        if line.startswith("rank ")
+    )
+    assert (sorted(ranks), sorted(ranks.values())) == (["0", "1"], ["worker-0", "worker-1"])
     assert "\nranks 2\nnodes 2\n" in output
     assert float(output.split("accuracy ")[-1]) >= 0.95
     machines = {pod["spec"]["nodeName"] for pod in lab.pods("worker").values()}
@@ -36,7 +43,8 @@ def test_parallel_steps_overlap(lab: Lab, alice: str) -> None:
     assert lines[0] == "step one on one node"
     assert set(lines[1:3]) == {"left begins", "right begins"}, lines
     assert set(lines[3:5]) == {"left ends", "right ends"}, lines
-    assert set(lines[5:7]) == {"0: worker-0", "1: worker-1"}, lines
+    tasks = dict(line.split(": ") for line in lines[5:7])
+    assert (sorted(tasks), sorted(tasks.values())) == (["0", "1"], ["worker-0", "worker-1"]), lines
     assert lines[7] == "all steps done"
 
 
