@@ -13,6 +13,7 @@ import httpx2
 
 from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
+from soperator.control.slurm import SlurmWatch
 from soperator.kube import kinds
 from soperator.runtime.main import run
 from soperator.slurmrest.client import SlurmRest
@@ -63,6 +64,12 @@ class Town:
 
     fake: FakeApi = field(default_factory=FakeApi)
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
+    watch: SlurmWatch | None = None
+
+    async def poll_no_more(self):
+        """Let the operator know of Slurm's nodes only what it asks for."""
+        self.watch._period = 3600
+        await asyncio.sleep(0.2)
 
     def apply(self, kind, name, spec):
         """What `kubectl apply` of one of our objects does."""
@@ -171,7 +178,7 @@ async def operating(town: Town) -> AsyncIterator[Town]:
 
     said = Options(DEFAULTS, None, None, 0)
     manager, slurm = assemble(town.fake.api(), said, connect)
-    slurm._period = 0.05
+    slurm._period, town.watch = 0.05, slurm
     stop = asyncio.Event()
     task = asyncio.create_task(run(manager, stop))
     try:

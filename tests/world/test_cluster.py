@@ -234,6 +234,7 @@ async def test_a_rollout_lets_the_new_pod_register_anew(town):
 async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     """A job that began since the last poll makes its node busy: the other one is drained first."""
     await town.up(CLUSTER, WORKERS)
+    await town.poll_no_more()
     town.slurm.set("worker-0", "ALLOCATED")
     asked = len(town.slurm.asked)
     town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2, "features": ["blue"]})
@@ -244,6 +245,7 @@ async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
 async def test_the_record_of_a_former_template_goes_although_the_last_poll_did_not_know_of_its_drain(town):
     """Before a pod comes back under a name that Slurm knows, Slurm is asked again."""
     await town.up(CLUSTER, WORKERS)
+    await town.poll_no_more()
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: new pod template")
     town.fake.world.remove(kinds.POD, NS, "demo-worker-0")
     await town.settle()
