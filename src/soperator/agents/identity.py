@@ -5,24 +5,22 @@ those files, and a storage failure would hang slurmctld in getpwnam. So this sid
 finds them (`/var/lib/extrausers`), after checking every line, and only whole files by rename. What was good last stays through anything:
 a jail that hangs (it is read in a child process with a deadline), an empty or torn file, a file that is no user database.
 
-    python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 1
+    python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 0.025
 """
 
 import argparse
-import os
 import re
-import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from soperator.agents.reader import MAX_BYTES, Reader
+
 #: extrausers ignores ids below 500; below 1000 are the system's, and 65534 is nobody.
 LOWEST, HIGHEST = 1000, 65533
-MAX_BYTES = 8 << 20
 #: Accounts of our own images (docs/explain/pods.md); populate makes some of them in the jail too. Nobody else may have such a name or id.
 OWN = {"slurm": 64030, "slurmrest": 64031, "munge": 64032, "sshd": 64033, "soperator": 65532}
 RESERVED = frozenset(OWN) | {"root", "nobody", "nogroup", "daemon"}
@@ -138,58 +136,6 @@ class Writer:
         new.rename(self._folder / name)
 
 
-def read(jail: Path, deadline: float) -> tuple[bytes, bytes] | None:
-    """Read both files in a child process; None if that failed or took longer than the deadline.
-
-    A process in uninterruptible sleep on a dead mount cannot be killed, but it can be left behind, and this one never waits for it.
-    """
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            os.close(receive)
-            _send(jail, send)
-        os._exit(0)
-    os.close(send)
-    try:
-        answer = b"".join(_until(receive, deadline))
-    finally:
-        os.close(receive)
-        os.kill(child, signal.SIGKILL)
-        _reap()
-    if not answer.endswith(b"\0end"):
-        return None
-    passwd, _, group = answer.removesuffix(b"\0end").partition(b"\0")
-    return passwd, group
-
-
-def _send(jail: Path, send: int) -> None:
-    """The child: both files in one answer, the paths taken without following links out of the jail's etc."""
-    etc = os.open(jail / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    with os.fdopen(send, "wb") as pipe:
-        for name in ("passwd", "group"):
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-            with os.fdopen(os.open(name, flags, dir_fd=etc), "rb") as file:
-                pipe.write(file.read(MAX_BYTES + 1).replace(b"\0", b"?"))
-            pipe.write(b"\0")
-        pipe.write(b"end")
-
-
-def _until(receive: int, deadline: float) -> Iterator[bytes]:
-    end = time.monotonic() + deadline
-    while (left := end - time.monotonic()) > 0 and select.select([receive], [], [], left)[0]:
-        piece = os.read(receive, 1 << 16)
-        if not piece:
-            return
-        yield piece
-
-
-def _reap() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
 def watch(jail: Path, writer: Writer, interval: float, deadline: float) -> None:
     """Copy for ever; say each change and each new trouble once, and back off from a jail that hangs.
 
@@ -197,16 +143,19 @@ def watch(jail: Path, writer: Writer, interval: float, deadline: float) -> None:
     """
     said: tuple[str, ...] = ()
     pause = interval
+    reader = Reader(jail, deadline)
+    last, users = None, Users("", "")
     while True:
         began = time.monotonic()
-        answer = read(jail, deadline)
+        answer = reader.ask()
         if answer is None:
             hangs = time.monotonic() - began >= deadline
             how = f"within {deadline} s" if hangs else "yet"
             trouble: tuple[str, ...] = (f"{jail}/etc could not be read {how}; the users known last stay.",)
             pause = min(pause * 2, 60.0) if hangs else interval
         else:
-            users = validate(*answer)
+            if answer is not last:
+                last, users = answer, validate(*answer)
             if done := writer.take(users):
                 print(f"soperator: {done}", flush=True)
             trouble, pause = users.problems, interval
@@ -221,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.identity", description=__doc__)
     parser.add_argument("--jail", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
-    parser.add_argument("--interval", type=float, default=1.0)
+    parser.add_argument("--interval", type=float, default=0.025)
     parser.add_argument("--deadline", type=float, default=5.0)
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -94,7 +94,17 @@ def identity(cluster: Cluster, defaults: Defaults) -> Object:
     image = cluster.spec.images.populate or defaults.populate
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
-        "command": ["python3", "-m", "soperator.agents.identity", "--jail", ROOT, "--to", _USERS, "--interval", "0.2"],
+        "command": [
+            "python3",
+            "-m",
+            "soperator.agents.identity",
+            "--jail",
+            ROOT,
+            "--to",
+            _USERS,
+            "--interval",
+            "0.025",
+        ],
         "securityContext": pod.unprivileged(pod.AGENT_UID),
         "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", _USERS)],
     }

@@ -1,6 +1,7 @@
 """The jail's users, validated, kept through every failure of the jail."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.agents import identity
-from soperator.agents.identity import CONFIRMATIONS, Users, Writer, read, validate
+from soperator.agents.identity import CONFIRMATIONS, Users, Writer, validate
+from soperator.agents.reader import Answer, Reader
 
 ALICE = b"alice:x:2000:2000::/home/alice:/bin/bash\n"
 ALICE_GROUP = b"alice:x:2000:\n"
@@ -24,6 +26,15 @@ def jail_with(folder: Path, passwd: bytes, group: bytes = ALICE_GROUP) -> Path:
     (folder / "etc/passwd").write_bytes(passwd)
     (folder / "etc/group").write_bytes(group)
     return folder
+
+
+def read(jail: Path, deadline: float) -> Answer | None:
+    """Ask once."""
+    reader = Reader(jail, deadline)
+    try:
+        return reader.ask()
+    finally:
+        reader.close()
 
 
 def test_users_pass_and_system_accounts_stay_out_in_silence() -> None:
@@ -138,18 +149,46 @@ def test_a_link_out_of_the_jail_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_a_jail_that_hangs_is_left_at_the_deadline(tmp_path: Path) -> None:
-    """A read that never returns costs the deadline and no more."""
+    """A read that never returns costs the deadline and no more, and the next question finds a jail that is back."""
     jail_with(tmp_path, ALICE)
     stuck = tmp_path / "stuck.py"
     stuck.write_text(
-        "import time\nfrom pathlib import Path\nfrom soperator.agents import identity\n"
-        "identity._send = lambda *_: time.sleep(600)\n"
-        f"print(identity.read(Path({str(tmp_path)!r}), 0.3))\n"
+        "import time\nfrom pathlib import Path\nfrom soperator.agents import reader\n"
+        "look, reader._look = reader._look, lambda *_: time.sleep(600)\n"
+        f"asked = reader.Reader(Path({str(tmp_path)!r}), 0.3)\n"
+        "print(asked.ask())\n"
+        "reader._look = look\n"
+        "print(asked.ask() is not None)\n"
     )
     began = time.monotonic()
     done = subprocess.run([sys.executable, stuck], capture_output=True, text=True, check=True, env=environment())
-    assert done.stdout == "None\n"
+    assert done.stdout == "None\nTrue\n"
     assert time.monotonic() - began < 5
+
+
+def test_each_change_is_seen_by_the_next_question(tmp_path: Path) -> None:
+    """What is written between two questions, in place or by rename, is in the second answer; what is unchanged is the same object."""
+    reader = Reader(jail_with(tmp_path, ALICE), 5.0)
+    first = reader.ask()
+    assert first == (ALICE, ALICE_GROUP)
+    assert reader.ask() is first
+    time.sleep(0.02)  # the clock of file times
+    jail_with(tmp_path, ALICE * 2)
+    assert reader.ask() == (ALICE * 2, ALICE_GROUP)
+    (tmp_path / "new").write_bytes(b"")
+    (tmp_path / "new").rename(tmp_path / "etc/group")
+    assert reader.ask() == (ALICE * 2, b"")
+    reader.close()
+
+
+def test_a_child_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    """The question to a dead child has no answer, the next one has."""
+    reader = Reader(jail_with(tmp_path, ALICE), 5.0)
+    assert reader.ask()
+    os.kill(reader._child, signal.SIGKILL)
+    assert reader.ask() is None
+    assert reader.ask() == (ALICE, ALICE_GROUP)
+    reader.close()
 
 
 def test_the_program_follows_a_new_user_and_survives_a_lost_jail(tmp_path: Path) -> None:
