@@ -2,10 +2,12 @@
 
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
 from soperator.render import jail, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
+from soperator.render.plan import login_plan, worker_plan
 
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
@@ -92,3 +94,38 @@ def rendered(case: str) -> dict[str, Object]:
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
         for number, each in enumerate(objects)
     }
+
+
+SUBMOUNTS = {
+    "jail": {
+        "submounts": [
+            {"path": "/home/team/data", "hostPath": {"path": "/mnt/data"}, "readOnly": True},
+            {"path": "/home", "claim": "homes"},
+            {"path": "/home/team", "claim": "team", "subPath": "a/b"},
+        ]
+    }
+}
+NODE_SUBMOUNTS = {
+    "cluster": "demo",
+    "submounts": [
+        {"path": "/ram", "tmpfs": {"size": "8Gi"}},
+        {"path": "/local", "volume": {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}},
+        {"path": "/home/team/cache", "hostPath": {"path": "/mnt/nvme"}},
+    ],
+}
+
+#: Specs whose mount plans are written down, as `soperator explain jail` shows them.
+PLANS = {
+    "cpu": ({}, {"cluster": "demo"}),
+    "munge": ({"auth": {"type": "munge"}}, {"cluster": "demo", "shmSize": "1Gi"}),
+    "submounts": (SUBMOUNTS, NODE_SUBMOUNTS),
+}
+
+
+def planned(case: str) -> str:
+    """The plans of a case, login's and the NodeSet's."""
+    cluster_spec, nodeset_spec = PLANS[case]
+    cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec.model_validate(cluster_spec))
+    nodeset = NodeSet("slurm", "worker", "uid", NodeSetSpec.model_validate(nodeset_spec))
+    tables = table("login nodes", login_plan(cluster)), table("nodes of NodeSet worker", worker_plan(cluster, nodeset))
+    return "\n\n".join(tables) + "\n"

@@ -1,25 +1,65 @@
-"""`soperator explain`: the documentation of a field, from the models, where the person types."""
+"""`soperator explain`: the documentation of a field, or the mount plan of a node, where the person types."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def explain(
-    field: Annotated[
-        str, typer.Argument(metavar="KIND[.FIELD...]", help=("For example cluster.login.service, or nodeset.gpu."))
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="KIND[.FIELD...] | jail CLUSTER [NODESET]",
+            help="For example cluster.login.service, or nodeset.gpu; or jail demo worker.",
+        ),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option("--file", "-f", help="jail: read the objects from YAML files; - is standard input."),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="jail: their namespace; empty means that of the kubeconfig.")
     ] = "",
 ) -> None:
-    """Explain a field of SlurmCluster or NodeSet, with its type, default, limits and the fields inside it."""
-    from soperator.crd.fields import KINDS, describe
+    """Explain a field of SlurmCluster or NodeSet, with its type, default, limits and the fields inside it.
 
-    if not field:
-        for kind in KINDS:
-            typer.echo(f"{kind}: {KINDS[kind].description}\n")
-        typer.echo("Go on with `soperator explain cluster` or `soperator explain nodeset.gpu`.")
-        return
+    With `jail`: what the login nodes of a cluster, or the nodes of a NodeSet, mount to make the jail, in which order, and why.
+    """
+    match what or []:
+        case ["jail", cluster, *nodeset] if len(nodeset) < 2:
+            from soperator.cli.explain_jail import explain_jail
+
+            explain_jail(cluster, "".join(nodeset), files or [], namespace)
+        case ["jail", *_]:
+            _end(
+                "jail: give the name of a SlurmCluster, and of one NodeSet if you like: soperator explain jail demo worker"
+            )
+        case [field]:
+            _field(field)
+        case []:
+            _kinds()
+        case [field, *_]:
+            _end(f"{field}: give one field, or `jail` with the name of a SlurmCluster")
+
+
+def _kinds() -> None:
+    from soperator.crd.fields import KINDS
+
+    for kind in KINDS:
+        typer.echo(f"{kind}: {KINDS[kind].description}\n")
+    typer.echo("Go on with `soperator explain cluster` or `soperator explain nodeset.gpu`.")
+
+
+def _field(field: str) -> None:
+    from soperator.crd.fields import describe
+
     try:
         typer.echo(describe(field))
     except KeyError as error:
-        typer.echo(error.args[0], err=True)
-        raise typer.Exit(1) from None
+        _end(error.args[0])
+
+
+def _end(said: str) -> None:
+    typer.echo(said, err=True)
+    raise typer.Exit(1)

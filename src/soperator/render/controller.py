@@ -6,8 +6,9 @@ the jail, which users can write and a storage failure can hang.
 
 from soperator.api.common import Resources
 from soperator.render import config, labels, names, pod
-from soperator.render.jail import ROOT, jail_claim
+from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, Defaults, Object
+from soperator.render.plan import ROOT
 
 _STATE = "/var/spool/slurmctld"
 _USERS = "/var/lib/extrausers"

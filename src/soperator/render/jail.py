@@ -1,71 +1,8 @@
-"""The jail: its claim, the Job that fills it once, and the plan by which a node mounts it.
+"""The jail's claim, and the Job that fills it once. How a node mounts the jail is the mount plan's (`plan`)."""
 
-A plan is data: an ordered list of mounts, each with the reason why it is there. The C helper in the pod executes exactly these lines
-(docs/explain/pods.md has the format). No line writes to the shared root: what is private to a node is mounted over it.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from soperator.api.common import Resources, Submount
+from soperator.api.common import Resources
 from soperator.render import names, pod
-from soperator.render.config import BUNDLE
 from soperator.render.model import Cluster, Defaults, Object
-from soperator.slurm.size import quantity
-
-ROOT = f"{pod.JAIL}/root"
-
-
-@dataclass(frozen=True)
-class Mount:
-    """One mount of the jail: kind and options as docs/explain/pods.md lists them."""
-
-    kind: str
-    source: str
-    target: str
-    options: tuple[str, ...]
-    why: str
-
-    def __str__(self) -> str:
-        """The line of the plan file."""
-        return "\t".join((self.kind, self.source or "-", self.target, ",".join(self.options) or "-", self.why))
-
-
-def mount_plan(role: str, submounts: Sequence[Submount], munge: bool, shm_size: str = "64Mi") -> list[Mount]:
-    """The mounts of a `worker` or `login` pod, in the order in which they are made."""
-    return [
-        Mount("root", ROOT, "/", (), "the shared root"),
-        Mount("proc", "", "/proc", ("nosuid", "nodev", "noexec"), "processes of this job"),
-        Mount("sys", "/sys", "/sys", ("ro", "nosuid", "nodev", "noexec"), "the machine, read-only"),
-        Mount("dev", "/dev", "/dev", (f"size={int(quantity(shm_size))}",), "devices of this pod, private /dev/shm"),
-        Mount("tmpfs", "", "/run", ("nosuid", "nodev", "mode=755", "size=67108864"), "runtime files of this node"),
-        Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node"),
-        Mount("bind", BUNDLE, BUNDLE, ("ro", "nodev"), "Slurm's commands and plugins, from the image"),
-        Mount("bind", "/etc/resolv.conf", "/etc/resolv.conf", ("ro",), "names of this Kubernetes cluster"),
-        Mount("bind", "/etc/hosts", "/etc/hosts", ("ro",), "this pod's own address"),
-        Mount("bind", "/run/slurm", "/run/slurm", ("ro",), "configuration and socket of slurmd or sackd"),
-        *([Mount("bind", "/run/munge", "/run/munge", (), "munged's socket")] if munge else []),
-        *(_worker_mounts() if role == "worker" else _login_mounts()),
-        *(_submount(number, each) for number, each in enumerate(_parents_first(submounts))),
-    ]
-
-
-def plan_text(mounts: Sequence[Mount]) -> str:
-    """The plan file."""
-    return "".join(f"{mount}\n" for mount in mounts)
-
-
-def submount_volumes(submounts: Sequence[Submount]) -> tuple[list[Object], list[Object]]:
-    """Volumes and volume mounts that bring submounts into the pod, where the plan picks them up."""
-    volumes, mounts = [], []
-    for number, each in enumerate(_parents_first(submounts)):
-        if each.tmpfs:
-            continue
-        name = f"submount-{number}"
-        volumes.append({"name": name, **_source(each)})
-        sub_path = {"subPath": each.sub_path} if each.sub_path else {}
-        mounts.append(pod.mount(name, f"/mnt/submounts/{number}", **sub_path))
-    return volumes, mounts
 
 
 def render_claim(cluster: Cluster) -> list[Object]:
@@ -152,51 +89,3 @@ def _populate_pod(cluster: Cluster, defaults: Defaults) -> Object:
 def _as_root(container: Object, mounts: list[Object]) -> Object:
     context = {"runAsUser": 0, "runAsGroup": 0}
     return container | {"securityContext": context, "volumeMounts": mounts}
-
-
-def _worker_mounts() -> list[Mount]:
-    """What slurmd shares with a job. Its copy of the configuration names plugins that it loads outside the jail, so no root of a job may write it."""
-    spool, conf = "/var/spool/slurmd", "/var/spool/slurmd/conf-cache"
-    return [
-        Mount("bind", spool, spool, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),
-        Mount("bind", conf, conf, ("ro", "nosuid", "nodev"), "slurmd's configuration"),
-    ]
-
-
-def _login_mounts() -> list[Mount]:
-    return [
-        Mount(
-            "tmpfs",
-            "",
-            "/run/sshd",
-            ("nosuid", "nodev", "noexec", "mode=755", "size=65536"),
-            "where sshd locks itself up",
-        ),
-        Mount("bind", "/etc/soperator/ssh", "/run/soperator/ssh", ("ro",), "configuration of sshd"),
-        Mount(
-            "bind", "/run/soperator/hostkeys", "/run/soperator/hostkeys", ("ro",), "host keys of sshd, for root alone"
-        ),
-        Mount(
-            "bind", "/etc/soperator/ssh/soperator-sshd.pam", "/etc/pam.d/soperator-sshd", ("ro",), "what sshd asks PAM"
-        ),
-    ]
-
-
-def _submount(number: int, each: Submount) -> Mount:
-    options = ("ro",) if each.read_only else ()
-    if each.tmpfs:
-        size = f"size={int(quantity(each.tmpfs.size))}"
-        return Mount("tmpfs", "", each.path, (*options, "nosuid", "nodev", "mode=1777", size), "submount")
-    return Mount("rbind", f"/mnt/submounts/{number}", each.path, options, "submount")
-
-
-def _source(each: Submount) -> Object:
-    if each.claim:
-        return {"persistentVolumeClaim": {"claimName": each.claim}}
-    if each.host_path:
-        return {"hostPath": {"path": each.host_path.path}}
-    return dict(each.volume or {})
-
-
-def _parents_first(submounts: Sequence[Submount]) -> list[Submount]:
-    return sorted(submounts, key=lambda each: each.path.rstrip("/").split("/"))

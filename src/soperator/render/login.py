@@ -1,9 +1,7 @@
 """Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
 
-import hashlib
-
 from soperator.api.common import Resources
-from soperator.render import jail, labels, names, pod
+from soperator.render import jail, labels, names, plan, pod, submounts
 from soperator.render.model import Cluster, Defaults, Object
 
 SSHD_CONFIG = """\
@@ -62,9 +60,8 @@ def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def _files(cluster: Cluster) -> dict[str, str]:
-    mounts = jail.mount_plan("login", cluster.spec.jail.submounts, cluster.spec.auth.type == "munge")
     return {
-        "plan": jail.plan_text(mounts),
+        "plan": plan.text(plan.login_plan(cluster)),
         "sshd_config": SSHD_CONFIG,
         "soperator-sshd.pam": PAM,
         "authorized_keys_root": "".join(f"{key.strip()}\n" for key in cluster.spec.login.root_authorized_keys),
@@ -74,8 +71,7 @@ def _files(cluster: Cluster) -> dict[str, str]:
 def _template_annotations(cluster: Cluster) -> dict[str, str]:
     """Only what sshd reads at its start replaces the pod; keys of root are read at each login."""
     files = _files(cluster)
-    text = files["plan"] + files["sshd_config"] + files["soperator-sshd.pam"]
-    return {labels.PLAN: hashlib.sha256(text.encode()).hexdigest()[:16]}
+    return {labels.PLAN: plan.short(files["plan"], files["sshd_config"], files["soperator-sshd.pam"])}
 
 
 def _config_map(cluster: Cluster) -> Object:
@@ -103,7 +99,6 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    submounts, _ = jail.submount_volumes(cluster.spec.jail.submounts)
     return pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
         "hostUsers": not cluster.spec.security.user_namespace,
         "initContainers": [*pod.munged(cluster, defaults), *_sackd(cluster, defaults)],
@@ -115,7 +110,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             pod.claim("jail", jail.jail_claim(cluster)),
             pod.empty("slurm"),
             pod.empty("tmp"),
-            *submounts,
+            *submounts.volumes(submounts.of_login(cluster)),
             *pod.auth_volumes(cluster),
         ],
     }
@@ -129,7 +124,6 @@ def _items(*keys: str) -> list[Object]:
 
 
 def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
-    _, submounts = jail.submount_volumes(cluster.spec.jail.submounts)
     munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, cluster.spec.login.resources) | {
         "args": ["sshd"],
@@ -142,7 +136,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
             pod.mount("hostkeys", "/etc/soperator/hostkeys", readOnly=True),
             pod.mount("slurm", "/run/slurm"),
             pod.mount("tmp", "/mnt/tmp"),
-            *submounts,
+            *submounts.mounts(submounts.of_login(cluster)),
             *munge,
         ],
         "startupProbe": pod.tcp_probe(names.SSH_PORT, 1, 120),

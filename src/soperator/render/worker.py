@@ -7,9 +7,9 @@ protected from eviction from its creation. A hash of everything but the index te
 import hashlib
 import json
 
-from soperator.api.common import Submount
 from soperator.api.nodeset import Gpu
-from soperator.render import jail, labels, merge, names, pod
+from soperator.render import jail, labels, merge, names, pod, submounts
+from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
 
@@ -50,8 +50,7 @@ def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
 
 def plan(cluster: Cluster, nodeset: NodeSet) -> str:
     """The text of the mount plan."""
-    munge = cluster.spec.auth.type == "munge"
-    return jail.plan_text(jail.mount_plan("worker", _submounts(cluster, nodeset), munge, nodeset.spec.shm_size))
+    return mount_plan.text(mount_plan.worker_plan(cluster, nodeset))
 
 
 def node_conf(nodeset: NodeSet) -> str:
@@ -74,16 +73,12 @@ def _gres(gpu: Gpu) -> str | None:
     return f"gpu:{gpu.type}:{gpu.count}" if gpu.type else f"gpu:{gpu.count}"
 
 
-def _submounts(cluster: Cluster, nodeset: NodeSet) -> list[Submount]:
-    return [*cluster.spec.jail.submounts, *nodeset.spec.submounts]
-
-
 def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
     metadata = {
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
         "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
-        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: _short(plan(cluster, nodeset))},
+        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: mount_plan.short(plan(cluster, nodeset))},
         "ownerReferences": [nodeset.owner],
     }
     spec = _spec(cluster, nodeset, index, defaults)
@@ -92,7 +87,6 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
 
 
 def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    volumes, _ = jail.submount_volumes(_submounts(cluster, nodeset))
     return pod.base(cluster, defaults, nodeset.spec.scheduling) | {
         "hostname": names.slurm_node(nodeset.name, index),
         "hostUsers": not cluster.spec.security.user_namespace,
@@ -105,7 +99,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             pod.claim("jail", jail.jail_claim(cluster)),
             pod.empty("spool"),
             pod.empty("tmp"),
-            *volumes,
+            *submounts.volumes(submounts.of_worker(cluster, nodeset)),
             *nodeset.spec.volumes,
             *_devices(nodeset),
             *pod.auth_volumes(cluster),
@@ -124,7 +118,6 @@ def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
 
 
 def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    _, submounts = jail.submount_volumes(_submounts(cluster, nodeset))
     image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
     devices = [pod.mount("infiniband", "/dev/infiniband")] if nodeset.spec.rdma.infiniband else []
     made = pod.container(cluster, "slurmd", image, nodeset.spec.resources) | {
@@ -142,7 +135,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             pod.mount("plan", "/etc/soperator/jail", readOnly=True),
             pod.mount("spool", "/var/spool/slurmd"),
             pod.mount("tmp", "/mnt/tmp"),
-            *submounts,
+            *submounts.mounts(submounts.of_worker(cluster, nodeset)),
             *nodeset.spec.volume_mounts,
             *devices,
             *pod.auth_mounts(cluster),
@@ -168,7 +161,3 @@ def _devices(nodeset: NodeSet) -> list[Object]:
     if not nodeset.spec.rdma.infiniband:
         return []
     return [{"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}}]
-
-
-def _short(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -170,6 +170,52 @@ def test_explain_of_a_wrong_field_names_the_right_ones() -> None:
     assert (done.exit_code, done.output.count("\n")) == (1, 1)
 
 
+class TestExplainJail:
+    """`soperator explain jail`, from files."""
+
+    def test_shows_every_mount_with_its_reason(self, tmp_path: Path) -> None:
+        """One table for login and one for each NodeSet, in the order in which the mounts are made."""
+        file = tmp_path / "cluster.yaml"
+        file.write_text(
+            GOOD.replace("{name: demo}", "{name: demo}\nspec: {jail: {submounts: [{path: /home, claim: homes}]}}")
+        )
+        done = RUN.invoke(app, ["explain", "jail", "demo", "-f", str(file)])
+        assert done.exit_code == 0, done.output
+        login, worker = done.output.split("\n\n")
+        assert login.startswith("login nodes of SlurmCluster demo\n")
+        assert worker.startswith("nodes of NodeSet worker of SlurmCluster demo\n")
+        for each in (login, worker):
+            first, *_, last = each.strip().splitlines()[2:]
+            assert first.split()[:4] == ["1", "/", "root", "/mnt/jail/root"]
+            assert last.endswith("submount of SlurmCluster demo: claim homes")
+
+    def test_shows_one_nodeset(self) -> None:
+        """Its name follows that of the cluster, and login is left out."""
+        done = RUN.invoke(app, ["explain", "jail", "demo", "worker", "-f", "-"], input=GOOD)
+        assert (done.exit_code, "login" in done.output) == (0, False)
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["other"], "SlurmCluster other: there is none of this name, or it cannot be read (there are: demo)\n"),
+            (["demo", "gpu"], "NodeSet gpu: there is none of this name, or it cannot be read (there are: worker)\n"),
+            (
+                [],
+                "jail: give the name of a SlurmCluster, and of one NodeSet if you like: soperator explain jail demo worker\n",
+            ),
+        ],
+    )
+    def test_says_what_is_not_there(self, words: list[str], said: str) -> None:
+        """One line, with what there is instead."""
+        done = RUN.invoke(app, ["explain", "jail", *words, "-f", "-"], input=GOOD)
+        assert (done.exit_code, done.output) == (1, said)
+
+    def test_says_what_cannot_be_read(self) -> None:
+        """The faults of a file, as lint says them."""
+        done = RUN.invoke(app, ["explain", "jail", "demo", "-f", "-"], input=GOOD.replace("replicas: 2", "replica: 2"))
+        assert (done.exit_code, "did you mean replicas?" in done.output) == (1, True)
+
+
 class TestWhy:
     """`soperator why`."""
 

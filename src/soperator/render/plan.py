@@ -1,0 +1,117 @@
+"""The mount plan: what a login or worker node mounts to make the jail, in which order, and why.
+
+A plan is data: from the specs of the cluster and the NodeSet to an ordered list of mounts. The C helper in the pod executes exactly
+these lines and looks afterwards whether they are there; `soperator explain jail` prints them; nothing else mounts anything into the jail
+(docs/explain/jail.md). Two things hold for every plan, and tests look after them: a folder is mounted before what lies in it, and no line
+needs anything written to the shared root, for what is private to a node is mounted over it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from soperator.api.common import Submount
+from soperator.render import pod, submounts
+from soperator.render.config import BUNDLE
+from soperator.render.model import Cluster, NodeSet
+from soperator.slurm.size import quantity
+
+ROOT = f"{pod.JAIL}/root"
+
+_SPOOL = "/var/spool/slurmd"
+_LOGIN_SHM = "64Mi"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount of the jail: kind and options as docs/explain/pods.md lists them; `why` is for people."""
+
+    kind: str
+    source: str
+    target: str
+    options: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        """The line of the plan file."""
+        return "\t".join((self.kind, self.source or "-", self.target, ",".join(self.options) or "-", self.why))
+
+
+def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
+    """The mounts of a NodeSet's nodes, in the order in which they are made."""
+    own = [*_base(cluster, nodeset.spec.shm_size), *_worker()]
+    return [*own, *map(_submount, submounts.of_worker(cluster, nodeset))]
+
+
+def login_plan(cluster: Cluster) -> list[Mount]:
+    """The mounts of a login node, in the order in which they are made."""
+    own = [*_base(cluster, _LOGIN_SHM), *_login()]
+    return [*own, *map(_submount, submounts.of_login(cluster))]
+
+
+def text(mounts: Iterable[Mount]) -> str:
+    """The plan file."""
+    return "".join(f"{mount}\n" for mount in mounts)
+
+
+def short(*texts: str) -> str:
+    """A short name of what the texts say: another one is another plan, which replaces the pods that have it."""
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
+
+
+def holder(mounts: Sequence[Mount], target: str) -> Mount:
+    """The mount in which a path of the jail lies: the deepest of those above it."""
+    above = [each for each in mounts if is_below(target, each.target)]
+    return max(above, key=lambda each: len(each.target.rstrip("/")))
+
+
+def is_below(path: str, above: str) -> bool:
+    """Whether a path lies below another one; no path lies below itself."""
+    return path != above and path.startswith(above.rstrip("/") + "/")
+
+
+def _base(cluster: Cluster, shm_size: str) -> list[Mount]:
+    munge = cluster.spec.auth.type == "munge"
+    return [
+        Mount("root", ROOT, "/", (), "the shared root"),
+        Mount("proc", "", "/proc", ("nosuid", "nodev", "noexec"), "processes of this job"),
+        Mount("sys", "/sys", "/sys", ("ro", "nosuid", "nodev", "noexec"), "the machine, read-only"),
+        Mount("dev", "/dev", "/dev", (f"size={int(quantity(shm_size))}",), "devices of this pod, private /dev/shm"),
+        Mount("tmpfs", "", "/run", ("nosuid", "nodev", "mode=755", "size=67108864"), "runtime files of this node"),
+        Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node"),
+        Mount("bind", BUNDLE, BUNDLE, ("ro", "nodev"), "Slurm's commands and plugins, from the image"),
+        Mount("bind", "/etc/resolv.conf", "/etc/resolv.conf", ("ro",), "names of this Kubernetes cluster"),
+        Mount("bind", "/etc/hosts", "/etc/hosts", ("ro",), "this pod's own address"),
+        Mount("bind", "/run/slurm", "/run/slurm", ("ro",), "configuration and socket of slurmd or sackd"),
+        *([Mount("bind", "/run/munge", "/run/munge", (), "munged's socket")] if munge else []),
+    ]
+
+
+def _worker() -> list[Mount]:
+    """What slurmd shares with a job. Its copy of the configuration names plugins that it loads outside the jail, so no root of a job may write it."""
+    conf = f"{_SPOOL}/conf-cache"
+    return [
+        Mount("bind", _SPOOL, _SPOOL, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),
+        Mount("bind", conf, conf, ("ro", "nosuid", "nodev"), "slurmd's configuration"),
+    ]
+
+
+def _login() -> list[Mount]:
+    small = ("nosuid", "nodev", "noexec", "mode=755", "size=65536")
+    pam, keys = "/etc/soperator/ssh/soperator-sshd.pam", "/run/soperator/hostkeys"
+    return [
+        Mount("tmpfs", "", "/run/sshd", small, "where sshd locks itself up"),
+        Mount("bind", "/etc/soperator/ssh", "/run/soperator/ssh", ("ro",), "configuration of sshd"),
+        Mount("bind", keys, keys, ("ro",), "host keys of sshd, for root alone"),
+        Mount("bind", pam, "/etc/pam.d/soperator-sshd", ("ro",), "what sshd asks PAM"),
+    ]
+
+
+def _submount(placed: submounts.Placed) -> Mount:
+    each: Submount = placed.submount
+    options = ("ro",) if each.read_only else ()
+    why = f"submount of {placed.owner}: {submounts.described(each)}"
+    if each.tmpfs:
+        size = f"size={int(quantity(each.tmpfs.size))}"
+        return Mount("tmpfs", "", each.path, (*options, "nosuid", "nodev", "mode=1777", size), why)
+    return Mount("rbind", placed.folder, each.path, (*options, "nodev"), why)

@@ -1,0 +1,25 @@
+"""A pod template is merged over the generated pod."""
+
+from soperator.render.merge import strategic
+
+
+def test_a_merge_is_by_name_and_changes_neither_side():
+    """Containers and variables merge by name, null removes, other lists are replaced."""
+    base = {
+        "spec": {"containers": [{"name": "a", "args": ["1"], "env": [{"name": "X", "value": "1"}]}], "hostname": "h"}
+    }
+    patch = {
+        "spec": {
+            "containers": [{"name": "a", "args": ["2"], "env": [{"name": "Y", "value": "2"}]}, {"name": "b"}],
+            "hostname": None,
+        }
+    }
+    assert strategic(base, patch) == {
+        "spec": {
+            "containers": [
+                {"name": "a", "args": ["2"], "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]},
+                {"name": "b"},
+            ]
+        }
+    }
+    assert base["spec"]["hostname"] == "h"

@@ -1,0 +1,147 @@
+"""The mount plan is data with properties."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soperator.agents.populate import FOLDERS, PLACEHOLDERS
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.validate import World
+from soperator.decide.admission import problems
+from soperator.render import login, worker
+from soperator.render.model import Cluster, NodeSet
+from soperator.render.plan import holder, is_below, login_plan, text, worker_plan
+from tests.golden.cases import DEFAULTS
+
+#: What a pod has without a volume of ours: its image, what the kubelet and the container runtime give, what its entry script makes.
+OF_THE_POD = (
+    "/opt/soperator",
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/dev",
+    "/sys",
+    "/run/slurm",
+    "/run/soperator/hostkeys",
+)
+#: Folders below a bind that are there because whoever writes that source makes them.
+MADE_BY_SLURMD = ("/var/spool/slurmd/conf-cache",)
+
+PATHS = st.lists(st.sampled_from(["a", "b", "home", "opt", "usr", "é x"]), min_size=1, max_size=3).map("/".join)
+SOURCES = st.one_of(
+    st.builds(
+        lambda name, sub: {"claim": name, "subPath": sub},
+        st.sampled_from(["homes", "data"]),
+        st.sampled_from(["", "a"]),
+    ),
+    st.builds(lambda size: {"tmpfs": {"size": size}}, st.sampled_from(["1Gi", "64Mi"])),
+    st.builds(lambda path: {"hostPath": {"path": path}}, st.sampled_from(["/mnt/nvme", "/mnt/x y"])),
+    st.just({"volume": {"nfs": {"server": "files", "path": "/export"}}}),
+)
+SUBMOUNTS = st.lists(
+    st.builds(lambda path, source, ro: {"path": f"/{path}", "readOnly": ro, **source}, PATHS, SOURCES, st.booleans()),
+    max_size=4,
+)
+
+
+@st.composite
+def worlds(draw):
+    """A cluster with a NodeSet that the operator accepts."""
+    auth = draw(st.sampled_from(["slurm", "munge"]))
+    shared, own = draw(SUBMOUNTS), draw(SUBMOUNTS)
+    seen = set()
+    shared, own = (
+        [each for each in some if not (each["path"] in seen or seen.add(each["path"]))] for some in (shared, own)
+    )
+    cluster = SlurmClusterSpec.model_validate({"auth": {"type": auth}, "jail": {"submounts": shared}})
+    nodeset = NodeSetSpec.model_validate({"cluster": "demo", "submounts": own, "shmSize": "128Mi"})
+    return cluster, nodeset
+
+
+def plans(world):
+    """The plans of both roles, each with the container that carries it out."""
+    cluster, nodeset = Cluster("slurm", "demo", "u", world[0]), NodeSet("slurm", "worker", "u", world[1])
+    pod = worker.render_worker(cluster, nodeset, 0, DEFAULTS)["spec"]
+    yield worker_plan(cluster, nodeset), pod["containers"][0], pod
+    stateful = next(each for each in login.render_login(cluster, DEFAULTS) if each["kind"] == "StatefulSet")
+    pod = stateful["spec"]["template"]["spec"]
+    yield login_plan(cluster), pod["containers"][0], pod
+
+
+def accepted(world):
+    """Whether the operator accepts the specs."""
+    return not problems(World({"demo": world[0]}, {"worker": world[1]}))
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds().filter(accepted))
+def test_a_folder_is_mounted_before_what_lies_in_it_and_nothing_twice(world):
+    """A target never lies above or at one that was mounted before it, or that one would vanish."""
+    for plan, _, _ in plans(world):
+        targets = [each.target for each in plan]
+        assert targets[0] == "/"
+        assert len(set(targets)) == len(targets)
+        for place, target in enumerate(targets):
+            assert not any(is_below(before, target) for before in targets[:place])
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds().filter(accepted))
+def test_every_source_is_in_the_pod(world):
+    """What a line binds is a volume of the container, or what every pod of the role has."""
+    for plan, container, pod in plans(world):
+        volumes = {each["name"] for each in pod["volumes"]}
+        mounted = [each["mountPath"] for each in container["volumeMounts"] if each["name"] in volumes]
+        for each in plan:
+            given = any(each.source == path or is_below(each.source, path) for path in (*mounted, *OF_THE_POD))
+            assert given or not each.source, str(each)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds().filter(accepted))
+def test_no_line_needs_anything_written_to_the_shared_root(world):
+    """A mount point in the shared root is one that populate makes, or a submount's; any other lies in what a line before it has mounted."""
+    made = {"/", *(f"/{path}" for path in (*FOLDERS, *PLACEHOLDERS))}
+    asked = {each.path for each in (*world[0].jail.submounts, *world[1].submounts)}
+    for plan, _, _ in plans(world):
+        for number, each in enumerate(plan[1:], 1):
+            under = holder(plan[:number], each.target)
+            if under.kind == "root":
+                assert each.target in made | asked, str(each)
+            elif under.kind != "tmpfs":
+                assert each.target in MADE_BY_SLURMD or each.target in asked, str(each)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds().filter(accepted))
+def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root(world):
+    """The file has the format that the C helper reads, whatever a path or the name of a volume holds."""
+    for plan, _, _ in plans(world):
+        lines = text(plan).splitlines()
+        assert len(lines) == len(plan)
+        assert lines[0].split("\t")[:3] == ["root", "/mnt/jail/root", "/"]
+        assert [line.split("\t") for line in lines] == [
+            [each.kind, each.source or "-", each.target, ",".join(each.options) or "-", each.why] for each in plan
+        ]
+        assert all(each.why for each in plan)
+
+
+@settings(max_examples=30, deadline=None)
+@given(worlds().filter(accepted))
+def test_what_names_plugins_and_configuration_is_read_only_in_the_jail(world):
+    """Whoever could write it would choose what Slurm's commands, or slurmd outside the jail, load."""
+    for plan, _, _ in plans(world):
+        options = {each.target: each.options for each in plan}
+        for target in ("/run/slurm", "/opt/soperator", "/var/spool/slurmd/conf-cache"):
+            assert "ro" in options.get(target, ("ro",))
+
+
+@settings(max_examples=30, deadline=None)
+@given(worlds().filter(accepted))
+def test_no_secret_of_the_pod_is_in_the_jail(world):
+    """No line binds a folder that holds keys of daemons, and none of submounts may bring devices."""
+    for plan, _, _ in plans(world):
+        sources = [each.source for each in plan]
+        assert not any(
+            source in ("/etc/soperator/keys", "/run/soperator", "/etc/soperator", "/run") for source in sources
+        )
+        assert all("nodev" in each.options for each in plan if each.why.startswith("submount"))
