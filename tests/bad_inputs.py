@@ -35,6 +35,10 @@ def _submount(**said: Any) -> dict[str, Any]:
     return {"jail": {"submounts": [{"path": "/data", "claim": "data", **said}]}}
 
 
+def _memory(size: object = "1Gi", **said: Any) -> dict[str, Any]:
+    return {"jail": {"submounts": [{"path": "/data", "tmpfs": {"size": size}, **said}]}}
+
+
 def _cluster(field: str, server: str, spec: dict[str, Any], lint: str = "") -> Bad:
     return Bad("SlurmCluster", spec, field, server, lint)
 
@@ -58,6 +62,19 @@ CASES = (
     _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/")),
     _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/../dev")),
     _cluster("spec.jail.submounts[0].path", "should match", _submount(path="data"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="/a\tb"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data//x")),
+    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/./data")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc/resolv.conf")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc")),
+    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/var/spool/slurmd/x")),
+    _cluster("spec.jail.submounts[0].claim", "should match", _submount(claim="a\tb"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="a/../../b")),
+    _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="/a")),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "without a bound", _memory(size=0)),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "without a bound", _memory(size="100m")),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "should match", _memory(size="-1Gi"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].readOnly", "stays empty", _memory(readOnly=True)),
     _cluster(
         "spec.jail.submounts[0].subPath",
         "name the claim",
@@ -111,6 +128,7 @@ CASES = (
     _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
     _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
     _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
+    _nodeset("spec.shmSize", "without a bound", {"shmSize": "0"}),
     _nodeset("spec.submounts[0].path", "every node mounts itself", {"submounts": [{"path": "/dev/shm", "claim": "a"}]}),
     Bad("NodeSet", {"replicas": 1}, "spec.cluster", "Required value", "this field is required", name="worker"),
     Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "at most 40 characters", name="a" * 41),

@@ -17,9 +17,11 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_NAME = r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$"
 SLURM_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
-ABSOLUTE_PATH = r"^/[^\t\n]*$"
+PLAIN = r"^[^\x00-\x1f\x7f]*$"
+ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f]*$"
 
 
 class Model(BaseModel):

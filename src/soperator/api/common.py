@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import ABSOLUTE_PATH, DNS_LABEL, Model, Opaque, Quantity
+from soperator.api.base import ABSOLUTE_PATH, DNS_LABEL, DNS_NAME, PLAIN, Model, Opaque, Quantity
 
 
 class Resources(Model):
@@ -59,7 +59,7 @@ class Tmpfs(Model):
 class HostPath(Model):
     """A folder of the Node."""
 
-    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(
+    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
         description=("Absolute path on the Node.")
     )
 
@@ -67,12 +67,16 @@ class HostPath(Model):
 class Submount(Model):
     """Another storage at a path inside the jail. Exactly one of claim, tmpfs, hostPath and volume says what."""
 
-    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=4096)] = Field(
-        description="Absolute path inside the jail, for example /home. The folder must exist in the jail."
+    path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
+        description="Absolute path inside the jail, for example /home. Its folder is made in the jail where it is missing."
     )
-    claim: str = Field(default="", max_length=253, description="Name of a PersistentVolumeClaim in this namespace.")
-    sub_path: str = Field(default="", max_length=4096, description="Folder inside the claim.")
-    tmpfs: Tmpfs | None = Field(default=None, description="Memory, private to each node.")
+    claim: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+        default="", description="Name of a PersistentVolumeClaim in this namespace."
+    )
+    sub_path: Annotated[str, Field(pattern=PLAIN, max_length=1024)] = Field(
+        default="", description="Folder inside the claim."
+    )
+    tmpfs: Tmpfs | None = Field(default=None, description="Memory of the node, private to each job.")
     host_path: HostPath | None = Field(default=None, description="A folder of the Node, for local scratch.")
     volume: Opaque | None = Field(default=None, description="Any other Kubernetes volume source, handed through.")
     read_only: bool = Field(default=False, description="Whether users may only read it.")

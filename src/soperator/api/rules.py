@@ -9,51 +9,20 @@ texts of the models have upper bounds.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
-
-from pydantic.alias_generators import to_camel
 
 from soperator.api.cluster import LoginService, Partition, SlurmClusterSpec
-from soperator.api.common import HostPath, Submount
+from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.nodeset import Gpu
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One condition on a piece of a spec; `message` blames `field`. A rule about changes has no `holds`."""
-
-    cel: str
-    message: str
-    holds: Callable[[Any], bool] | None = None
-    field: str = ""
-
-    @property
-    def camel(self) -> str:
-        """The blamed field as people write it."""
-        return to_camel(self.field)
-
+from soperator.api.quantity import amount
+from soperator.api.rule import Rule, cel_at_least, cel_list, cel_text
+from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
 
 RESERVED_NODESETS = ("accounting", "all", "controller", "default", "login", "rest")
-RESERVED_TREES = ("/proc", "/sys", "/dev", "/run", "/opt/soperator", "/var/spool/slurmd", "/etc/pam.d/soperator-sshd")
-RESERVED_PATHS = ("/", "/opt", "/etc", "/etc/pam.d", "/var", "/var/spool")
 OWNED_OPTIONS = ("PartitionName", "Nodes", "Default", "Hidden")
 
-_TREES = "|".join(tree.lstrip("/").replace(".", "[.]") for tree in RESERVED_TREES)
-_RESERVED = f"^/({_TREES})(/.*)?$"
-_CROOKED = "//|/[.][.]?(/|$)|./$"
 _CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-
-
-def _cel_list(words: tuple[str, ...]) -> str:
-    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
-
-
-def _text(field: str) -> str:
-    """CEL for a text that may be absent."""
-    return f"self.?{field}.orValue('')"
 
 
 def _same(field: str) -> str:
@@ -61,49 +30,6 @@ def _same(field: str) -> str:
     now, before = (f"(!has({side}.{field}) || {side}.{field} == '')" for side in ("self", "oldSelf"))
     return f"{now} ? {before} : (has(oldSelf.{field}) && self.{field} == oldSelf.{field})"
 
-
-def _sources(mount: Submount) -> int:
-    return (mount.claim != "") + sum(source is not None for source in (mount.tmpfs, mount.host_path, mount.volume))
-
-
-SUBMOUNT = (
-    Rule(
-        cel=f"[{_text('claim')} != '', has(self.tmpfs), has(self.hostPath), has(self.volume)].exists_one(given, given)",
-        message="a submount needs exactly one of claim, tmpfs, hostPath and volume: keep one and remove the others",
-        holds=lambda mount: _sources(mount) == 1,
-    ),
-    Rule(
-        cel=f"{_text('subPath')} == '' || {_text('claim')} != ''",
-        message="subPath is a folder inside a claim: name the claim, or remove subPath",
-        holds=lambda mount: not mount.sub_path or bool(mount.claim),
-        field="sub_path",
-    ),
-    Rule(
-        cel=f"!self.path.matches('{_RESERVED}') && !(self.path in {_cel_list(RESERVED_PATHS)})",
-        message=(
-            f"path holds what every node mounts itself ({', '.join(RESERVED_TREES)}, or a folder above one "
-            "of them): "
-            "choose another path in the jail, for example /home"
-        ),
-        holds=lambda mount: not re.search(_RESERVED, mount.path) and mount.path not in RESERVED_PATHS,
-        field="path",
-    ),
-    Rule(
-        cel=f"self.path == '/' || !self.path.matches('{_CROOKED}')",
-        message="path must be written plainly: without '//', '.', '..' and without a '/' at its end",
-        holds=lambda mount: mount.path == "/" or not re.search(_CROOKED, mount.path),
-        field="path",
-    ),
-)
-
-HOST_PATH = (
-    Rule(
-        cel="!self.path.matches('/[.][.](/|$)')",
-        message="path must not climb with '..': write the folder of the Node as it is",
-        holds=lambda host: not re.search("/[.][.](/|$)", host.path),
-        field="path",
-    ),
-)
 
 GPU = (
     Rule(
@@ -116,7 +42,7 @@ GPU = (
         field="count",
     ),
     Rule(
-        cel=f"self.vendor != 'none' || ({_text('type')} == '' && {_text('resourceName')} == '')",
+        cel=f"self.vendor != 'none' || ({cel_text('type')} == '' && {cel_text('resourceName')} == '')",
         message="gpu.type and gpu.resourceName describe GPUs: give gpu.vendor and gpu.count too, or remove them",
         holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
         field="vendor",
@@ -160,7 +86,7 @@ PARTITION = (
         field="name",
     ),
     Rule(
-        cel=f"!has(self.options) || self.options.all(key, !(key in {_cel_list(_SPELLINGS)}))",
+        cel=f"!has(self.options) || self.options.all(key, !(key in {cel_list(_SPELLINGS)}))",
         message="options must not hold what has a field of its own: use name, nodeSets, default and hidden",
         holds=lambda partition: not {key.lower() for key in partition.options} & {key.lower() for key in OWNED_OPTIONS},
         field="options",
@@ -184,6 +110,12 @@ NODESET = (
             "other cluster and delete this one"
         ),
         field="cluster",
+    ),
+    Rule(
+        cel=cel_at_least("shmSize", LEAST),
+        message=f"shmSize {UNBOUNDED}",
+        holds=lambda spec: amount(spec.shm_size) >= amount(LEAST),
+        field="shm_size",
     ),
 )
 
@@ -224,6 +156,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
         Submount.__name__: SUBMOUNT,
         HostPath.__name__: HOST_PATH,
+        Tmpfs.__name__: TMPFS,
         Gpu.__name__: GPU,
         LoginService.__name__: LOGIN_SERVICE,
         Partition.__name__: PARTITION,
@@ -275,7 +208,7 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
             ),
             Rule(
-                cel=f"!(self.metadata.name in {_cel_list(RESERVED_NODESETS)})",
+                cel=f"!(self.metadata.name in {cel_list(RESERVED_NODESETS)})",
                 message=(
                     f"metadata.name must not be one of {', '.join(RESERVED_NODESETS)}, which are taken in every "
                     "cluster: choose another one"

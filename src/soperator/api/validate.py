@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from soperator.api.base import Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
@@ -19,6 +20,7 @@ from soperator.api.pods import pod_problems
 from soperator.api.quantity import amount
 from soperator.api.rules import NAMES, RULES
 from soperator.api.ssh import fault_of
+from soperator.api.submounts import mount_problems
 from soperator.api.walk import pieces, shown
 
 
@@ -50,7 +52,7 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         *_keys(spec),
         *_networks(spec),
         *_partitions(name, spec, world),
-        *_submounts("spec.jail.submounts", spec.jail.submounts, []),
+        *mount_problems("spec.jail.submounts", spec.jail.submounts, []),
         *_cluster_references(spec, world),
     ]
     return [replace(problem, subject=f"SlurmCluster {name}") for problem in found]
@@ -68,7 +70,7 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *_cluster_of(spec, world),
         *_collisions(name, spec, world),
         *_features(name, spec, world),
-        *_submounts("spec.submounts", spec.submounts, shared),
+        *mount_problems("spec.submounts", spec.submounts, shared, spec.cluster),
         *_claims("spec.submounts", spec.submounts, world),
         *_volumes(spec, world),
     ]
@@ -153,42 +155,31 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
 
 
 def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:
-    if world.claims is not None:
-        for number, mount in enumerate(submounts):
-            if mount.claim and mount.claim not in world.claims:
-                yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+    for number, mount in enumerate(submounts):
+        if mount.claim and world.claims is not None and mount.claim not in world.claims:
+            yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+        yield from _references(f"{path}[{number}].volume", mount.volume or {}, "submount", world)
 
 
 def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
-    """A pod whose Secret or claim is missing waits without a word in its status, so it is said here."""
     for number, volume in enumerate(spec.volumes):
-        path, optional = f"spec.volumes[{number}]", (volume.get("secret") or {}).get("optional")
-        secret = (volume.get("secret") or {}).get("secretName")
-        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        if secret and not optional and world.secrets is not None and secret not in world.secrets:
-            remedy = "no Secret has this name in the namespace: make it, or remove the volume"
-            yield Problem(f"{path}.secret.secretName", secret, remedy)
-        if claim and world.claims is not None and claim not in world.claims:
-            yield Problem(f"{path}.persistentVolumeClaim.claimName", claim, _no_claim("remove the volume"))
+        yield from _references(f"spec.volumes[{number}]", volume, "volume", world)
+
+
+def _references(path: str, volume: Mapping[str, Any], what: str, world: World) -> Iterator[Problem]:
+    """A pod whose Secret or claim is missing waits without a word in its status, so it is said here."""
+    optional = (volume.get("secret") or {}).get("optional")
+    secret = (volume.get("secret") or {}).get("secretName")
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+    if secret and not optional and world.secrets is not None and secret not in world.secrets:
+        remedy = f"no Secret has this name in the namespace: make it, or remove the {what}"
+        yield Problem(f"{path}.secret.secretName", secret, remedy)
+    if claim and world.claims is not None and claim not in world.claims:
+        yield Problem(f"{path}.persistentVolumeClaim.claimName", claim, _no_claim(f"remove the {what}"))
 
 
 def _no_claim(otherwise: str) -> str:
     return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
-
-
-def _submounts(path: str, own: list[Submount], shared: list[Submount]) -> Iterator[Problem]:
-    """Say what hides what. Parents are mounted first, so only equal paths and folders below a tmpfs are at fault."""
-    above = [*shared]
-    for number, mount in enumerate(own):
-        if any(other.path == mount.path for other in above):
-            remedy = "something else is mounted at this path: choose another path, or remove one of the two"
-            yield Problem(f"{path}[{number}].path", mount.path, remedy)
-        above.append(mount)
-    for number, mount in enumerate(own):
-        for other in above:
-            if other.tmpfs and mount.path.startswith(f"{other.path}/"):
-                remedy = f"{other.path} is a tmpfs and has no folder to mount on: choose a path outside it"
-                yield Problem(f"{path}[{number}].path", mount.path, remedy)
 
 
 def _cluster_of(spec: NodeSetSpec, world: World) -> Iterator[Problem]:

@@ -47,7 +47,7 @@ class NodeSetControl:
             return await self._status(obj, nodeset, refused, "ClusterRefused")
         if waiting := self._waiting(cluster):
             return await self._status(obj, nodeset, waiting, "ClusterNotReady")
-        await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), [worker.render_plan(cluster, nodeset)])
+        await self._apply_plan(obj, cluster, nodeset)
         failed = await self._act(obj, cluster, nodeset)
         outcome = await self._status(obj, nodeset, failed, "SlurmRefused" if failed else "")
         return replace(outcome, again=2.0) if failed else outcome
@@ -75,6 +75,14 @@ class NodeSetControl:
         ):
             return f"SlurmCluster {cluster.name} has no controller yet; its own status says why"
         return gather.jail_wait(self.operator, cluster)
+
+    async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
+        """Apply the mount plan, and remove those that no pod has any more."""
+        pods = self.operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name))
+        plans = {pod.metadata.annotations.get(labels.PLAN, "") for pod in pods}
+        used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
+        made = [worker.render_plan(cluster, nodeset)]
+        await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), made, [kinds.CONFIGMAP], used)
 
     async def _act(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
         """Take the actions; return what Slurm refused, in one sentence. Records go before pods come, and hold none of them up."""

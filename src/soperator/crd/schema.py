@@ -14,7 +14,8 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core import core_schema
 
 from soperator.api.base import Model
-from soperator.api.rules import RULES, Rule
+from soperator.api.rule import Rule
+from soperator.api.rules import RULES
 
 Schema = dict[str, Any]
 

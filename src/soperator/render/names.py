@@ -81,9 +81,9 @@ def workers(cluster: str) -> str:
     return f"{cluster}-workers"
 
 
-def jail_plan(cluster: str, nodeset: str) -> str:
-    """The ConfigMap with the mount plan of a NodeSet's nodes."""
-    return fit(f"{cluster}-{nodeset}-jail")
+def jail_plan(cluster: str, nodeset: str, plan: str) -> str:
+    """The ConfigMap with a mount plan of a NodeSet's nodes; each plan, by its hash, has one."""
+    return fit(f"{cluster}-{nodeset}-jail-{plan}")
 
 
 def slurm_node(nodeset: str, index: int) -> str:

@@ -38,19 +38,28 @@ def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str
 
 
 def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
-    """The ConfigMap with the mount plan of the NodeSet's nodes."""
+    """The ConfigMap with the mount plan of the NodeSet's nodes.
+
+    It never changes: another plan is another ConfigMap, so that a node keeps the plan that its pod was made for.
+    """
+    text = mount_plan.text(mount_plan.worker_plan(cluster, nodeset))
     meta = {
-        "name": names.jail_plan(cluster.name, nodeset.name),
+        "name": plan_name(cluster, nodeset),
         "namespace": nodeset.namespace,
         "labels": labels.worker(cluster.name, nodeset.name),
         "ownerReferences": [nodeset.owner],
     }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan": plan(cluster, nodeset)}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan": text}, "immutable": True}
 
 
-def plan(cluster: Cluster, nodeset: NodeSet) -> str:
-    """The text of the mount plan."""
-    return mount_plan.text(mount_plan.worker_plan(cluster, nodeset))
+def plan_hash(cluster: Cluster, nodeset: NodeSet) -> str:
+    """The mount plan's short name, which each pod carries as an annotation."""
+    return mount_plan.short(mount_plan.text(mount_plan.worker_plan(cluster, nodeset)))
+
+
+def plan_name(cluster: Cluster, nodeset: NodeSet) -> str:
+    """The name of the ConfigMap with the mount plan."""
+    return names.jail_plan(cluster.name, nodeset.name, plan_hash(cluster, nodeset))
 
 
 def node_conf(nodeset: NodeSet) -> str:
@@ -78,7 +87,7 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
         "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
-        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: mount_plan.short(plan(cluster, nodeset))},
+        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: plan_hash(cluster, nodeset)},
         "ownerReferences": [nodeset.owner],
     }
     spec = _spec(cluster, nodeset, index, defaults)
@@ -95,7 +104,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "initContainers": pod.munged(cluster, defaults),
         "containers": [_slurmd(cluster, nodeset, index, defaults)],
         "volumes": [
-            {"name": "plan", "configMap": {"name": names.jail_plan(cluster.name, nodeset.name)}},
+            {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
             pod.claim("jail", jail.jail_claim(cluster)),
             pod.empty("spool"),
             pod.empty("tmp"),

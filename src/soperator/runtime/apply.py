@@ -111,8 +111,14 @@ class Applier:
         self._ledger: dict[str, dict[Ref, Written]] = {}
         self._slots = asyncio.Semaphore(IN_FLIGHT)
 
-    async def apply(self, owner: Owner, objects: Sequence[Mapping[str, Any]], prune: Collection[Kind] = ()) -> Applied:
-        """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects.
+    async def apply(
+        self,
+        owner: Owner,
+        objects: Sequence[Mapping[str, Any]],
+        prune: Collection[Kind] = (),
+        keep: Collection[str] = (),
+    ) -> Applied:
+        """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects and those named in `keep`.
 
         Raises Refused if the API server refuses an object; the others of its wave are written nevertheless, nothing
         after it is, and nothing is pruned. Raises Retry or ApiError for what may pass.
@@ -131,7 +137,7 @@ class Applier:
         ]
         await self._write([child for child in stale if child.kind not in WORKLOADS], book)
         await self._write([child for child in stale if child.kind in WORKLOADS], book)
-        pruned = await self._prune(owner, wanted, prune)
+        pruned = await self._prune(owner, wanted, prune, keep)
         return Applied(
             written=tuple(map(str, stale)),
             unchanged=len(children) - len(stale) - len(waiting),
@@ -186,12 +192,15 @@ class Applier:
                 raise Retry(f"{child} is to be replaced and its old one is still being deleted") from error
             raise Refused(explain(error, str(child))) from error
 
-    async def _prune(self, owner: Owner, wanted: set[Ref], kinds: Collection[Kind]) -> tuple[str, ...]:
+    async def _prune(
+        self, owner: Owner, wanted: set[Ref], kinds: Collection[Kind], keep: Collection[str]
+    ) -> tuple[str, ...]:
         doomed = [
             (kind, obj.metadata)
             for kind in kinds
             for obj in self._stores[kind].by(OWNER, owner.uid)
             if (kind, (obj.metadata.namespace, obj.metadata.name)) not in wanted
+            and obj.metadata.name not in keep
             and _is_prunable(obj.metadata, self._api.field_manager)
         ]
         async with asyncio.TaskGroup() as group:

@@ -127,17 +127,42 @@ def test_a_request_above_its_limit_is_a_problem() -> None:
     assert "the limit is 1024Mi" in problem.remedy
 
 
-def test_submounts_collide_with_the_clusters_and_with_a_tmpfs_above() -> None:
-    """One path is mounted once, and a fresh tmpfs has no folder to mount on."""
+def test_a_path_is_mounted_once_by_nodeset_and_cluster() -> None:
+    """The NodeSet is told what its cluster mounts there; a path below another one, also below a tmpfs, is no fault."""
     spec = cluster(
         jail={"submounts": [{"path": "/data", "claim": "a"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}]}
     )
-    where = world(
-        {"demo": spec}, a=node_set(submounts=[{"path": "/data", "claim": "b"}, {"path": "/scratch/x", "claim": "c"}])
-    )
-    assert [(problem.field, problem.value) for problem in of_nodeset("a", where)] == [
-        ("spec.submounts[0].path", "/data"),
-        ("spec.submounts[1].path", "/scratch/x"),
+    own = [{"path": "/data", "claim": "b"}, {"path": "/scratch/x", "claim": "c"}]
+    (problem,) = of_nodeset("a", world({"demo": spec}, a=node_set(submounts=own)))
+    assert (problem.field, problem.value) == ("spec.submounts[0].path", "/data")
+    assert "SlurmCluster demo mounts something at this path on every node" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("volume", "value", "said"),
+    [
+        ({}, "nothing", "exactly one source"),
+        ({"nfs": {"server": "a", "path": "/b"}, "emptyDir": {}}, "emptyDir, nfs", "exactly one source"),
+        ({"hostpath": {"path": "/b"}}, "hostpath", "no volume source of this name"),
+    ],
+)
+def test_a_volume_has_one_source_that_kubernetes_knows(volume: dict[str, Any], value: str, said: str) -> None:
+    """Kubernetes itself would take an unknown one, and give the pod an empty folder."""
+    (problem,) = of_nodeset("a", world(a=node_set(submounts=[{"path": "/x", "volume": volume}])))
+    assert (problem.field, problem.value) == ("spec.submounts[0].volume", value)
+    assert said in problem.remedy
+
+
+def test_what_a_volume_of_a_submount_refers_to_must_exist() -> None:
+    """A claim or a Secret inside an inline volume is looked for as one of `volumes` is."""
+    mounts = [
+        {"path": "/x", "volume": {"persistentVolumeClaim": {"claimName": "gone"}}},
+        {"path": "/y", "volume": {"secret": {"secretName": "lost"}}},
+    ]
+    where = replace(world({"demo": cluster(jail={"submounts": mounts})}), claims=frozenset(), secrets=frozenset())
+    assert [(each.field, each.value) for each in validate_cluster("demo", where.clusters["demo"], where)] == [
+        ("spec.jail.submounts[0].volume.persistentVolumeClaim.claimName", "gone"),
+        ("spec.jail.submounts[1].volume.secret.secretName", "lost"),
     ]
 
 

@@ -1,0 +1,37 @@
+"""A condition on a piece of a spec, in the two forms in which it is evaluated, and words for writing the one of the API server."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One condition on a piece of a spec; `message` blames `field`. A rule about changes has no `holds`."""
+
+    cel: str
+    message: str
+    holds: Callable[[Any], bool] | None = None
+    field: str = ""
+
+    @property
+    def camel(self) -> str:
+        """The blamed field as people write it."""
+        return to_camel(self.field)
+
+
+def cel_list(words: tuple[str, ...]) -> str:
+    """CEL for a list of texts."""
+    return "[" + ", ".join(f"'{word}'" for word in words) + "]"
+
+
+def cel_text(field: str) -> str:
+    """CEL for a text that may be absent."""
+    return f"self.?{field}.orValue('')"
+
+
+def cel_at_least(field: str, quantity: str) -> str:
+    """CEL for a quantity that is at least as large as another."""
+    return f"quantity(string(self.{field})).compareTo(quantity('{quantity}')) >= 0"
