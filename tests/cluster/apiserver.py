@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-CACHE = Path.home() / ".cache/soperator/bin"
+from local import binaries as local_binaries
 
 
 def binaries() -> Path | None:
     """The folder with etcd and kube-apiserver, or None where nothing was built."""
-    folders = [path.parent for path in sorted(CACHE.glob("*/kube-apiserver")) if (path.parent / "etcd").exists()]
-    return folders[-1] if folders else None
+    folder = local_binaries.folder()
+    return folder if (folder / "kube-apiserver").exists() and (folder / "etcd").exists() else None
 
 
 def free_ports(count: int) -> list[int]:

@@ -50,7 +50,7 @@ def kubectl(kubeconfig: Path) -> Kubectl:
 
 
 def _run(kubeconfig: Path, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
-    command = ["kubectl", f"--kubeconfig={kubeconfig}", *words]
+    command = [f"{apiserver.binaries()}/kubectl", f"--kubeconfig={kubeconfig}", *words]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
 
 

@@ -10,6 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from local.paths import cache
 from soperator import __version__
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
@@ -28,7 +29,7 @@ Object = dict[str, Any]
 @pytest.fixture(scope="module")
 def helm() -> str:
     """The helm that `make cluster` built, or the one on PATH."""
-    built = sorted((Path.home() / ".cache/soperator/bin").glob("*/helm"))
+    built = sorted((cache() / "bin").glob("*/helm"))
     found = str(built[-1]) if built else shutil.which("helm")
     if not found:
         pytest.skip("there is no helm: `make cluster` builds it")
