@@ -15,6 +15,7 @@ ORDER = (
     "crds",
     "jobs",
     "jail",
+    "submounts",
     "isolation",
     "idle",
     "bad_input",

@@ -7,6 +7,7 @@ good; a wait that ends without one says what was seen: the objects with their `w
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,6 +61,14 @@ class Lab:
         """What kubectl printed; fails with its errors."""
         done = self.tried(*words, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(words)}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def soperator(self, *words: str) -> str:
+        """What our command line printed against this cluster; fails with its errors."""
+        env = os.environ | {"KUBECONFIG": self.target.kubeconfig}
+        command = [sys.executable, "-m", "soperator.cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=60)
+        assert done.returncode == 0, f"soperator {' '.join(words)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def look(self, kind: str, name: str) -> dict[str, Any]:

@@ -1,13 +1,18 @@
 """The clusters whose objects are written down: a minimal one, and one that uses every field."""
 
+import re
+
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import jail, worker
+from soperator.render import jail, points, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
+
+#: The hash at the end of the name of a mount plan.
+PLAN = re.compile(r"-[0-9a-f]{16}$")
 
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
@@ -87,11 +92,14 @@ def rendered(case: str) -> dict[str, Object]:
     objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + jail.render_populate(
         cluster, DEFAULTS
     )
-    for name, spec in nodesets.items():
-        nodeset = NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec))
+    members = [
+        NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec)) for name, spec in nodesets.items()
+    ]
+    objects += points.render_mount_points(cluster, members, DEFAULTS, "uid-job")
+    for nodeset in members:
         objects += [worker.render_plan(cluster, nodeset), worker.render_worker(cluster, nodeset, 0, DEFAULTS)]
     return {
-        f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
+        f"{number:02}-{each['kind'].lower()}-{PLAN.sub('', each['metadata']['name'])}.yaml": each
         for number, each in enumerate(objects)
     }
 

@@ -154,6 +154,13 @@ class Town:
             self.pods_run()
             await self.settle()
 
+    async def told(self, kind, name, words, longest=6.0):
+        """Wait until a status says these words; it is written every few seconds where it tells of progress."""
+        until = asyncio.get_running_loop().time() + longest
+        while words not in self.status(kind, name).get("why", ""):
+            assert asyncio.get_running_loop().time() < until, self.status(kind, name)
+            await asyncio.sleep(0.05)
+
     def status(self, kind, name):
         """The status that the operator wrote."""
         return self.find(kind, name).get("status", {})

@@ -29,6 +29,8 @@ async def test_a_node_keeps_the_plan_that_its_pod_was_made_for(town):
     town.slurm.set("worker-0", "ALLOCATED")
     town.apply(kinds.NODESET, "worker", RAM)
     await town.settle(quiet=0.3)
+    point_job(town, **DONE)
+    await town.settle(quiet=0.3)
     assert set(plans(town)) > {before}
     assert "\t/ram\t" not in plans(town)[before]
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: new pod template")
@@ -41,3 +43,64 @@ async def test_a_node_keeps_the_plan_that_its_pod_was_made_for(town):
     volumes = town.find(kinds.POD, "demo-worker-0")["spec"]["volumes"]
     assert {"name": "plan", "configMap": {"name": after}} in volumes
     assert town.find(kinds.CONFIGMAP, after)["metadata"]["namespace"] == NS
+
+
+def point_job(town, **status):
+    """Give the Job of the mount points a status."""
+    town.fake.world.change(kinds.JOB, (NS, "demo-mount-points"), {"status": status}, sub="status")
+
+
+DONE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+
+
+async def test_a_new_submount_waits_for_its_folder_and_touches_nothing_before(town):
+    """A Job makes the folder; until it has, pods and plans stay as they are and the condition says what is awaited."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    before = (plans(town), town.find(kinds.STATEFULSET, "demo-login")["spec"])
+    town.apply(kinds.NODESET, "worker", RAM)
+    await town.settle(quiet=0.3)
+    job = town.find(kinds.JOB, "demo-mount-points")
+    assert '"target": "/ram"' in job["spec"]["template"]["spec"]["containers"][0]["command"][-1]
+    await town.told(kinds.NODESET, "worker", "/ram")
+    await town.told(kinds.SLURMCLUSTER, "demo", "/ram")
+    said = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}
+    assert (said["JailReady"]["status"], said["JailReady"]["reason"]) == ("False", "MountPointsMissing")
+    assert said["Available"]["status"] == "True"
+    assert (plans(town), town.find(kinds.STATEFULSET, "demo-login")["spec"]) == before
+    point_job(town, **DONE)
+    await town.settle(quiet=0.3)
+    assert "\t/ram\t" in "".join(plans(town).values())
+
+
+async def test_a_mount_point_that_cannot_be_made_is_told_until_the_spec_is_corrected(town):
+    """The failed Job's sentence stands in both objects; another path is another Job."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.apply(kinds.NODESET, "worker", RAM)
+    await town.settle(quiet=0.3)
+    point_job(town, failed=3, conditions=[{"type": "Failed", "status": "True", "message": "it is a link"}])
+    await town.settle(quiet=0.3)
+    for kind, name in ((kinds.NODESET, "worker"), (kinds.SLURMCLUSTER, "demo")):
+        said = "demo-mount-points could not make the mount points: it is a link; mend the cause, then delete the Job"
+        await town.told(kind, name, said)
+    town.apply(kinds.NODESET, "worker", {**RAM, "submounts": []})
+    await town.settle(quiet=0.3)
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    await town.settle()
+    assert "demo-worker-1" in town.names(kinds.POD)
+
+
+async def test_a_first_cluster_with_submounts_waits_for_the_job_and_then_starts(town):
+    """Login and workers come after the mount points, slurmctld before."""
+    mounts = {"jail": {**CLUSTER["jail"], "submounts": [{"path": "/data", "claim": "demo-state"}]}}
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | mounts)
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    await town.settle()
+    assert "demo-mount-points" not in town.names(kinds.JOB)
+    town.fill_jail()
+    await town.settle(quiet=0.3)
+    assert town.names(kinds.STATEFULSET) == ["demo-controller"]
+    await town.told(kinds.SLURMCLUSTER, "demo", "/data")
+    point_job(town, **DONE)
+    await town.settle(quiet=0.3)
+    assert town.names(kinds.STATEFULSET) == ["demo-controller", "demo-login"]
+    assert "demo-worker-0" in town.names(kinds.POD)

@@ -12,7 +12,7 @@ from soperator.decide.admission import cluster_problems
 from soperator.decide.availability import Facts, Verdict, judge
 from soperator.kube import kinds
 from soperator.kube.views import Custom
-from soperator.render import jail
+from soperator.render import jail, points
 from soperator.render.cluster import render_cluster
 from soperator.render.model import Cluster
 from soperator.runtime.apply import Owner
@@ -52,11 +52,20 @@ class ClusterControl:
     async def _apply(self, obj: Custom, cluster: Cluster) -> None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
-        filled = not gather.jail_wait(operator, cluster)
-        objects = render_cluster(cluster, operator.defaults, filled or gather.has_login(operator, cluster))
-        if not filled and not operator.stores.children[kinds.JOB].by("owner", cluster.uid):
+        owner, nodesets = Owner.of(kinds.SLURMCLUSTER, obj.metadata), gather.members(operator, cluster)
+        filled, had_login = not gather.jail_wait(operator, cluster), gather.has_login(operator, cluster)
+        pointed = not gather.point_wait(operator, cluster, nodesets)
+        if filled and not pointed:
+            job = points.render_mount_points(cluster, nodesets, operator.defaults, gather.fill(operator, cluster))
+            await operator.applier.apply(owner, job)
+            if (
+                had_login
+            ):  # its pods, and those of the workers, would be replaced by some that cannot mount what they are to mount
+                return
+        objects = render_cluster(cluster, operator.defaults, (filled and pointed) or had_login)
+        if not filled and not gather.has_populate(operator, cluster):
             objects += jail.render_populate(cluster, operator.defaults)
-        await operator.applier.apply(Owner.of(kinds.SLURMCLUSTER, obj.metadata), objects, PRUNED)
+        await operator.applier.apply(owner, objects, PRUNED)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(key)
 
@@ -99,7 +108,12 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> l
     return [
         Condition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
         Condition("SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said),
-        Condition("JailReady", "False" if facts.jail else "True", _jail_reason(facts), facts.jail),
+        Condition(
+            "JailReady",
+            "False" if facts.jail or facts.points else "True",
+            _jail_reason(facts),
+            facts.jail or facts.points,
+        ),
         Condition(
             "Confined",
             "False" if facts.confined else "True",
@@ -118,4 +132,6 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> l
 def _jail_reason(facts: Facts) -> str:
     if facts.jail:
         return "Waiting"
+    if facts.points:
+        return "MountPointsMissing"
     return "Filled" if facts.is_populated else "NotOurs"

@@ -7,13 +7,13 @@ from soperator.api.validate import World
 from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset, read_world
-from soperator.decide.admission import cluster_problems
+from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
 from soperator.decide.workers import Seen
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
-from soperator.kube.views import Pod
-from soperator.render import config, labels, names, worker
+from soperator.kube.views import Condition, Pod
+from soperator.render import config, labels, names, points, worker
 from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.node import SlurmNode
@@ -40,6 +40,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> 
     return Facts(
         problems=problems,
         jail=jail_wait(operator, cluster),
+        points=point_wait(operator, cluster, members(operator, cluster)),
         is_populated=cluster.spec.jail.populate != "Never",
         confined=unconfined(operator, cluster),
         slurm=operator.slurm.trouble(key),
@@ -75,14 +76,54 @@ def jail_wait(operator: Operator, cluster: Cluster) -> str:
     """Why the jail is not filled yet; empty when it is, or when the operator is not to fill it."""
     if cluster.spec.jail.populate == "Never":
         return ""
-    job = operator.stores.children[kinds.JOB].get(cluster.namespace, names.populate(cluster.name))
+    job = _job(operator, cluster, names.populate(cluster.name))
     if job is None:
         return "the jail is to be filled"
-    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
-    pods_of_job = operator.stores.pods.by("owner", job.metadata.uid)
-    if done or any(pod.status.phase == "Succeeded" for pod in pods_of_job):  # a Job says so some seconds later
+    if _is_done(operator, job):
         return ""
     return _populating(operator, cluster, job)
+
+
+def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
+    """Why the mount points that these NodeSets and login need are not all in the jail yet; empty when they are."""
+    needed = points.points(cluster, nodesets)
+    if not needed:
+        return ""
+    name, targets = names.mount_points(cluster.name), ", ".join(dict.fromkeys(each.target for each in needed))
+    job = _job(operator, cluster, name)
+    if job is None or job.metadata.annotations.get(labels.FILL) != fill(operator, cluster):
+        return f"{targets} of the jail are to be made"
+    if not points.keys(needed) <= set(job.metadata.annotations.get(labels.POINTS, "").split()):
+        return f"{targets} of the jail are to be made"
+    if _is_done(operator, job):
+        return ""
+    found = [pod for pod in operator.stores.pods.by("owner", job.metadata.uid) if pod.status.phase != "Succeeded"]
+    detail = pods.trouble(found[-1], operator.stores.nodes) if found else ""
+    if failed := _failed(job):
+        return (
+            f"Job {name} could not make the mount points: {detail or failed.message}; "
+            "mend the cause, then delete the Job to try again"
+        )
+    return f"Job {name} is making {targets} in the jail" + (f": {detail}" if detail else "")
+
+
+def fill(operator: Operator, cluster: Cluster) -> str:
+    """Which filling of the jail this is: mount points that were made in a former root are not in this one."""
+    job = _job(operator, cluster, names.populate(cluster.name))
+    return job.metadata.uid if job else ""
+
+
+def has_populate(operator: Operator, cluster: Cluster) -> bool:
+    """Whether this cluster has its populate Job; one that a cluster of this name left behind is not it."""
+    owned = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
+    return any(each.metadata.name == names.populate(cluster.name) for each in owned)
+
+
+def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets of a cluster whose specs are accepted."""
+    here = world(operator, cluster.namespace)
+    found = [read_nodeset(each) for each in operator.stores.nodesets_of((cluster.namespace, cluster.name))]
+    return [each for each in found if isinstance(each, NodeSet) and not nodeset_problems(each.name, here)]
 
 
 def refusal(operator: Operator, cluster: Cluster) -> str:
@@ -131,9 +172,24 @@ def address(operator: Operator, cluster: Cluster) -> str:
     return f"ssh -p {port} root@{host}" if host and port else ""
 
 
+def _job(operator: Operator, cluster: Cluster, name: str) -> Job | None:
+    found: Job | None = operator.stores.children[kinds.JOB].get(cluster.namespace, name)
+    return found
+
+
+def _is_done(operator: Operator, job: Job) -> bool:
+    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
+    pods_of_job = operator.stores.pods.by("owner", job.metadata.uid)
+    return done or any(pod.status.phase == "Succeeded" for pod in pods_of_job)  # a Job says so some seconds later
+
+
+def _failed(job: Job) -> Condition | None:
+    return next((each for each in job.status.conditions if each.type == "Failed" and each.status == "True"), None)
+
+
 def _populating(operator: Operator, cluster: Cluster, job: Job) -> str:
     claim = jail_claim(cluster)
-    failed = next((each for each in job.status.conditions if each.type == "Failed" and each.status == "True"), None)
+    failed = _failed(job)
     found = [pod for pod in _of_role(operator, cluster, "populate") if pod.status.phase != "Succeeded"]
     detail = pods.trouble(found[-1], operator.stores.nodes) if found else ""
     if failed:

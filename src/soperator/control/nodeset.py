@@ -47,6 +47,8 @@ class NodeSetControl:
             return await self._status(obj, nodeset, refused, "ClusterRefused")
         if waiting := self._waiting(cluster):
             return await self._status(obj, nodeset, waiting, "ClusterNotReady")
+        if missing := gather.point_wait(self.operator, cluster, [nodeset]):
+            return await self._status(obj, nodeset, missing, "MountPointsMissing")
         await self._apply_plan(obj, cluster, nodeset)
         failed = await self._act(obj, cluster, nodeset)
         outcome = await self._status(obj, nodeset, failed, "SlurmRefused" if failed else "")

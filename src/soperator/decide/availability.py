@@ -31,10 +31,11 @@ class Role:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a pass has seen. `jail`, `confined` and `slurm` are sentences, empty when there is nothing to say."""
+    """What a pass has seen. `jail`, `points`, `confined` and `slurm` are sentences, empty when there is nothing to say."""
 
     problems: Sequence[Problem] = ()
     jail: str = ""
+    points: str = ""
     is_populated: bool = True
     confined: str = ""
     slurm: str = ""
@@ -73,6 +74,8 @@ def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
     found = [(not running, "InvalidSpec", str(problem)) for problem in facts.problems]
     if facts.jail:
         found.append((True, "JailNotReady", facts.jail))
+    elif facts.points:
+        found.append((facts.login.ready == 0, "MountPointsMissing", facts.points))
     for name, role, reason in (
         ("slurmctld", facts.controller, "ControllerNotReady"),
         ("slurmrestd", facts.rest, "RestNotReady"),

@@ -13,6 +13,8 @@ PROTECTED = f"{GROUP}/protected"
 TEMPLATE = f"{GROUP}/template"
 CONFIG = f"{GROUP}/config"
 PLAN = f"{GROUP}/plan"
+POINTS = f"{GROUP}/mount-points"
+FILL = f"{GROUP}/fill"
 KEEP = f"{GROUP}/keep"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 

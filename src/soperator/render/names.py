@@ -76,6 +76,11 @@ def populate(cluster: str) -> str:
     return f"{cluster}-populate"
 
 
+def mount_points(cluster: str) -> str:
+    """The Job that makes the mount points which the jail lacks."""
+    return f"{cluster}-mount-points"
+
+
 def workers(cluster: str) -> str:
     """The PodDisruptionBudget over protected workers."""
     return f"{cluster}-workers"

@@ -1,0 +1,119 @@
+"""Make the folders of the jail that submounts cover, where they are missing.
+
+A node never writes to the shared root, so a Job does it: once, when a spec names a path that the jail lacks. The jail belongs to its
+users, who may have put links anywhere: each part of a path is opened from the one before, and no link is followed, neither here nor by
+the nodes that mount later.
+
+    python3 -m soperator.agents.mountpoints '[{"base": "/mnt/jail/root", "path": "data", "target": "/data"}]'
+"""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+TERMINATION_LOG = Path("/dev/termination-log")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mount point: `path` below the folder `base` of this pod, which is `target` in the jail."""
+
+    base: str
+    path: str
+    target: str
+
+
+class Refusal(Exception):  # noqa: N818
+    """What stands in the way, as one sentence for a person."""
+
+
+def make(point: Point) -> bool:
+    """Make a mount point and what is above it; return whether anything was missing. What is there stays as it is."""
+    try:
+        here = os.open(point.base, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise Refusal(
+            f"{point.base}, which holds {point.target} of the jail, cannot be opened: {error.strerror}"
+        ) from error
+    made = False
+    *above, last = point.path.split("/")
+    try:
+        for number, name in enumerate(above):
+            made |= _make_folder(here, name, point)
+            here = _enter(here, name, point, number)
+        made |= _make_folder(here, last, point)
+        _check(here, last, point)
+    finally:
+        os.close(here)
+    return made
+
+
+def make_all(points: Sequence[Point]) -> str:
+    """Make them all, and say in a sentence what was missing; a Refusal names everything that stands in the way."""
+    made, faults = [], []
+    for point in points:
+        try:
+            if make(point):
+                made.append(point.target)
+        except Refusal as refusal:
+            faults.append(str(refusal))
+    if faults:
+        raise Refusal("; ".join(faults))
+    return f"Made {', '.join(made)} in the jail." if made else "The jail has all mount points."
+
+
+def _make_folder(parent: int, name: str, point: Point) -> bool:
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+        os.chmod(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise Refusal(f"{point.target} cannot be made in the jail: {error.strerror}") from error
+    return True
+
+
+def _enter(parent: int, name: str, point: Point, number: int) -> int:
+    """Open a folder of the path and close the one above it."""
+    try:
+        inner = os.open(name, _FOLDER, dir_fd=parent)
+    except OSError as error:
+        path = "/".join(point.path.split("/")[: number + 1])
+        raise Refusal(_fault(parent, name, f"{path}, on the way to {point.target},")) from error
+    os.close(parent)
+    return inner
+
+
+def _check(parent: int, name: str, point: Point) -> None:
+    if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+        raise Refusal(_fault(parent, name, point.target))
+
+
+def _fault(parent: int, name: str, place: str) -> str:
+    with suppress(OSError):
+        to = os.readlink(name, dir_fd=parent)
+        return f"{place} is a symbolic link to {to} in the jail: name the path that it leads to, or remove the link"
+    return f"{place} is no folder in the jail: choose another path, or move what is there"
+
+
+def main() -> None:
+    """Run the command line; an error is one sentence, also where Kubernetes shows it."""
+    if len(sys.argv) != 2:
+        sys.exit('usage: python3 -m soperator.agents.mountpoints \'[{"base": …, "path": …, "target": …}, …]\'')
+    try:
+        print(make_all([Point(**each) for each in json.loads(sys.argv[1])]))
+    except (Refusal, OSError) as error:
+        sentence = f"soperator: {error}"
+        with suppress(OSError):
+            TERMINATION_LOG.write_text(sentence)
+        sys.exit(sentence)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Which mount points the jail may lack is computed from the plans."""
+
+import json
+
+from hypothesis import given, settings
+
+from soperator.agents import populate
+from soperator.agents.mountpoints import Point as AgentsPoint
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.render.model import Cluster, NodeSet
+from soperator.render.plan import holder, login_plan, worker_plan
+from soperator.render.points import MADE, keys, points, render_mount_points
+from tests.golden.cases import DEFAULTS
+from tests.unit.render.test_plan import accepted, worlds
+
+
+def cluster(*submounts):
+    return Cluster("slurm", "demo", "u", SlurmClusterSpec.model_validate({"jail": {"submounts": submounts}}))
+
+
+def nodeset(*submounts):
+    return NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"cluster": "demo", "submounts": submounts}))
+
+
+def test_what_populate_makes_needs_no_job():
+    """The renderer knows the folders and files that the populate Job makes, and asks for none of them."""
+    made = {f"/{path}" for path in (*populate.FOLDERS, *populate.PLACEHOLDERS)}
+    assert made >= set(MADE)
+    assert points(cluster({"path": "/home", "claim": "homes"}), [nodeset()]) == []
+    assert render_mount_points(cluster(), [nodeset()], DEFAULTS) == []
+
+
+def test_points_lie_in_the_root_or_in_a_claim_that_may_be_written():
+    """Below a claim the point is made in the claim, below memory or a folder of a Node it is not ours to make."""
+    found = points(
+        cluster({"path": "/home", "claim": "homes", "subPath": "team"}, {"path": "/sets", "claim": "sets", "readOnly": True}),
+        [
+            nodeset(
+                {"path": "/home/data", "claim": "data"}, {"path": "/ram", "tmpfs": {"size": "1Gi"}},
+                {"path": "/ram/x", "claim": "x"}, {"path": "/local", "hostPath": {"path": "/mnt"}},
+                {"path": "/local/y", "claim": "y"}, {"path": "/sets/z", "claim": "z"},
+            )
+        ],
+    )  # fmt: skip
+    assert [(each.base, each.path, each.target) for each in found] == [
+        ("/mnt/claims/homes", "team/data", "/home/data"),
+        ("/mnt/jail/root", "local", "/local"),
+        ("/mnt/jail/root", "ram", "/ram"),
+        ("/mnt/jail/root", "sets", "/sets"),
+    ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds().filter(accepted))
+def test_every_target_in_the_shared_root_is_known_or_asked_for(world):
+    """After populate and this Job no line of any plan lacks its place in the shared root."""
+    of, member = Cluster("slurm", "demo", "u", world[0]), NodeSet("slurm", "worker", "u", world[1])
+    there = {*MADE} | {each.target for each in points(of, [member]) if each.base == "/mnt/jail/root"}
+    for plan in (login_plan(of), worker_plan(of, member)):
+        for number, each in enumerate(plan[1:], 1):
+            assert holder(plan[:number], each.target).kind != "root" or each.target in there
+
+
+@settings(max_examples=50, deadline=None)
+@given(worlds().filter(accepted))
+def test_the_job_is_given_what_it_mounts_and_the_agent_understands_it(world):
+    """Each point's base is a volume of the Job's pod, and its text is what the agent reads; fewer points need no other Job."""
+    of, member = Cluster("slurm", "demo", "u", world[0]), NodeSet("slurm", "worker", "u", world[1])
+    for job in render_mount_points(of, [member], DEFAULTS):
+        (container,) = job["spec"]["template"]["spec"]["containers"]
+        mounted = {each["mountPath"] for each in container["volumeMounts"]}
+        said = [AgentsPoint(**each) for each in json.loads(container["command"][-1])]
+        assert {each.base.removesuffix("/root") for each in said} <= mounted
+        assert keys(points(of, [])) <= keys(points(of, [member]))
