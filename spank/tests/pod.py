@@ -2,7 +2,7 @@
 """Runs a command in namespaces like those of a Kubernetes pod: `pod.py [OPTION...] -- COMMAND...`.
 
 With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, and in it the
-capabilities of a container runtime's default plus SYS_ADMIN. Without, it is the machine's own root. With --no-pivot a
+capabilities of a worker's container. Without, it is the machine's own root. With --no-pivot a
 seccomp filter forbids pivot_root, as the default profile of container runtimes does. The command is pid 2
 of a new pid namespace with its own mounts and /proc, and everything ends with this process. util-linux' unshare cannot
 write a map of many ids without newuidmap, hence this program; it uses nothing but the standard library.
@@ -25,9 +25,9 @@ SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}[os.uname().machine]
 IDS = 65536
 ADDRESS = "10.99.0.1"
 
-# chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot sys_admin mknod
-# audit_write setfcap
-POD_CAPS = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 21, 27, 29, 31}
+# chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service sys_chroot sys_admin audit_write setfcap: what the operator gives
+# (src/soperator/render/rights.py).
+POD_CAPS = {0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 21, 29, 31}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -62,7 +62,7 @@ def enter_user_namespace() -> None:
 
 
 def bound_capabilities() -> None:
-    """Leaves what a pod with `capabilities.add: [SYS_ADMIN]` has; takes effect with the next execve."""
+    """Leaves what a worker's container has; takes effect with the next execve."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for number in range(last + 1):
         if number not in POD_CAPS:

@@ -16,6 +16,7 @@ ORDER = (
     "jobs",
     "jail",
     "submounts",
+    "rights",
     "isolation",
     "idle",
     "bad_input",

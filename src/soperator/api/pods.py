@@ -43,11 +43,12 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
     }
 )
 _OURS = "slurm.soperator.io/"
-_NAMES = ("infiniband", "jail", "keys", "munge", "plan", "private", "spool", "tmp")
+_NAMES = ("host-tmp", "infiniband", "jail", "keys", "munge", "plan", "private", "run", "spool", "tmp")
 _MOUNTS = (
     "/mnt/jail",
     "/mnt/tmp",
     "/mnt/submounts",
+    "/tmp",
     "/etc/soperator",
     "/etc/slurm",
     "/opt/soperator",

@@ -53,6 +53,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             pod.claim("state", state_claim(cluster)),
             pod.claim("jail", jail_claim(cluster)),
             pod.empty("users"),
+            *pod.scratch(),
             pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
             *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
         ],
@@ -71,6 +72,8 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
             pod.mount("config", "/etc/slurm", readOnly=True),
             pod.mount("state", _STATE),
             pod.mount("users", _USERS, readOnly=True),
+            pod.mount("run", "/run/slurmctld"),
+            pod.mount("host-tmp", "/tmp"),
             *pod.key_mounts(),
             *munge,
         ],
@@ -82,10 +85,9 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
 def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
     """Give the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume honours fsGroup."""
     image = cluster.spec.images.slurm or defaults.slurm
-    context = {"runAsUser": 0, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"], "add": ["CHOWN"]}}
     return pod.container(cluster, "own-state", image, Resources()) | {
         "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", _STATE],
-        "securityContext": context,
+        "securityContext": pod.file_maker("CHOWN"),
         "volumeMounts": [pod.mount("state", _STATE)],
     }
 

@@ -1,7 +1,7 @@
 """The jail's claim, and the Job that fills it once. How a node mounts the jail is the mount plan's (`plan`)."""
 
 from soperator.api.common import Resources
-from soperator.render import names, pod
+from soperator.render import names, pod, rights
 from soperator.render.model import Cluster, Defaults, Object
 
 
@@ -87,5 +87,4 @@ def _populate_pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _as_root(container: Object, mounts: list[Object]) -> Object:
-    context = {"runAsUser": 0, "runAsGroup": 0}
-    return container | {"securityContext": context, "volumeMounts": mounts}
+    return container | {"securityContext": pod.file_maker(*rights.POPULATE), "volumeMounts": mounts}

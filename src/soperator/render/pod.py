@@ -7,7 +7,7 @@ domain that makes the bare names of all nodes resolve. Whatever a role needs bey
 from typing import Any
 
 from soperator.api.common import Resources, Scheduling
-from soperator.render import labels, names
+from soperator.render import labels, names, rights
 from soperator.render.model import Cluster, Defaults, Object
 
 SLURM_UID = 64030
@@ -64,6 +64,7 @@ def unprivileged(uid: int) -> Object:
         "runAsGroup": uid,
         "runAsNonRoot": True,
         "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
 
@@ -71,14 +72,27 @@ def unprivileged(uid: int) -> Object:
 def jail_maker() -> Object:
     """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged.
 
-    The runtime's AppArmor profile, on Nodes that have AppArmor, forbids every mount, whatever the capabilities.
+    The runtime's AppArmor profile, on Nodes that have AppArmor, forbids every mount, whatever the capabilities. Kubernetes refuses SYS_ADMIN
+    without allowPrivilegeEscalation, and sudo in the jail needs it too.
     """
     return {
         "runAsUser": 0,
         "runAsGroup": 0,
         "allowPrivilegeEscalation": True,
-        "capabilities": {"add": ["SYS_ADMIN"]},
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"], "add": [*rights.JAIL, *rights.MAKER]},
         "appArmorProfile": {"type": "Unconfined"},
+    }
+
+
+def file_maker(*capabilities: str) -> Object:
+    """The security context of a container that is root for the sake of files alone."""
+    return {
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"], "add": [*capabilities]},
     }
 
 
@@ -95,6 +109,16 @@ def mount(name: str, path: str, **more: Any) -> Object:
 def empty(name: str, **more: Any) -> Object:
     """A scratch volume of the pod."""
     return {"name": name, "emptyDir": more}
+
+
+def scratch() -> list[Object]:
+    """The volumes behind `scratch_mounts`."""
+    return [empty("run", medium="Memory", sizeLimit="64Mi"), empty("host-tmp", medium="Memory", sizeLimit="64Mi")]
+
+
+def scratch_mounts() -> list[Object]:
+    """Where a daemon that is root writes, for its image is read-only: sockets, pids, temporary files."""
+    return [mount("run", "/run"), mount("host-tmp", "/tmp")]
 
 
 def config_map(name: str, of: str) -> Object:

@@ -87,7 +87,7 @@ def _pod(cluster: Cluster, needed: Sequence[Point], defaults: Defaults) -> Objec
     claims = sorted({each.base.removeprefix(f"{CLAIMS}/") for each in needed if each.base != ROOT})
     made = pod.container(cluster, "mount-points", agent, Resources()) | {
         "command": ["python3", "-m", "soperator.agents.mountpoints", json.dumps([asdict(each) for each in needed])],
-        "securityContext": {"runAsUser": 0, "runAsGroup": 0},
+        "securityContext": pod.file_maker("DAC_OVERRIDE"),
         "volumeMounts": [
             pod.mount("jail", pod.JAIL),
             *(pod.mount(f"claim-{number}", f"{CLAIMS}/{claim}") for number, claim in enumerate(claims)),
