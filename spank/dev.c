@@ -46,6 +46,27 @@ static bool is_left_out(const char *name)
 	return false;
 }
 
+bool dev_is_gpu(const struct plan *plan, const char *name)
+{
+	for (int i = 0; i < plan->count; i++)
+		if (plan->mounts[i].kind == PLAN_GPUS && fnmatch(plan->mounts[i].source + strlen("/dev/"), name, FNM_PATHNAME) == 0)
+			return true;
+	return false;
+}
+
+static bool holds_gpus(const struct plan *plan, const char *folder)
+{
+	size_t length = strlen(folder);
+
+	for (int i = 0; i < plan->count; i++) {
+		const char *pattern = plan->mounts[i].source + strlen("/dev/");
+
+		if (plan->mounts[i].kind == PLAN_GPUS && strncmp(pattern, folder, length) == 0 && pattern[length] == '/')
+			return true;
+	}
+	return false;
+}
+
 /* Makes the file or folder `name` that a mount can go onto, and opens it. */
 static int make_point(int dev_fd, const char *name, bool is_folder, struct report *report)
 {
@@ -115,7 +136,34 @@ static int mount_in(int dev_fd, const char *name, const char *type, const char *
 	return result;
 }
 
-static int bind_given(int dev_fd, const char *name, struct report *report)
+/* A folder with devices of jobs in it (/dev/dri) is made anew, with all its other devices. */
+static int bind_others(int dev_fd, const struct plan *plan, const char *name, struct report *report)
+{
+	char path[300];
+	DIR *folder;
+	int fd, result = 0;
+
+	if (snprintf(path, sizeof(path), "/dev/%s", name) >= (int)sizeof(path))
+		return report_fail(report, "jail: device name %s is too long", name);
+	fd = make_point(dev_fd, name, true, report);
+	if (fd < 0)
+		return -1;
+	if (close(fd) < 0)
+		return report_fail(report, "jail: cannot close /dev/%s: %m", name);
+	folder = opendir(path);
+	if (folder == NULL)
+		return report_fail(report, "jail: cannot list %s: %m", path);
+	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL;) {
+		if (snprintf(path, sizeof(path), "%s/%s", name, entry->d_name) >= (int)sizeof(path))
+			result = report_fail(report, "jail: device name %s is too long", entry->d_name);
+		else if (entry->d_type == DT_CHR && !dev_is_gpu(plan, path))
+			result = bind_node(dev_fd, path, false, report);
+	}
+	(void)closedir(folder); /* nothing was written to it */
+	return result;
+}
+
+static int bind_given(int dev_fd, const struct plan *plan, const char *name, struct report *report)
 {
 	char path[300];
 	struct stat status;
@@ -125,13 +173,13 @@ static int bind_given(int dev_fd, const char *name, struct report *report)
 	if (lstat(path, &status) < 0)
 		return errno == ENOENT ? 0 : report_fail(report, "jail: cannot look at %s: %m", path);
 	if (S_ISCHR(status.st_mode))
-		return bind_node(dev_fd, name, false, report);
+		return dev_is_gpu(plan, name) ? 0 : bind_node(dev_fd, name, false, report);
 	if (S_ISDIR(status.st_mode))
-		return bind_folder(dev_fd, name, report);
+		return holds_gpus(plan, name) ? bind_others(dev_fd, plan, name, report) : bind_folder(dev_fd, name, report);
 	return 0;
 }
 
-static int bind_all_given(int dev_fd, struct report *report)
+static int bind_all_given(int dev_fd, const struct plan *plan, struct report *report)
 {
 	DIR *folder = opendir("/dev");
 	int result = 0;
@@ -141,7 +189,7 @@ static int bind_all_given(int dev_fd, struct report *report)
 	errno = 0;
 	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL; errno = 0) {
 		if (!is_left_out(entry->d_name))
-			result = bind_given(dev_fd, entry->d_name, report);
+			result = bind_given(dev_fd, plan, entry->d_name, report);
 	}
 	if (result == 0 && errno != 0)
 		result = report_fail(report, "jail: cannot list /dev: %m");
@@ -150,7 +198,7 @@ static int bind_all_given(int dev_fd, struct report *report)
 	return result;
 }
 
-int dev_fill(int dev_fd, const struct plan_mount *entry, struct report *report)
+int dev_fill(int dev_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
 {
 	char shm[64];
 
@@ -166,5 +214,5 @@ int dev_fill(int dev_fd, const struct plan_mount *entry, struct report *report)
 	if (mount_in(dev_fd, "pts", "devpts", "newinstance,ptmxmode=0666,mode=0620,gid=5", report) < 0 ||
 	    mount_in(dev_fd, "shm", "tmpfs", shm, report) < 0)
 		return -1;
-	return entry->minimal ? 0 : bind_all_given(dev_fd, report);
+	return entry->minimal ? 0 : bind_all_given(dev_fd, plan, report);
 }

@@ -153,26 +153,32 @@ static int stage_root(const struct plan_mount *root, struct mount_mark *mark, st
 }
 
 /* Carries out every line that can be, also behind one that failed: slurmstepd needs its spool to end the step. */
-static int make_all(int root_fd, const struct plan *plan, struct mount_mark *marks, struct report *report)
+static int make_all(int root_fd, const struct plan *plan, struct mount_mark *marks, volatile int *at,
+		    struct report *report)
 {
 	int result = 0;
 
-	for (int i = 1; i < plan->count; i++)
+	for (int i = 1; i < plan->count; i++) {
+		*at = plan->mounts[i].line;
 		if (mounts_make(root_fd, plan, &plan->mounts[i], &marks[i], report) < 0)
 			result = -1;
+	}
 	return result;
 }
 
 /* The root's options come last: a mount on a mount point needs no write, but it reads better in the order of the plan. */
-static int stage_and_move(const struct plan *plan, struct mount_mark *marks, struct report *report, int *made)
+static int stage_and_move(const struct plan *plan, struct mount_mark *marks, volatile int *at, struct report *report,
+			  int *made)
 {
 	const struct plan_mount *root = &plan->mounts[0];
-	int root_fd = stage_root(root, &marks[0], report);
-	int result;
+	int root_fd, result;
 
+	*at = root->line;
+	root_fd = stage_root(root, &marks[0], report);
 	if (root_fd < 0)
 		return -1;
-	*made = make_all(root_fd, plan, marks, report);
+	*made = make_all(root_fd, plan, marks, at, report);
+	*at = root->line;
 	result = mounts_restrict(root_fd, root, false, report);
 	if (result == 0)
 		result = move_root(root_fd, root->source, report);
@@ -201,17 +207,19 @@ int enter_nothing(struct report *report)
 	return 0;
 }
 
-enum enter_result enter_jail(const struct plan *plan, struct report *report)
+enum enter_result enter_jail(const struct plan *plan, volatile int *at, struct report *report)
 {
 	struct mount_mark marks[PLAN_LINES_MAX] = { 0 };
 	int made = 0;
 
 	if (own_mounts(report) < 0)
 		return ENTER_FAILED;
-	if (stage_and_move(plan, marks, report, &made) < 0)
+	if (stage_and_move(plan, marks, at, report, &made) < 0)
 		return ENTER_FAILED;
-	for (int i = 0; i < plan->count; i++)
+	for (int i = 0; i < plan->count; i++) {
+		*at = plan->mounts[i].line;
 		if (mounts_verify(&plan->mounts[i], &marks[i], report) < 0)
 			made = -1;
+	}
 	return made < 0 ? ENTER_PARTIAL : ENTER_WHOLE;
 }

@@ -26,7 +26,7 @@ enum enter_result {
 /* For a thread that could not go in: everything that it sees of the pod becomes read-only to it. */
 int enter_nothing(struct report *report);
 
-/* Leaves the working folder at `/`. */
-enum enter_result enter_jail(const struct plan *plan, struct report *report);
+/* Leaves the working folder at `/`. `at` always holds the line of the plan that is being carried out, for who waits for it. */
+enum enter_result enter_jail(const struct plan *plan, volatile int *at, struct report *report);
 
 #endif

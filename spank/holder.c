@@ -3,19 +3,33 @@
 #include "holder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "enter.h"
 #include "proc.h"
+
+/* The files that a holder keeps open, by number; all others are closed. */
+enum { KEPT_OUTER = 3, KEPT_PROC = 4 };
+
+/* What the processes that make a holder share with who waits for it. */
+struct birth {
+	volatile int line; /* of the plan, which is being carried out */
+	volatile bool is_ready;
+	pid_t pid;
+	struct report report;
+};
 
 static int open_pidfd(pid_t pid, struct report *report)
 {
@@ -24,6 +38,32 @@ static int open_pidfd(pid_t pid, struct report *report)
 	if (fd < 0)
 		return report_fail(report, "jail: cannot open process %d: %m", pid);
 	return (int)fd;
+}
+
+/* When a process started, or 0 where it is gone or a zombie. */
+static uint64_t start_of(pid_t pid)
+{
+	char path[32], text[512];
+	unsigned long long start;
+	char *behind_name, state;
+	ssize_t got = -1;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid); /* always fits */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		got = read(fd, text, sizeof(text) - 1);
+		(void)close(fd); /* nothing was written to it */
+	}
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	behind_name = strrchr(text, ')');
+	if (behind_name == NULL ||
+	    sscanf(behind_name + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+		   &start) != 2)
+		return 0;
+	return state == 'Z' || state == 'X' ? 0 : start;
 }
 
 static void reset_signals(void)
@@ -36,96 +76,208 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps only the lifeline; with SIGCHLD ignored the kernel reaps every orphan by itself. */
-static void hold(int lifeline)
+/* Closes all but the two namespaces' handles. With SIGCHLD ignored the kernel reaps every orphan by itself. */
+static void hold(int outer, int proc)
 {
-	char ignored;
+	int kept_proc = proc < 0 ? -1 : fcntl(proc, F_DUPFD_CLOEXEC, KEPT_PROC + 1);
+	int kept_outer = fcntl(outer, F_DUPFD_CLOEXEC, KEPT_PROC + 1);
+	unsigned int last = kept_proc < 0 ? KEPT_OUTER : KEPT_PROC;
 
-	if (dup2(lifeline, 3) < 0 || close_range(4, ~0U, 0) < 0 || close_range(0, 2, 0) < 0)
+	if (kept_outer < 0 || (proc >= 0 && kept_proc < 0) || dup2(kept_outer, KEPT_OUTER) < 0 ||
+	    (proc >= 0 && dup2(kept_proc, KEPT_PROC) < 0) || close_range(0, KEPT_OUTER - 1, 0) < 0 ||
+	    close_range(last + 1, ~0U, 0) < 0)
 		_exit(1);
-	for (;;) {
-		ssize_t got = read(3, &ignored, 1);
-
-		if (got == 0 || (got < 0 && errno != EINTR))
-			_exit(0);
-	}
+	for (;;)
+		(void)pause();
 }
 
-static void be_holder(const struct plan *plan, int lifeline)
+/* The holder's life; it shows that it is ready by closing the pipe, with all else. */
+static void be_holder(const struct plan *plan, int outer, struct birth *birth)
 {
-	struct report report = { "" };
+	const struct plan_mount *point = plan_find(plan, PLAN_PROC);
+	int proc = -1;
 
 	reset_signals();
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "jail-holder") < 0)
-		report_fail(&report, "jail: cannot prepare the holder: %m");
+	if (setsid() < 0 || prctl(PR_SET_NAME, "jail-holder") < 0)
+		report_fail(&birth->report, "jail: cannot prepare the holder: %m");
 	else if (unshare(CLONE_NEWNS) < 0)
-		report_fail(&report, "jail: cannot make the tasks' mount namespace: %m");
-	else
-		(void)proc_renew(plan, &report); /* what it says goes to slurmstepd with the report */
-	if (send(lifeline, report.text, sizeof(report.text), MSG_NOSIGNAL) < 0 || report.text[0] != '\0')
+		report_fail(&birth->report, "jail: cannot make the tasks' mount namespace: %m");
+	else if (proc_renew(plan, &birth->report) == 0 && point != NULL &&
+		 (proc = open(point->target, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		report_fail(&birth->report, "jail: cannot open %s (plan line %d): %m", point->target, point->line);
+	if (birth->report.text[0] != '\0')
 		_exit(1);
-	hold(lifeline);
+	birth->is_ready = true;
+	(void)munmap(birth, sizeof(*birth)); /* the pages are not missed if this fails */
+	hold(outer, proc);
 }
 
-/* Forks the init of a new pid namespace, and leaves the caller's later children where they were. */
-static pid_t fork_init(const struct holder *holder, struct report *report)
+/* The life of the child that makes all: it goes into the jail, forks the holder, and ends. */
+static void be_maker(const struct plan *plan, bool ipc, struct birth *birth)
 {
-	pid_t pid;
+	struct report *report = &birth->report;
+	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC); /* a plan need not have a /proc */
+	int outer = -1;
+	pid_t holder;
 
-	if (unshare(CLONE_NEWPID) < 0)
-		return report_fail(report, "jail: cannot make a pid namespace: %m");
-	pid = fork();
-	if (pid == 0)
-		return 0;
-	if (pid < 0)
+	if (self < 0)
+		report_fail(report, "jail: cannot open the own /proc: %m");
+	if (self < 0 || enter_jail(plan, &birth->line, report) != ENTER_WHOLE)
+		_exit(1);
+	outer = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (outer < 0)
+		report_fail(report, "jail: cannot open the own mount namespace: %m");
+	else if (unshare(CLONE_NEWPID | (ipc ? CLONE_NEWIPC : 0)) < 0)
+		report_fail(report, "jail: cannot make a pid namespace: %m");
+	if (report->text[0] != '\0')
+		_exit(1);
+	holder = fork();
+	if (holder == 0)
+		be_holder(plan, outer, birth);
+	if (holder < 0)
 		report_fail(report, "jail: cannot fork the holder: %m");
-	if (holder_aim_back(holder, report) < 0)
-		return -1;
-	return pid;
+	birth->pid = holder;
+	_exit(holder < 0);
 }
 
-static int hear_from(struct holder *holder, struct report *report)
+/* Waits until the last writer of the pipe has closed it. */
+static enum holder_made wait_until_closed(int pipe_fd, int seconds, const struct plan *plan, const struct birth *birth,
+					  struct report *report)
 {
-	struct report said;
-	ssize_t got;
+	struct pollfd poll_fd = { .fd = pipe_fd };
+	const char *target = "/";
+	int got;
 
 	do
-		got = recv(holder->lifeline, said.text, sizeof(said.text), 0);
+		got = poll(&poll_fd, 1, seconds * 1000);
 	while (got < 0 && errno == EINTR);
-	if (got != (ssize_t)sizeof(said.text))
-		return report_fail(report, "jail: the holder ended before it was ready");
-	said.text[sizeof(said.text) - 1] = '\0';
-	if (said.text[0] != '\0')
-		return report_fail(report, "%s", said.text);
-	holder->pidfd = open_pidfd(holder->pid, report);
-	return holder->pidfd < 0 ? -1 : 0;
+	if (got < 0)
+		return report_fail(report, "jail: cannot wait for the holder: %m");
+	if (got > 0)
+		return HOLDER_READY;
+	for (int i = 0; i < plan->count; i++)
+		if (plan->mounts[i].line == birth->line)
+			target = plan->mounts[i].source[0] ? plan->mounts[i].source : plan->mounts[i].target;
+	report_fail(report, "jail: %s does not answer within %d s (plan line %d)", target, seconds, birth->line);
+	return HOLDER_LATE;
 }
 
-int holder_start(const struct plan *plan, struct holder *holder, struct report *report)
+static enum holder_made await(pid_t maker, int pipe_fd, int seconds, const struct plan *plan, struct birth *birth,
+			      struct report *report)
 {
-	int pair[2];
+	enum holder_made result = wait_until_closed(pipe_fd, seconds, plan, birth, report);
 
-	*holder = (struct holder){ .pid = -1, .pidfd = -1, .lifeline = -1, .home = open_pidfd(getpid(), report) };
-	if (holder->home < 0)
-		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return report_fail(report, "jail: cannot make the holder's lifeline: %m");
-	holder->lifeline = pair[0];
-	holder->pid = fork_init(holder, report);
-	if (holder->pid == 0) {
-		if (close(pair[0]) < 0)
-			_exit(1);
-		be_holder(plan, pair[1]);
+	if (result == HOLDER_LATE) {
+		(void)kill(maker, SIGKILL); /* works as soon as what hangs lets go, or sooner */
+		(void)waitpid(maker, NULL, WNOHANG);
+		return result;
 	}
-	if (close(pair[1]) < 0)
-		report_fail(report, "jail: cannot close the holder's end of the lifeline: %m");
-	return holder->pid < 0 ? -1 : hear_from(holder, report);
+	while (waitpid(maker, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	if (birth->is_ready)
+		return result;
+	if (birth->report.text[0] != '\0')
+		report_fail(report, "%s", birth->report.text);
+	return report_fail(report, "jail: the holder ended before it was ready");
+}
+
+enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, struct holder_id *id, struct report *report)
+{
+	struct birth *birth = mmap(NULL, sizeof(*birth), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	enum holder_made result = HOLDER_FAILED;
+	int ends[2];
+	pid_t maker;
+
+	if (birth == MAP_FAILED)
+		return report_fail(report, "jail: cannot make memory for the holder's birth: %m");
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		(void)munmap(birth, sizeof(*birth));
+		return report_fail(report, "jail: cannot make a pipe to the holder: %m");
+	}
+	maker = fork();
+	if (maker == 0)
+		be_maker(plan, ipc, birth);
+	(void)close(ends[1]); /* nothing was written to it */
+	if (maker < 0)
+		report_fail(report, "jail: cannot fork the holder's maker: %m");
+	else
+		result = await(maker, ends[0], seconds, plan, birth, report);
+	(void)close(ends[0]);
+	*id = (struct holder_id){ .pid = birth->pid, .start = result == HOLDER_READY ? start_of(birth->pid) : 0 };
+	(void)munmap(birth, sizeof(*birth));
+	if (result == HOLDER_READY && id->start == 0)
+		return report_fail(report, "jail: the holder (pid %d) ended at once", id->pid);
+	return result;
+}
+
+bool holder_lives(const struct holder_id *id)
+{
+	return id->pid > 0 && id->start != 0 && start_of(id->pid) == id->start;
+}
+
+void holder_close(struct holder *holder)
+{
+	int *fds[] = { &holder->pidfd, &holder->outer, &holder->home };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			(void)close(*fds[i]); /* nothing was written to it, so nothing can be lost */
+		*fds[i] = -1;
+	}
+}
+
+static int open_kept(const struct holder_id *id, int number, int flags)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", id->pid, number); /* always fits */
+	return open(path, flags | O_CLOEXEC);
+}
+
+int holder_open(const struct holder_id *id, struct holder *holder, struct report *report)
+{
+	*holder = (struct holder)HOLDER_NONE;
+	holder->id = *id;
+	holder->pidfd = open_pidfd(id->pid, report);
+	if (holder->pidfd >= 0 && !holder_lives(id)) /* asked after it was opened: so it is this one */
+		report_fail(report, "jail: the holder (pid %d) has ended", id->pid);
+	else if (holder->pidfd >= 0 && (holder->outer = open_kept(id, KEPT_OUTER, O_RDONLY)) < 0)
+		report_fail(report, "jail: cannot open the outer mounts of the holder (pid %d): %m", id->pid);
+	else if (holder->pidfd >= 0)
+		holder->home = open_pidfd(getpid(), report);
+	if (holder->home >= 0)
+		return 0;
+	holder_close(holder);
+	return -1;
+}
+
+int holder_open_proc(const struct holder *holder)
+{
+	return open_kept(&holder->id, KEPT_PROC, O_RDONLY | O_DIRECTORY);
+}
+
+/* A thread that shares its root and working folder with others cannot change its mount namespace. */
+static int enter_mounts(const struct holder *holder, int fd, struct report *report)
+{
+	if (unshare(CLONE_FS) < 0 || setns(fd, CLONE_NEWNS) < 0)
+		return report_fail(report, "jail: cannot join the mounts of the holder (pid %d): %m", holder->id.pid);
+	return 0;
+}
+
+int holder_enter_outer(const struct holder *holder, struct report *report)
+{
+	return enter_mounts(holder, holder->outer, report);
+}
+
+int holder_enter_inner(const struct holder *holder, struct report *report)
+{
+	return enter_mounts(holder, holder->pidfd, report);
 }
 
 int holder_aim_children(const struct holder *holder, struct report *report)
 {
 	if (setns(holder->pidfd, CLONE_NEWPID) < 0)
-		return report_fail(report, "jail: cannot aim at the pid namespace of the holder (pid %d): %m", holder->pid);
+		return report_fail(report, "jail: cannot aim at the pid namespace of the holder (pid %d): %m", holder->id.pid);
 	return 0;
 }
 
@@ -141,46 +293,29 @@ int holder_join_mounts(const struct holder *holder, struct report *report)
 	char folder[PATH_MAX];
 	bool has_folder = getcwd(folder, sizeof(folder)) != NULL;
 
-	if (setns(holder->pidfd, CLONE_NEWNS) < 0)
-		return report_fail(report, "jail: cannot join the mounts of the holder (pid %d): %m", holder->pid);
+	if (setns(holder->pidfd, CLONE_NEWNS | CLONE_NEWIPC) < 0)
+		return report_fail(report, "jail: cannot join the mounts of the holder (pid %d): %m", holder->id.pid);
 	if (has_folder && chdir(folder) < 0 && errno != EACCES && errno != ENOENT)
 		return report_fail(report, "jail: cannot go back to %s: %m", folder);
 	return 0;
 }
 
-static void close_all(struct holder *holder)
+int holder_kill(const struct holder_id *id, int seconds, struct report *report)
 {
-	int *fds[] = { &holder->pidfd, &holder->lifeline, &holder->home };
+	struct pollfd poll_fd = { .fd = (int)syscall(SYS_pidfd_open, id->pid, 0), .events = POLLIN };
+	int got = 1;
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			(void)close(*fds[i]); /* nothing was written to it, so nothing can be lost */
-		*fds[i] = -1;
+	/* No process: it has ended already. Asked after it was opened, so that no other can be meant. */
+	if (poll_fd.fd >= 0 && holder_lives(id)) {
+		if (syscall(SYS_pidfd_send_signal, poll_fd.fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+			report_fail(report, "jail: cannot kill the holder (pid %d): %m", id->pid);
+		do
+			got = poll(&poll_fd, 1, seconds * 1000);
+		while (got < 0 && errno == EINTR);
 	}
-}
-
-int holder_stop(struct holder *holder, struct report *report)
-{
-	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
-	pid_t got = 0;
-
-	if (holder->pid <= 0) {
-		close_all(holder);
-		return 0;
-	}
-	/* No process: it was reaped already, by slurmstepd, which waits for any child. A pidfd cannot hit another. */
-	if (holder->pidfd >= 0 && syscall(SYS_pidfd_send_signal, holder->pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
-		report_fail(report, "jail: cannot kill the holder (pid %d): %m", holder->pid);
-	close_all(holder);
-	for (int i = 0; i < 5000 && got != holder->pid; i++) {
-		got = waitpid(-1, NULL, WNOHANG); /* any: the init stays until also the tasks are reaped, by us */
-		if (got < 0 && errno == ECHILD)
-			break;
-		if (got == 0 && nanosleep(&pause, NULL) < 0 && errno != EINTR)
-			break;
-	}
-	if (got == 0)
-		report_fail(report, "jail: a process of pid namespace %d did not end within 5 s", holder->pid);
-	holder->pid = -1;
+	if (poll_fd.fd >= 0)
+		(void)close(poll_fd.fd); /* nothing was written to it */
+	if (got <= 0)
+		return report_fail(report, "jail: a process of pid namespace %d did not end within %d s", id->pid, seconds);
 	return report->text[0] == '\0' ? 0 : -1;
 }

@@ -1,44 +1,81 @@
 /*
- * The holder: pid 1 of a step's pid namespace.
+ * The holder: pid 1 of a job's pid namespace, and what keeps the job's namespaces.
  *
  * The first child of a new pid namespace is its init, and when the init ends the kernel kills everything in the
- * namespace. Were a task the init, the first task to end would kill the others; so slurmstepd forks this process, which
- * does nothing but hold: it owns the mount namespace with the /proc that matches, lets the kernel reap orphans, and ends
- * when slurmstepd does (a pipe closes; PR_SET_PDEATHSIG as well). Ending it is how a step ends: one SIGKILL, and no
- * process that a user left behind survives it, whatever it did to hide.
+ * namespace. Were a task the init, the first task to end would kill the others; so a process of its own does nothing but
+ * hold. Ending it is how a job ends: one SIGKILL, and no process that a user left behind survives it, whatever it did to
+ * hide, and the mounts go with the last process. No namespace is bound to a file, so none can be left over.
  *
- * It keeps its capabilities on purpose. The kernel lets a process look into another (/proc/1/root, ptrace) only if its
- * own capabilities are at least as wide; the tasks' are narrower, so root among them cannot look into the holder.
+ * A job on a node has two mount namespaces. The outer one is the plan carried out with the pod's /proc: slurmstepd lives
+ * there, for it counts and signals its tasks by the pod's process ids. The inner one is a copy with the /proc that matches
+ * the pid namespace: tasks and sessions live there. The holder lives in the inner one and keeps the outer one open.
  *
- * The holder is found and joined by a pidfd; nothing here needs a /proc or a path. Later steps of a job, `srun
- * --overlap` and SSH sessions can join the same two namespaces with `jail enter`.
+ * They are made by a child of the first slurmstepd, which ends when the holder is ready: the holder becomes a child of the
+ * machine's (or pod's) init, and no proctrack plugin, which follows parents, takes it for part of a step. The same child is
+ * the one that waits where a file system hangs; slurmstepd waits only until a deadline, and knows the line of the plan.
+ *
+ * The holder keeps its capabilities on purpose. The kernel lets a process look into another (/proc/1/root, ptrace) only if
+ * its own capabilities are at least as wide; the tasks' are narrower, so root among them cannot look into the holder.
  */
 #ifndef JAIL_HOLDER_H
 #define JAIL_HOLDER_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "plan.h"
 #include "report.h"
 
-struct holder {
-	pid_t pid;
-	int pidfd;
-	int lifeline;	/* the holder ends when the last copy of this is closed */
-	int home;	/* pidfd of the process that made the holder: the way back for the pids of its children */
+enum holder_made {
+	HOLDER_READY = 0,
+	HOLDER_FAILED = -1,	/* the report says why */
+	HOLDER_LATE = -2,	/* something hangs; the report says at which line of the plan */
 };
 
-/* Makes the namespaces and the process. The caller has entered the jail and is the main thread of its process. */
-int holder_start(const struct plan *plan, struct holder *holder, struct report *report);
+/* A process for ever: with the time of its start a pid is not another one's later. */
+struct holder_id {
+	pid_t pid;
+	uint64_t start; /* ticks since boot */
+};
 
-/* Children of the calling thread are born in the holder's pid namespace from here on; _leave undoes it. */
+/* A holder in use. -1 where nothing is open. */
+struct holder {
+	struct holder_id id;
+	int pidfd;
+	int outer;	/* its outer mount namespace */
+	int home;	/* pidfd of the process that uses it: the way back for the pids of its children */
+};
+
+#define HOLDER_NONE { .pidfd = -1, .outer = -1, .home = -1 }
+
+/* Makes the namespaces and the process. `ipc`: a System V and message queue namespace too. Waits up to `seconds`. */
+enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, struct holder_id *id, struct report *report);
+
+/* Whether the process lives. */
+bool holder_lives(const struct holder_id *id);
+
+/* Opens it for the calls below. Needs the /proc of the pid namespace that `id` is from. */
+int holder_open(const struct holder_id *id, struct holder *holder, struct report *report);
+void holder_close(struct holder *holder);
+
+/* Moves the calling thread into the outer mount namespace; its working folder is `/` then. */
+int holder_enter_outer(const struct holder *holder, struct report *report);
+
+/* The same for the inner one, for a thread that goes on to the outer one afterwards. */
+int holder_enter_inner(const struct holder *holder, struct report *report);
+
+/* Children of the calling thread are born in the holder's pid namespace from here on; _back undoes it. */
 int holder_aim_children(const struct holder *holder, struct report *report);
 int holder_aim_back(const struct holder *holder, struct report *report);
 
-/* Moves the calling process, which has one thread, into the holder's mount namespace and keeps its working folder. */
+/* Moves the calling process, which has one thread, into the inner mount and ipc namespaces and keeps its working folder. */
 int holder_join_mounts(const struct holder *holder, struct report *report);
 
-/* Kills the holder, and with it all that is left in its pid namespace, and waits up to 5 s until all are reaped. */
-int holder_stop(struct holder *holder, struct report *report);
+/* Opens the /proc of the holder's pid namespace; -1 where the plan has none. */
+int holder_open_proc(const struct holder *holder);
+
+/* Kills the holder, and with it all in its pid namespace, and waits up to `seconds` until it is gone. */
+int holder_kill(const struct holder_id *id, int seconds, struct report *report);
 
 #endif

@@ -113,8 +113,9 @@ static int be_init(const struct arguments *arguments, const struct plan *plan, s
 static int run_in_jail(const struct arguments *arguments, const struct plan *plan, struct report *report)
 {
 	pid_t child;
+	int line;
 
-	if (enter_jail(plan, report) != ENTER_WHOLE)
+	if (enter_jail(plan, &line, report) != ENTER_WHOLE)
 		return -1;
 	if (init_block_signals(report) < 0)
 		return -1;

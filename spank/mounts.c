@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #include "dev.h"
 #include "points.h"
+#include "scratch.h"
 
 int mounts_open_target(int root_fd, const struct plan_mount *entry, struct report *report)
 {
@@ -56,22 +58,28 @@ int mounts_restrict(int target_fd, const struct plan_mount *entry, bool deep, st
 	return 0;
 }
 
-/* Where the line's source is: the plan's own path, or the pod's /proc and /sys. */
-static const char *bind_source(const struct plan_mount *entry)
+/* Where the line's source is: the plan's own path, the job's folder below it, or the pod's /proc and /sys. */
+static int bind_source(const struct plan *plan, const struct plan_mount *entry, char *path, struct report *report)
 {
-	if (entry->kind == PLAN_PROC)
-		return "/proc";
-	if (entry->kind == PLAN_SYS)
-		return "/sys";
-	return entry->source;
+	const char *source = entry->kind == PLAN_PROC ? "/proc" : entry->kind == PLAN_SYS ? "/sys" : entry->source;
+
+	if (entry->kind == PLAN_SCRATCH)
+		return scratch_path(path, plan->job, entry, report);
+	(void)strcpy(path, source); /* the plan's reader has seen that every path is shorter than PATH_MAX */
+	return 0;
 }
 
-static int make_bind(const char *target, const struct plan_mount *entry, struct mount_mark *mark, struct report *report)
+static int make_bind(const char *target, const struct plan *plan, const struct plan_mount *entry, struct mount_mark *mark,
+		     struct report *report)
 {
-	const char *source = bind_source(entry);
-	unsigned long flags = MS_BIND | (entry->kind == PLAN_BIND ? 0 : MS_REC);
+	unsigned long flags = MS_BIND | (entry->kind == PLAN_BIND || entry->kind == PLAN_SCRATCH ? 0 : MS_REC);
+	char source[PATH_MAX];
 	struct stat status;
 
+	if (bind_source(plan, entry, source, report) < 0)
+		return -1;
+	if (entry->kind == PLAN_SCRATCH && plan->job != 0 && scratch_make(plan->job, entry, report) < 0)
+		return -1;
 	if (stat(source, &status) < 0) {
 		if (errno == ENOENT && entry->optional)
 			return 0;
@@ -102,8 +110,8 @@ static int make_tmpfs(const char *target, const struct plan_mount *entry, struct
 	return 0;
 }
 
-static int make_on(int root_fd, int under_fd, const struct plan_mount *entry, struct mount_mark *mark,
-		   struct report *report)
+static int make_on(int root_fd, int under_fd, const struct plan *plan, const struct plan_mount *entry,
+		   struct mount_mark *mark, struct report *report)
 {
 	char target[32];
 	int result, fd;
@@ -112,16 +120,16 @@ static int make_on(int root_fd, int under_fd, const struct plan_mount *entry, st
 	if (entry->kind == PLAN_TMPFS || entry->kind == PLAN_DEV)
 		result = make_tmpfs(target, entry, mark, report);
 	else
-		result = make_bind(target, entry, mark, report);
+		result = make_bind(target, plan, entry, mark, report);
 	if (result < 0 || !mark->made || entry->kind == PLAN_TMPFS)
 		return result;
 	fd = mounts_open_target(root_fd, entry, report); /* anew: now it is the mount, not what lies under it */
 	if (fd < 0)
 		return -1;
 	if (entry->kind == PLAN_DEV)
-		result = dev_fill(fd, entry, report);
+		result = dev_fill(fd, plan, entry, report);
 	else
-		result = mounts_restrict(fd, entry, entry->kind != PLAN_BIND, report);
+		result = mounts_restrict(fd, entry, entry->kind != PLAN_BIND && entry->kind != PLAN_SCRATCH, report);
 	if (close(fd) < 0)
 		return report_fail(report, "jail: cannot close %s (plan line %d): %m", entry->target, entry->line);
 	return result;
@@ -132,12 +140,14 @@ int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *e
 {
 	int fd, result;
 
+	if (entry->kind == PLAN_GPUS)
+		return 0; /* the private /dev leaves them out; a step that has some brings them along (gpus.h) */
 	if (points_make(root_fd, plan, entry, report) < 0)
 		return -1;
 	fd = mounts_open_target(root_fd, entry, report);
 	if (fd < 0)
 		return -1;
-	result = make_on(root_fd, fd, entry, mark, report);
+	result = make_on(root_fd, fd, plan, entry, mark, report);
 	if (close(fd) < 0)
 		return report_fail(report, "jail: cannot close %s (plan line %d): %m", entry->target, entry->line);
 	return result;

@@ -24,6 +24,8 @@ static const char *const kind_names[] = {
 	[PLAN_PROC] = "proc",
 	[PLAN_DEV] = "dev",
 	[PLAN_SYS] = "sys",
+	[PLAN_SCRATCH] = "scratch",
+	[PLAN_GPUS] = "gpus",
 };
 
 const char *plan_kind_name(enum plan_kind kind)
@@ -93,11 +95,11 @@ static bool is_mode(const char *text)
 static bool take_option(struct plan_mount *mount, const char *word)
 {
 	const struct { const char *name; bool *flag; bool allowed; } flags[] = {
-		{ "ro", &mount->read_only, true },
-		{ "nosuid", &mount->no_suid, true },
-		{ "nodev", &mount->no_dev, true },
-		{ "noexec", &mount->no_exec, true },
-		{ "optional", &mount->optional, mount->kind != PLAN_ROOT },
+		{ "ro", &mount->read_only, mount->kind != PLAN_GPUS },
+		{ "nosuid", &mount->no_suid, mount->kind != PLAN_GPUS },
+		{ "nodev", &mount->no_dev, mount->kind != PLAN_GPUS },
+		{ "noexec", &mount->no_exec, mount->kind != PLAN_GPUS },
+		{ "optional", &mount->optional, mount->kind != PLAN_ROOT && mount->kind != PLAN_GPUS },
 		{ "unmasked", &mount->unmasked, mount->kind == PLAN_PROC },
 		{ "minimal", &mount->minimal, mount->kind == PLAN_DEV },
 	};
@@ -112,7 +114,7 @@ static bool take_option(struct plan_mount *mount, const char *word)
 		mount->size = word + 5;
 		return is_size(mount->size);
 	}
-	if (mount->kind == PLAN_TMPFS && strncmp(word, "mode=", 5) == 0) {
+	if ((mount->kind == PLAN_TMPFS || mount->kind == PLAN_SCRATCH) && strncmp(word, "mode=", 5) == 0) {
 		mount->mode = word + 5;
 		return is_mode(mount->mode);
 	}
@@ -135,7 +137,7 @@ static int parse_options(const struct plan *plan, struct plan_mount *mount, char
 
 static bool kind_has_source(enum plan_kind kind)
 {
-	return kind == PLAN_ROOT || kind == PLAN_BIND || kind == PLAN_RBIND;
+	return kind == PLAN_ROOT || kind == PLAN_BIND || kind == PLAN_RBIND || kind == PLAN_SCRATCH || kind == PLAN_GPUS;
 }
 
 /* The pod's own folder that a kind stands for may be named as its source, for readers; nothing else may. */
@@ -173,6 +175,20 @@ static int check_paths(const struct plan *plan, const struct plan_mount *mount, 
 	return 0;
 }
 
+/* A pattern of devices belongs to the private /dev that an earlier line makes. */
+static int check_gpus(const struct plan *plan, const struct plan_mount *mount, struct report *report)
+{
+	const struct plan_mount *dev = plan_find(plan, PLAN_DEV);
+
+	if (dev == NULL || strcmp(dev->target, mount->target) != 0)
+		return report_fail(report, "plan %s line %d: target \"%.200s\" is not that of an earlier line of kind \"dev\"",
+				   plan->path, mount->line, mount->target);
+	if (strncmp(mount->source, "/dev/", 5) != 0)
+		return report_fail(report, "plan %s line %d: pattern \"%.200s\" does not begin with /dev/", plan->path,
+				   mount->line, mount->source);
+	return 0;
+}
+
 static int check_place(const struct plan *plan, const struct plan_mount *mount, struct report *report)
 {
 	bool is_first = plan->count == 0;
@@ -183,8 +199,10 @@ static int check_place(const struct plan *plan, const struct plan_mount *mount, 
 				   mount->line);
 	if (!is_first && (mount->kind == PLAN_ROOT || is_slash))
 		return report_fail(report, "plan %s line %d: only the first mount can be the root", plan->path, mount->line);
+	if (mount->kind == PLAN_GPUS)
+		return check_gpus(plan, mount, report);
 	for (int i = 0; i < plan->count; i++) {
-		if (strcmp(plan->mounts[i].target, mount->target) == 0)
+		if (plan->mounts[i].kind != PLAN_GPUS && strcmp(plan->mounts[i].target, mount->target) == 0)
 			return report_fail(report, "plan %s line %d: target \"%.200s\" is already taken by line %d", plan->path,
 					   mount->line, mount->target, plan->mounts[i].line);
 	}

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "report.h"
 
@@ -22,7 +23,7 @@ enum {
 	PLAN_BYTES_MAX = 256 * 1024,
 };
 
-enum plan_kind { PLAN_ROOT, PLAN_BIND, PLAN_RBIND, PLAN_TMPFS, PLAN_PROC, PLAN_DEV, PLAN_SYS };
+enum plan_kind { PLAN_ROOT, PLAN_BIND, PLAN_RBIND, PLAN_TMPFS, PLAN_PROC, PLAN_DEV, PLAN_SYS, PLAN_SCRATCH, PLAN_GPUS };
 
 struct plan_mount {
 	enum plan_kind kind;
@@ -35,12 +36,13 @@ struct plan_mount {
 	bool unmasked;		/* proc: leave out the masks over the machine's own files */
 	bool minimal;		/* dev: only the nodes that every program expects */
 	const char *size;	/* tmpfs; dev (its /dev/shm): as in mount(8), or NULL */
-	const char *mode;	/* tmpfs: octal, or NULL */
+	const char *mode;	/* tmpfs, scratch: octal, or NULL */
 };
 
 struct plan {
 	const char *path;	/* as the caller named it; the caller keeps it alive */
 	char *text;		/* what the mounts' strings point into */
+	uint32_t job;		/* whose scratch folders these are; 0: nobody's, as in a login session */
 	int count;
 	struct plan_mount mounts[PLAN_LINES_MAX];
 };

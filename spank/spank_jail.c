@@ -1,37 +1,48 @@
 /*
- * The SPANK plugin: every step runs in the jail.
+ * The SPANK plugin: every job runs in the jail.
+ *
+ * The first step of a job on a node makes the job's namespaces (holder.h), every step joins them, and the job's epilog
+ * releases them. With PrologFlags=Contain the extern step is the first: it makes them as early as the job begins, so that
+ * SSH finds them, and stays outside itself, for it runs nothing of a user, only `sleep` and X11 forwarding.
  *
  * slurmstepd itself goes in (slurm_spank_init_post_opt, before it opens the job's output files and the batch script),
  * because those belong to the shared root. It keeps the pod's pid namespace and /proc, for it counts and signals its
  * tasks by the pod's process ids. What it forks goes one step further, into the namespaces of the holder (follow.h).
- *
- * The extern step is left alone: it runs nothing of a user, only `sleep` and X11 forwarding.
  *
  * A hook that fails returns -1: slurmstepd looks only for negative codes and would run the user's program outside the
  * jail after an ESPANK_ERROR, which is 3000. Belt and braces, every fork of slurmstepd is refused from then on.
  *
  * When a step cannot be made ready, slurmstepd goes on so far that the sentence reaches the job's stderr (user_init), and
  * whatever it forks then, tasks first, ends at once: the step fails, nothing of the user runs, and the node is not
- * drained, which is the operator's to decide. One case is worse: not even the root of the jail is there. Then slurmstepd
- * is outside when it opens files. For srun, whose output goes over the network, it sees the pod read-only; a batch step
- * ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for a failed prolog.
+ * drained, which is the operator's to decide. One case is worse: not even the root of the jail is there, or it does not
+ * answer. Then slurmstepd is outside when it opens files. For srun, whose output goes over the network, it sees the pod
+ * read-only; a batch step ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for
+ * a failed prolog.
  *
- * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan]
+ * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [ipc] [deadline=10] [timing]
  */
+#define _GNU_SOURCE
 #pragma GCC visibility push(default) /* what Slurm looks up; all else stays hidden */
 #include <slurm/spank.h>
 
 SPANK_PLUGIN(jail, 1);
 #pragma GCC visibility pop
 
+#include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 #include "caps.h"
 #include "enter.h"
 #include "follow.h"
 #include "holder.h"
+#include "jobs.h"
+#include "mark.h"
 #include "plan.h"
 #include "report.h"
 
@@ -39,10 +50,18 @@ SPANK_PLUGIN(jail, 1);
 #define EXTERN_STEP 0xfffffffc
 #define BATCH_STEP 0xfffffffb
 
-enum { DONE = 0, FAILED = -1 };
+enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5 };
 
-static struct holder holder = { .pid = -1, .pidfd = -1, .lifeline = -1, .home = -1 };
+struct options {
+	const char *plan;
+	bool ipc, timing;
+	int seconds;
+};
+
+static struct options options;
+static struct holder holder = HOLDER_NONE;
 static struct report trouble;
+static unsigned int mark;
 static bool is_inside;
 
 static void say(const char *sentence)
@@ -50,26 +69,62 @@ static void say(const char *sentence)
 	slurm_error("%s", sentence);
 }
 
-static const char *plan_path(int ac, char **av, struct report *report)
+static int64_t now(void)
 {
-	const char *path = PLAN_DEFAULT_PATH;
+	struct timespec time = { 0 };
 
-	for (int i = 0; i < ac; i++) {
-		if (strncmp(av[i], "plan=/", 6) != 0) {
-			report_fail(report, "jail: unknown argument \"%s\" in plugstack.conf; known is plan=/PATH", av[i]);
-			return NULL;
-		}
-		path = av[i] + 5;
+	(void)clock_gettime(CLOCK_MONOTONIC, &time); /* cannot fail with this clock */
+	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+static void tell_time(const char *what, int64_t since)
+{
+	if (options.timing)
+		slurm_info("jail: %s in %lld us", what, (long long)(now() - since));
+	else
+		slurm_debug("jail: %s in %lld us", what, (long long)(now() - since));
+}
+
+static bool take_option(const char *word)
+{
+	char *end;
+
+	if (strncmp(word, "plan=/", 6) == 0) {
+		options.plan = word + 5;
+		return true;
 	}
-	return path;
+	if (strncmp(word, "deadline=", 9) == 0) {
+		options.seconds = (int)strtol(word + 9, &end, 10);
+		return word[9] != '\0' && *end == '\0' && options.seconds > 0 && options.seconds <= 3600;
+	}
+	options.ipc |= strcmp(word, "ipc") == 0;
+	options.timing |= strcmp(word, "timing") == 0;
+	return strcmp(word, "ipc") == 0 || strcmp(word, "timing") == 0;
+}
+
+static int read_options(int ac, char **av, struct report *report)
+{
+	options = (struct options){ .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS };
+	for (int i = 0; i < ac; i++)
+		if (!take_option(av[i]))
+			return report_fail(report,
+					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, ipc, "
+					   "deadline=SECONDS, timing",
+					   av[i]);
+	return 0;
+}
+
+static uint32_t item_of(spank_t spank, spank_item_t item, uint32_t otherwise)
+{
+	uint32_t value = otherwise;
+
+	return spank_get_item(spank, item, &value) == ESPANK_SUCCESS ? value : otherwise;
 }
 
 /* In doubt a step is a batch step: it is moved, and it opens files. */
 static uint32_t step_of(spank_t spank)
 {
-	uint32_t step = BATCH_STEP;
-
-	return spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS ? step : BATCH_STEP;
+	return item_of(spank, S_JOB_STEPID, BATCH_STEP);
 }
 
 static bool is_ours(spank_t spank)
@@ -77,14 +132,59 @@ static bool is_ours(spank_t spank)
 	return spank_context() == S_CTX_REMOTE && step_of(spank) != EXTERN_STEP;
 }
 
-/* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
-static bool make_step_ready(const struct plan *plan, struct report *report)
+static enum holder_made begin(spank_t spank, struct report *report)
 {
-	enum enter_result entered = enter_jail(plan, report);
+	const struct jobs_wish wish = {
+		.id = item_of(spank, S_JOB_ID, 0),
+		.uid = item_of(spank, S_JOB_UID, (uint32_t)-1),
+		.plan = options.plan,
+		.ipc = options.ipc,
+		.seconds = options.seconds,
+	};
+	enum holder_made result;
+	int64_t since = now();
+	bool made = false;
 
-	if (entered == ENTER_WHOLE && holder_start(plan, &holder, report) == 0)
-		(void)follow_start(&holder, say, report);
+	if (wish.id == 0 || wish.uid == (uint32_t)-1)
+		return report_fail(report, "jail: Slurm does not say which job and user this step is of");
+	result = jobs_begin(&wish, &holder, &made, report);
+	if (result == HOLDER_READY)
+		tell_time(made ? "namespaces of the job made" : "namespaces of the job found", since);
+	return result;
+}
+
+/* The job has no namespaces: slurmstepd goes as far as the plan leads, so that the user can hear of it. */
+static bool enter_alone(spank_t spank)
+{
+	static struct plan plan;
+	struct report ignored = { "" };
+	enum enter_result entered;
+	int line;
+
+	if (plan_read(options.plan, &plan, &ignored) < 0)
+		return false;
+	plan.job = item_of(spank, S_JOB_ID, 0);
+	entered = enter_jail(&plan, &line, &ignored);
+	plan_free(&plan);
 	return entered != ENTER_FAILED;
+}
+
+/* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
+static bool make_step_ready(spank_t spank, struct report *report)
+{
+	enum holder_made made = begin(spank, report);
+	int64_t since = now();
+
+	if (made == HOLDER_FAILED)
+		return enter_alone(spank);
+	if (made == HOLDER_LATE)
+		return false;
+	mark = mark_set(item_of(spank, S_JOB_UID, 0));
+	if (holder_enter_outer(&holder, report) < 0)
+		return false;
+	(void)follow_start(&holder, say, report);
+	tell_time("slurmstepd went in", since);
+	return true;
 }
 
 /* Returns whether slurmstepd may go on to tell the user. */
@@ -100,19 +200,48 @@ static bool make_step_fail(bool is_batch)
 	return false;
 }
 
-int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
+/* Makes the namespaces before the first step that needs them. A failure is that step's to tell. */
+static void make_early(spank_t spank)
+{
+	struct report report = { "" };
+
+	if (begin(spank, &report) != HOLDER_READY)
+		say(report.text);
+	holder_close(&holder);
+}
+
+/* slurmd starts: what is left of jobs that ended without it goes. */
+int slurm_spank_init(spank_t spank, int ac, char **av)
 {
 	static struct plan plan;
-	const char *path;
+	struct report report = { "" };
+	int count = 0;
 
-	if (!is_ours(spank))
+	(void)spank;
+	if (spank_context() != S_CTX_SLURMD)
 		return DONE;
-	path = plan_path(ac, av, &trouble);
-	if (path != NULL && plan_read(path, &plan, &trouble) == 0) {
-		is_inside = make_step_ready(&plan, &trouble);
+	if (read_options(ac, av, &report) == 0 && plan_read(options.plan, &plan, &report) == 0) {
+		count = jobs_sweep(&plan, &report);
 		plan_free(&plan);
 	}
-	if (trouble.text[0] == '\0')
+	if (report.text[0] != '\0')
+		say(report.text);
+	else if (count > 0)
+		slurm_info("jail: cleared what %d ended jobs had left", count);
+	return DONE;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
+{
+	if (spank_context() != S_CTX_REMOTE)
+		return DONE;
+	if (read_options(ac, av, &trouble) == 0) {
+		if (step_of(spank) == EXTERN_STEP)
+			make_early(spank);
+		else
+			is_inside = make_step_ready(spank, &trouble);
+	}
+	if (trouble.text[0] == '\0' || step_of(spank) == EXTERN_STEP)
 		return DONE;
 	return make_step_fail(step_of(spank) == BATCH_STEP) ? DONE : FAILED;
 }
@@ -142,15 +271,44 @@ int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
 	return DONE;
 }
 
+/* Already as the user, for a change of the user forgets it: a task ends with its slurmstepd, however that ends. */
+int slurm_spank_task_init(spank_t spank, int ac, char **av)
+{
+	(void)ac, (void)av;
+	if (is_ours(spank) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		slurm_debug("jail: a task will outlive its slurmstepd: %m");
+	return DONE;
+}
+
+/* The step ends, the job need not: what this step has left running ends. */
 int slurm_spank_exit(spank_t spank, int ac, char **av)
 {
 	struct report report = { "" };
+	int64_t since = now();
 
 	(void)spank, (void)ac, (void)av;
 	if (!is_inside)
 		return DONE;
 	follow_stop();
-	if (holder_stop(&holder, &report) < 0)
+	if (mark_kill(mark, &holder, STEP_SECONDS, &report) < 0)
 		say(report.text);
+	holder_close(&holder);
+	tell_time("step ended", since);
+	return DONE;
+}
+
+/* In a process of its own, when all slurmstepds of the job on this node have ended, also when slurmd was restarted. */
+int slurm_spank_job_epilog(spank_t spank, int ac, char **av)
+{
+	struct report report = { "" };
+	int64_t since = now();
+
+	(void)read_options(ac, av, &report); /* a wrong word has been told by each step */
+	report.text[0] = '\0';
+	if (jobs_release(item_of(spank, S_JOB_ID, 0), &report) < 0) {
+		say(report.text);
+		return FAILED;
+	}
+	tell_time("namespaces of the job released", since);
 	return DONE;
 }

@@ -104,6 +104,7 @@ def main() -> None:
         enter_user_namespace()
     call("unshare", CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | (CLONE_NEWNET if arguments.net else 0))
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
+    call("mount", b"tmpfs", b"/run", b"tmpfs", 0, b"mode=755")
     if arguments.net:
         # getaddrinfo ignores a machine that has only 127.0.0.1
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

@@ -1,6 +1,8 @@
 /*
  * A stand-in for slurmstepd: loads the plugin and calls its hooks in the order and under the identities of Slurm 24.11
  * (src/slurmd/slurmstepd/mgr.c). `stepd PLUGIN CONTEXT STEP UID PLAN COMMAND...`; each COMMAND is a task for /bin/sh.
+ * STEPD_JOB is the job's number (7), STEPD_ARGUMENTS are further words of the plugin's line in plugstack.conf. In the contexts
+ * `slurmd` and `epilog` it is one of those processes instead, and only calls the hook that they call.
  *
  * As there, threads run before the first hook and are started after it; the effective user id is the user's while tasks
  * are forked; only a negative code of a hook is a failure; wait() takes any child; an epilog is forked without a hook.
@@ -27,13 +29,28 @@
 enum { TASKS_MAX = 64 };
 
 static const char *context, *plan;
-static uint32_t step_id;
+static uint32_t step_id, job_id = 7;
 static uid_t user;
 static void *plugin;
 
 spank_context_t spank_context(void)
 {
+	if (strcmp(context, "slurmd") == 0)
+		return S_CTX_SLURMD;
+	if (strcmp(context, "epilog") == 0)
+		return S_CTX_JOB_SCRIPT;
 	return strcmp(context, "remote") == 0 ? S_CTX_REMOTE : S_CTX_LOCAL;
+}
+
+/* A job's environment is this program's. */
+spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int length)
+{
+	const char *found = getenv(name);
+
+	(void)spank;
+	if (found == NULL || snprintf(value, (size_t)length, "%s", found) >= length)
+		return ESPANK_ERROR;
+	return ESPANK_SUCCESS;
 }
 
 spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
@@ -41,10 +58,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	va_list arguments;
 
 	(void)spank;
-	if (item != S_JOB_STEPID)
-		return ESPANK_ERROR;
 	va_start(arguments, item);
-	*va_arg(arguments, uint32_t *) = step_id;
+	*va_arg(arguments, uint32_t *) = item == S_JOB_STEPID ? step_id : item == S_JOB_UID ? user : job_id;
 	va_end(arguments);
 	return ESPANK_SUCCESS;
 }
@@ -59,6 +74,21 @@ void slurm_error(const char *format, ...)
 	(void)fputc('\n', stderr);
 }
 
+void slurm_info(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vfprintf(stdout, format, arguments);
+	va_end(arguments);
+	(void)fputc('\n', stdout);
+}
+
+void slurm_debug(const char *format, ...)
+{
+	(void)format;
+}
+
 static void demand(bool is_right, const char *what)
 {
 	if (is_right)
@@ -70,12 +100,18 @@ static void demand(bool is_right, const char *what)
 static int hook(const char *name)
 {
 	spank_f *function = (spank_f *)dlsym(plugin, name);
-	char argument[4096];
-	char *av[] = { argument, NULL };
+	char argument[4096], more[256];
+	char *av[16] = { argument }, *rest = more, *word;
+	int ac = 1;
 
 	demand(function != NULL, name);
 	demand(snprintf(argument, sizeof(argument), "plan=%s", plan) < (int)sizeof(argument), "plan is too long");
-	return function(NULL, 1, av);
+	demand(snprintf(more, sizeof(more), "%s", getenv("STEPD_ARGUMENTS") ? getenv("STEPD_ARGUMENTS") : "") < (int)sizeof(more),
+	       "arguments are too long");
+	while (ac < 15 && (word = strsep(&rest, " ")) != NULL)
+		if (word[0] != '\0')
+			av[ac++] = word;
+	return function(NULL, ac, av);
 }
 
 static void *idle(void *unused)
@@ -114,6 +150,8 @@ static pid_t fork_task(const char *command)
 	if (hook("slurm_spank_task_init_privileged") < 0)
 		_exit(98);
 	demand(setgroups(0, NULL) == 0 && setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0, "setresuid");
+	if (hook("slurm_spank_task_init") < 0)
+		_exit(94);
 	(void)execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(97);
 }
@@ -164,7 +202,9 @@ int main(int argc, char **argv)
 	int count = argc - 6;
 	const char *epilog = getenv("STEPD_EPILOG");
 
-	demand(argc > 6 && count <= TASKS_MAX, "usage");
+	demand(argc > 5 && count <= TASKS_MAX, "usage");
+	if (getenv("STEPD_JOB") != NULL)
+		job_id = (uint32_t)strtoul(getenv("STEPD_JOB"), NULL, 10);
 	context = argv[2], plan = argv[5];
 	step_id = (uint32_t)strtoul(argv[3], NULL, 0);
 	user = (uid_t)strtoul(argv[4], NULL, 10);
@@ -172,6 +212,11 @@ int main(int argc, char **argv)
 	start_thread();
 	plugin = dlopen(argv[1], RTLD_NOW);
 	demand(plugin != NULL, "dlopen");
+	if (spank_context() == S_CTX_SLURMD || spank_context() == S_CTX_JOB_SCRIPT) {
+		int result = hook(spank_context() == S_CTX_SLURMD ? "slurm_spank_init" : "slurm_spank_job_epilog");
+
+		return result < 0 ? 93 : 0;
+	}
 	if (hook("slurm_spank_init_post_opt") < 0) {
 		(void)printf("init failed\n");
 		return 95;
@@ -182,6 +227,8 @@ int main(int argc, char **argv)
 	if (epilog != NULL)
 		(void)printf("epilog %d\n", run_epilog(epilog));
 	(void)printf("exit %d\n", hook("slurm_spank_exit"));
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
 	(void)printf("children %d\n", waitpid(-1, NULL, WNOHANG) != -1);
 	return 0;
 }

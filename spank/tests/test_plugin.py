@@ -1,7 +1,6 @@
 """The plugin in a stand-in for slurmstepd (stepd.c), with Slurm's order of hooks, threads and identities."""
 
 import subprocess
-import time
 
 import pytest
 from conftest import Jail, Pod
@@ -66,39 +65,6 @@ def test_root_cannot_look_into_the_holder(jail: Jail, pod: Pod) -> None:
     assert "Permission denied" in done.stderr
     assert "alive" in done.stdout
     assert "task0 0" in done.stdout
-
-
-def test_what_tasks_leave_behind_is_killed_quickly(jail: Jail, pod: Pod) -> None:
-    """Processes in sessions of their own are gone, and reaped, when the exit hook returns."""
-    words = " ".join(
-        f"'{word}'"
-        for word in (
-            *(str(jail.build.folder / name) for name in ("stepd", "spank_jail.so")),
-            *("remote", "0", "0", str(jail.plan), "for i in 1 2 3 4 5; do setsid sleep 3333 & done; true"),
-        )
-    )
-    begin = time.monotonic()
-    done = pod.run("sh", "-c", f"{words}; cat /proc/[0-9]*/comm")
-    assert time.monotonic() - begin < 5
-    assert "exit 0" in done.stdout
-    assert not {"sleep", "jail-holder"} & set(done.stdout.split())
-
-
-def test_all_ends_when_slurmstepd_is_killed(jail: Jail, pod: Pod) -> None:
-    """SIGKILL of slurmstepd ends the holder and every task."""
-    words = " ".join(f"'{jail.build.folder}/{name}'" for name in ("stepd", "spank_jail.so"))
-    script = f"""
-{words} remote 0 0 '{jail.plan}' 'sleep 3333' 'setsid sleep 3333' &
-n=0
-until [ $(cat /proc/[0-9]*/comm | grep -c '^sleep') = 2 ]; do n=$((n+1)); [ $n -lt 300 ] || exit 1; sleep 0.01; done
-kill -9 $!
-n=0
-while cat /proc/[0-9]*/comm | grep '^jail-holder'; do n=$((n+1)); [ $n -lt 300 ] || exit 2; sleep 0.01; done
-# a last `sleep 0.01` is this shell's own, and has ended
-cat /proc/[0-9]*/comm | grep '^sleep' || echo none
-"""
-    done = pod.run("sh", "-c", script)
-    assert done.stdout.splitlines()[-1] == "none", done.stdout + done.stderr
 
 
 def test_a_failed_mount_reaches_the_user_and_nothing_runs(jail: Jail, pod: Pod) -> None:

@@ -1,0 +1,59 @@
+/*
+ * The jobs of this node that have namespaces.
+ *
+ * JOBS_FOLDER/ID belongs to one job: `uid` and `pid` are files with its user and its holder (pid and time of start), `scratch`
+ * lists its folders on the node, one path a line. It lies on the machine's or pod's own /run, which no jail sees, and is
+ * root's. The folder itself is locked (flock) by who makes, joins or removes the job's namespaces, so first steps may race.
+ * What is in the files is believed only as far as the process of the holder is there.
+ *
+ * Nothing of this needs Slurm: the plugin, the helper and the PAM module all use it.
+ */
+#ifndef JAIL_JOBS_H
+#define JAIL_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "holder.h"
+#include "report.h"
+
+#define JOBS_FOLDER "/run/jail/jobs"
+
+struct jobs_job {
+	uint32_t id;
+	uid_t uid;
+	struct holder_id holder;
+};
+
+/* What a job's namespaces are to be, where they have to be made. */
+struct jobs_wish {
+	uint32_t id;
+	uid_t uid;
+	const char *plan;	/* path of the plan */
+	bool ipc;
+	int seconds;		/* how long to wait for file systems */
+};
+
+enum { JOBS_SECONDS = 10 }; /* until a file system is said to hang */
+
+/* Opens the holder of a job; makes it where there is none. `made` says which. */
+enum holder_made jobs_begin(const struct jobs_wish *wish, struct holder *holder, bool *made, struct report *report);
+
+/* The job with that id, or the newest live one of that user. 1 where there is one, 0 where not. */
+int jobs_get(uint32_t id, struct jobs_job *job, struct report *report);
+int jobs_find(uid_t uid, struct jobs_job *job, struct report *report);
+
+/* Calls `visit` for each live job of this node. */
+int jobs_each(void (*visit)(const struct jobs_job *job, void *context), void *context, struct report *report);
+
+/* Moves the calling process, which has one thread, into the job's namespaces; its children are born in the job's pid namespace. */
+int jobs_join(const struct jobs_job *job, struct report *report);
+
+/* Ends all processes of the job on this node, and removes its folders. A job that is not there is released. */
+int jobs_release(uint32_t id, struct report *report);
+
+/* Releases what is left of jobs whose holder is gone, also the folders of jobs in the scratch folders of the plan. Returns how many. */
+int jobs_sweep(const struct plan *plan, struct report *report);
+
+#endif

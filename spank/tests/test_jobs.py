@@ -1,0 +1,213 @@
+"""The namespaces of a job: made by its first step, joined by all others, gone with its end (stepd.c stands in for slurmstepd)."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PODS, Jail, Pod
+
+SHELL = r"""
+step() {{ job=$1 id=$2 uid=$3; shift 3; STEPD_JOB=$job {stepd} {plugin} ${{context:-remote}} $id $uid {plan} "$@"; }}
+epilog() {{ STEPD_JOB=$1 {stepd} {plugin} epilog 0 0 {plan}; }}
+slurmd() {{ {stepd} {plugin} slurmd 0 0 {plan}; }}
+until_true() {{ n=0; until eval "$1"; do n=$((n+1)); [ $n -lt 500 ] || {{ echo "never: $1"; exit 1; }}; sleep 0.01; done; }}
+names() {{ cat /proc/[0-9]*/comm 2>/dev/null | grep -x "$1"; }}
+jail={jail}
+"""
+
+
+def shell(jail: Jail, pod: Pod, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a shell script in one pod, with the functions above."""
+    folder = jail.build.folder
+    head = SHELL.format(
+        stepd=folder / "stepd", plugin=folder / "spank_jail.so", plan=jail.plan, jail=folder / "jail", root=jail.root
+    )
+    return pod.run("sh", "-c", head + script, **environment)
+
+
+@pytest.fixture
+def scratch(jail: Jail, tmp_path: Path) -> Path:
+    """The plan gets a scratch folder at /tmp, as pods have it."""
+    folder = tmp_path / "scratch"
+    folder.mkdir(mode=0o777)
+    jail.lines[2] = ("scratch", str(folder), "/tmp", "nosuid,nodev", "private to the job")
+    jail.write_plan()
+    return folder
+
+
+@pytest.fixture
+def any_pod() -> Pod:
+    """The harder kind of pod, where the kind makes no difference."""
+    return PODS["userns-move"]
+
+
+def test_steps_of_a_job_share_what_is_theirs(jail: Jail, pod: Pod) -> None:
+    """A second step, beside the first, sees its /tmp, its /dev/shm and its processes, and a later one still does."""
+    script = """
+step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3' & first=$!
+until_true 'names sleep'
+step 7 1 1000 'cat /tmp/a /dev/shm/b; cat /proc/[0-9]*/comm | sort | uniq -c; pkill sleep'
+wait $first
+step 7 2 1000 'cat /tmp/a /dev/shm/b'
+epilog 7; echo released $?; names jail-holder; ls /run/jail/jobs
+"""
+    done = shell(jail, pod, script)
+    assert done.stderr == ""
+    lines = done.stdout.split("\n")
+    assert [line for line in lines if line in "ab"][:4] == ["a", "b", "a", "b"]
+    assert "1 jail-holder" in [line.strip() for line in lines]
+    assert "1 sleep" in [line.strip() for line in lines]
+    assert lines[-2:] == ["released 0", ""]
+
+
+def test_two_jobs_share_nothing_of_this(jail: Jail, pod: Pod, scratch: Path) -> None:
+    """Two jobs of a user at the same time have a /tmp, a /dev/shm and process ids of their own each."""
+    script = """
+step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3333' & first=$!
+until_true 'names sleep'
+step 8 0 1000 'ls /tmp /dev/shm; cat /proc/[0-9]*/comm | grep -c sleep; pkill sleep; touch /tmp/mine'
+find {scratch} -printf '%P %m %U\\n' | sort
+kill -9 $first; epilog 7; epilog 8; ls {scratch} /run/jail/jobs
+"""
+    done = shell(jail, pod, script.format(scratch=scratch))
+    assert done.stderr == ""
+    text = done.stdout
+    assert "/dev/shm:\n\n/tmp:\n0\n" in text, text
+    assert " 700 0\njob-7 1777 0\njob-7/a 644 1000\njob-8 1777 0\njob-8/mine 644 1000\n" in text
+    assert text.endswith(f"/run/jail/jobs:\n\n{scratch}:\n")
+
+
+def test_many_first_steps_make_one_set(jail: Jail, any_pod: Pod) -> None:
+    """Twelve steps that begin at the same time are all in the namespaces of one holder."""
+    script = """
+for i in $(seq 12); do step 7 $i 1000 'readlink /proc/self/ns/pid /proc/self/ns/mnt' & done; wait
+echo; names jail-holder
+"""
+    done = shell(jail, any_pod, script)
+    namespaces = [line for line in done.stdout.splitlines() if line.startswith(("pid:", "mnt:"))]
+    assert (len(namespaces), len(set(namespaces))) == (24, 2), done.stdout + done.stderr
+    assert done.stdout.endswith("\njail-holder\n")
+
+
+def test_what_a_step_leaves_behind_ends_with_it(jail: Jail, pod: Pod) -> None:
+    """A daemon of a step is gone when its slurmstepd is; a daemon of another step of the job runs on until the job ends."""
+    script = """
+step 7 0 1000 'touch /tmp/here; until [ -e /tmp/go ]; do sleep 0.05; done; setsid sleep 4444 & sleep 2' & first=$!
+until_true 'names jail-holder'
+step 7 1 1000 'until [ -e /tmp/here ]; do sleep 0.05; done; for i in 1 2 3; do (setsid sleep 3333 &); done; touch /tmp/go'
+until_true 'pgrep -xf "sleep 4444"'
+pgrep -xfc 'sleep 3333'; pgrep -xfc 'sleep 4444'
+wait $first; pgrep -xfc 'sleep 4444'
+"""
+    done = shell(jail, pod, script)
+    assert [line for line in done.stdout.splitlines() if line in "012"] == ["0", "1", "0"], done.stdout + done.stderr
+
+
+def test_the_end_of_slurmstepd_ends_its_tasks(jail: Jail, pod: Pod) -> None:
+    """SIGKILL of slurmstepd ends its tasks at once, and what they had started with the job."""
+    script = """
+step 7 0 1000 'exec sleep 3333' 'setsid sleep 4444 & exec sleep 3333' & 
+until_true 'pgrep -xf "sleep 4444"'; until_true '[ $(pgrep -xfc "sleep 3333") = 2 ]'
+kill -9 $(pgrep -x stepd)
+until_true '! pgrep -xf "sleep 3333"'
+epilog 7; echo $(pgrep -xc sleep; names jail-holder)
+"""
+    done = shell(jail, pod, script)
+    assert done.stdout.splitlines()[-1] == "0", done.stdout + done.stderr
+
+
+def test_a_job_keeps_its_plan(jail: Jail, any_pod: Pod) -> None:
+    """A plan that is changed, or broken, under a running job is not that of its later steps."""
+    done = shell(jail, any_pod, f"step 7 0 0 true; echo nonsense >{jail.plan}; step 7 1 0 'ls -d /marker*'; step 8 0 0 'echo ran'")
+    assert "/marker-of-the-jail" in done.stdout
+    assert "line 1: has 1 fields" in done.stderr
+    assert "ran" not in done.stdout.split()
+
+
+def test_a_killed_holder_is_replaced(jail: Jail, any_pod: Pod) -> None:
+    """A step after the holder's end makes the namespaces anew, and removes what lay in the job's folder."""
+    done = shell(
+        jail, any_pod, "step 7 0 0 'touch /tmp/a'; pkill -9 jail-holder; step 7 1 0 'ls /tmp; echo inside; ls -d /marker*'"
+    )
+    assert done.stderr == ""
+    assert "inside\n/marker-of-the-jail\n" in done.stdout
+
+
+def test_slurmd_sweeps_what_is_left(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """When slurmd starts, jobs without a holder and scratch folders without a job go; a running job keeps everything."""
+    (scratch / "job-99").mkdir()
+    (scratch / "job-99/file").touch()
+    (scratch / "job-x").mkdir()
+    script = f"""
+step 7 0 0 'touch /tmp/dead'; pkill -9 jail-holder; step 8 0 0 'touch /tmp/alive'
+slurmd; find {scratch} -mindepth 1 -printf '%P\\n' | sort; ls /run/jail/jobs; step 8 1 0 'ls /tmp'
+"""
+    done = shell(jail, any_pod, script)
+    assert "cleared what 2 ended jobs had left\njob-8\njob-8/alive\njob-x\n8\n" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-4] == "alive"
+
+
+def test_the_extern_step_makes_the_namespaces(jail: Jail, any_pod: Pod) -> None:
+    """With Contain the namespaces are there before the first step; the extern step itself stays outside."""
+    script = """
+step 7 0xfffffffc 1000 'ls -d /marker* 2>/dev/null || echo outside'; names jail-holder; ls /run/jail/jobs
+STEPD_ARGUMENTS=timing step 7 0 1000 'echo joined'
+"""
+    done = shell(jail, any_pod, script)
+    assert done.stdout.startswith("inside 0\noutside\n")
+    assert "jail-holder\n7\njail: namespaces of the job found in " in done.stdout
+
+
+def test_the_ipc_namespace_is_an_option(jail: Jail, any_pod: Pod) -> None:
+    """With `ipc` the steps of a job have System V objects of their own; without, they have the pod's."""
+    script = "readlink /proc/self/ns/ipc; for o in '' ipc; do for i in 0 1; do STEPD_ARGUMENTS=$o step 7$o $i 0 'readlink /proc/self/ns/ipc'; done; epilog 7; done"
+    seen = [line for line in shell(jail, any_pod, script).stdout.splitlines() if line.startswith("ipc:")]
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[3] == seen[4] != seen[0]
+
+
+def test_another_users_job_is_not_joined(jail: Jail, any_pod: Pod) -> None:
+    """A step that names a job of another user fails with a sentence."""
+    done = shell(jail, any_pod, "step 7 0 1000 true; step 7 1 1001 'echo ran'")
+    assert done.stderr == "jail: the namespaces of job 7 belong to user 1000, not 1001\n" * 2
+    assert "ran" not in done.stdout.split()
+
+
+def test_scratch_of_any_shape_is_removed(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """Deep trees, links to the outside, folders without permissions and odd names are gone with the job, and nothing else is."""
+    outside = scratch.parent / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    program = f"""
+ln -s {outside} /tmp/link; mkdir -p /tmp/deep/link; ln -s ../../../../.. /tmp/deep/link/up; mkdir /tmp/closed; touch /tmp/closed/x
+chmod 0 /tmp/closed; touch "/tmp/$(printf "odd\\nname")" /tmp/-rf; mkfifo /tmp/pipe; touch /tmp/.deep-0; mkdir /tmp/.deep-1; touch /tmp/.deep-1/x
+cd /tmp; i=0; while [ $i -lt 300 ]; do mkdir -p d/d/d/d; cd d/d/d/d; touch f; i=$((i+1)); done"""
+    done = shell(jail, any_pod, f"step 7 0 1000 '{program}'; epilog 7; echo released $?; ls -A {scratch}")
+    assert done.stdout.endswith("released 0\n"), done.stdout + done.stderr
+    assert (outside / "file").exists()
+
+
+def test_a_folder_that_is_not_roots_is_refused(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """A scratch folder that belongs to a user is not used."""
+    scratch.rmdir()
+    done = shell(jail, any_pod, f"mkdir {scratch}; chown 1000 {scratch}; step 7 0 0 'echo ran'")
+    assert f"jail: the scratch folder {scratch} belongs to user 1000, not to root (plan line 3)\n" in done.stderr
+
+
+def test_a_login_session_has_the_folder_itself(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """`jail run`, without a job, binds the scratch folder itself."""
+    scratch.chmod(0o1777)
+    done = jail.run(any_pod, "sh", "-c", "touch /tmp/mine")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (scratch / "mine").exists()
+
+
+def test_many_jobs_leave_nothing(jail: Jail, any_pod: Pod, scratch: Path) -> None:
+    """After fifty jobs of two steps there are as many processes and mounts as before, and no folder."""
+    script = f"""
+count() {{ ls -d /proc/[0-9]* | wc -l; wc -l </proc/self/mountinfo; ls -A {scratch} /run/jail/jobs | wc -l; }}
+step 1 0 0 true >/dev/null; epilog 1; count >/run/before
+for i in $(seq 2 51); do step $i 0 1000 true >/dev/null; step $i 1 1000 true >/dev/null; epilog $i; done
+count >/run/after; cmp /run/before /run/after && echo same || cat /run/before /run/after
+"""
+    assert shell(jail, any_pod, script).stdout == "same\n"
