@@ -91,6 +91,29 @@ static void hold(int outer, int proc)
 		(void)pause();
 }
 
+/* Writes another name over the words of the command line, which are slurmstepd's: `ps` shows them. */
+static void rename_self(uint32_t job)
+{
+	char text[1024];
+	unsigned long start, end;
+	const char *behind_name;
+	ssize_t got = -1;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		got = read(fd, text, sizeof(text) - 1);
+		(void)close(fd); /* nothing was written to it */
+	}
+	text[got > 0 ? got : 0] = '\0';
+	behind_name = strrchr(text, ')');
+	for (int field = 2; behind_name != NULL && field < 48; field++)
+		behind_name = strchr(behind_name + 1, ' ');
+	if (behind_name == NULL || sscanf(behind_name, " %lu %lu", &start, &end) != 2 || end <= start)
+		return;
+	memset((void *)start, 0, end - start);
+	(void)snprintf((char *)start, end - start, "jail-holder: job %u", job); /* as much of it as there is room */
+}
+
 /* The holder's life; it shows that it is ready by closing the pipe, with all else. */
 static void be_holder(const struct plan *plan, int outer, struct birth *birth)
 {
@@ -107,6 +130,7 @@ static void be_holder(const struct plan *plan, int outer, struct birth *birth)
 		report_fail(&birth->report, "jail: cannot open %s (plan line %d): %m", point->target, point->line);
 	if (birth->report.text[0] != '\0')
 		_exit(1);
+	rename_self(plan->job);
 	birth->is_ready = true;
 	(void)munmap(birth, sizeof(*birth)); /* the pages are not missed if this fails */
 	hold(outer, proc);

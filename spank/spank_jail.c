@@ -281,19 +281,35 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 }
 
 /* The step ends, the job need not: what this step has left running ends. */
-int slurm_spank_exit(spank_t spank, int ac, char **av)
+static void end_leftovers(void)
 {
 	struct report report = { "" };
 	int64_t since = now();
 
+	if (mark_kill(mark, &holder, STEP_SECONDS, &report) < 0)
+		say(report.text);
+	tell_time("what the step left behind was looked for", since);
+}
+
+/* Behind the last task, and not later: slurmstepd then waits until nobody has the tasks' output open any more. */
+int slurm_spank_task_exit(spank_t spank, int ac, char **av)
+{
+	static uint32_t ended;
+
+	(void)ac, (void)av;
+	if (is_ours(spank) && is_inside && ++ended == item_of(spank, S_JOB_LOCAL_TASK_COUNT, 0))
+		end_leftovers();
+	return DONE;
+}
+
+int slurm_spank_exit(spank_t spank, int ac, char **av)
+{
 	(void)spank, (void)ac, (void)av;
 	if (!is_inside)
 		return DONE;
 	follow_stop();
-	if (mark_kill(mark, &holder, STEP_SECONDS, &report) < 0)
-		say(report.text);
+	end_leftovers(); /* again: a task that never started has no end */
 	holder_close(&holder);
-	tell_time("step ended", since);
 	return DONE;
 }
 

@@ -29,7 +29,7 @@
 enum { TASKS_MAX = 64 };
 
 static const char *context, *plan;
-static uint32_t step_id, job_id = 7;
+static uint32_t step_id, job_id = 7, task_count;
 static uid_t user;
 static void *plugin;
 
@@ -59,7 +59,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
 	(void)spank;
 	va_start(arguments, item);
-	*va_arg(arguments, uint32_t *) = item == S_JOB_STEPID ? step_id : item == S_JOB_UID ? user : job_id;
+	*va_arg(arguments, uint32_t *) = item == S_JOB_STEPID ? step_id : item == S_JOB_UID ? user :
+		item == S_JOB_LOCAL_TASK_COUNT ? task_count : job_id;
 	va_end(arguments);
 	return ESPANK_SUCCESS;
 }
@@ -191,6 +192,7 @@ static void run_tasks(char **commands, int count)
 		for (int i = 0; i < count; i++) {
 			if (pids[i] == pid) {
 				left--;
+				(void)hook("slurm_spank_task_exit");
 				(void)printf("task%d %d\n", i, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 			}
 		}
@@ -207,6 +209,7 @@ int main(int argc, char **argv)
 		job_id = (uint32_t)strtoul(getenv("STEPD_JOB"), NULL, 10);
 	context = argv[2], plan = argv[5];
 	step_id = (uint32_t)strtoul(argv[3], NULL, 0);
+	task_count = (uint32_t)count;
 	user = (uid_t)strtoul(argv[4], NULL, 10);
 	(void)setvbuf(stdout, NULL, _IONBF, 0);
 	start_thread();

@@ -245,3 +245,50 @@ def test_steps_leak_nothing(slurm: Slurm) -> None:
     assert wait_idle(slurm) == "idle none"
     time.sleep(0.5)
     assert slurm.sh(count).stdout == before
+
+
+def test_tmp_is_the_jobs(slurm: Slurm) -> None:
+    """A batch script and its steps have one /tmp and one /dev/shm, another job of the same user has others, and nothing is left."""
+    script = "echo mine >/tmp/a; echo too >/dev/shm/a; srun -Q cat /tmp/a /dev/shm/a; srun -Q touch /tmp/b; ls /tmp"
+    done = slurm.sh(f"sbatch -W --output=out.tmp --wrap '{script}'; srun -Q ls /tmp /dev/shm", user="alice")
+    assert done.returncode == 0, done.stderr
+    assert slurm.read("/home/alice/out.tmp").splitlines() == ["mine", "too", "a", "b"]
+    assert "a" not in done.stdout.split()
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh("ls -A /mnt/tmp /run/jail/jobs").stdout.split() == ["/mnt/tmp:", "/run/jail/jobs:"]
+
+
+def test_an_overlapping_step_sees_the_processes_of_the_job(slurm: Slurm) -> None:
+    """`srun --overlap` sees and signals what the job's other step runs, as for a debugger."""
+    script = "job=$(sbatch --parsable --output=/dev/null --wrap 'srun sleep 77'); n=0; "
+    script += "until srun -Q --overlap --jobid=$job pkill -x sleep; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done"
+    assert slurm.sh(script, user="alice").returncode == 0
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) -> None:
+    """With PrologFlags=Contain the job's namespaces are there as soon as salloc returns, and gone with it."""
+    done = slurm.sh("salloc -Q sh -c 'sleep 0.3; echo $SLURM_JOB_ID'")
+    job = done.stdout.strip()
+    seen = slurm.sh("salloc -Q sh -c 'sleep 0.5; ls /run/jail/jobs'").stdout.strip()
+    assert int(seen) == int(job) + 1
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh("ls /run/jail/jobs").stdout == ""
+
+
+def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
+    """A slurmd that was started anew in the middle of a job releases what the job holds, with what it left running."""
+    script = "job=$(sbatch --parsable --output=/dev/null --wrap '(setsid sleep 3333 &); touch /tmp/x; sleep 1.5'); n=0; "
+    script += "until [ -e /mnt/tmp/job-$job/x ]; do n=$((n+1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; "
+    script += "kill -9 $(cat /run/slurmd.pid); sleep 0.2; setsid slurmd; ls /run/jail/jobs/$job"
+    assert slurm.sh(script).stdout.split() == ["pid", "scratch", "uid"]
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh("ls -A /mnt/tmp /run/jail/jobs").stdout.split() == ["/mnt/tmp:", "/run/jail/jobs:"]
+    assert processes(slurm) == []
+
+
+def test_a_step_cancelled_alone_leaves_the_job(slurm: Slurm) -> None:
+    """`scancel JOB.STEP` ends that step and what it had left running; the job goes on."""
+    script = "srun -Q sh -c \"(setsid sleep 66 &); exec sleep 66\" & sleep 0.7; scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep"
+    slurm.sh(f"sbatch -W --output=out.cancel --wrap '{script}'", user="alice")
+    assert "0" in slurm.read("/home/alice/out.cancel").splitlines()

@@ -7,7 +7,7 @@
 
 typedef struct spank_handle *spank_t;
 typedef enum { ESPANK_SUCCESS = 0, ESPANK_ERROR = 3000 } spank_err_t;
-typedef enum { S_JOB_UID = 0, S_JOB_ID = 2, S_JOB_STEPID = 3 } spank_item_t;
+typedef enum { S_JOB_UID = 0, S_JOB_ID = 2, S_JOB_STEPID = 3, S_JOB_LOCAL_TASK_COUNT = 5 } spank_item_t;
 typedef enum { S_CTX_ERROR, S_CTX_LOCAL, S_CTX_REMOTE, S_CTX_ALLOCATOR, S_CTX_SLURMD, S_CTX_JOB_SCRIPT } spank_context_t;
 typedef int(spank_f)(spank_t spank, int ac, char *argv[]);
 
@@ -16,6 +16,7 @@ extern spank_f slurm_spank_init_post_opt;
 extern spank_f slurm_spank_user_init;
 extern spank_f slurm_spank_task_init_privileged;
 extern spank_f slurm_spank_task_init;
+extern spank_f slurm_spank_task_exit;
 extern spank_f slurm_spank_exit;
 extern spank_f slurm_spank_job_epilog;
 
