@@ -106,7 +106,7 @@ wait $first; pgrep -xfc 'sleep 4444'
 def test_the_end_of_slurmstepd_ends_its_tasks(jail: Jail, pod: Pod) -> None:
     """SIGKILL of slurmstepd ends its tasks at once, and what they had started with the job."""
     script = """
-step 7 0 1000 'exec sleep 3333' 'setsid sleep 4444 & exec sleep 3333' & 
+step 7 0 1000 'exec sleep 3333' 'setsid sleep 4444 & exec sleep 3333' &
 until_true 'pgrep -xf "sleep 4444"'; until_true '[ $(pgrep -xfc "sleep 3333") = 2 ]'
 kill -9 $(pgrep -x stepd)
 until_true '! pgrep -xf "sleep 3333"'
@@ -118,7 +118,11 @@ epilog 7; echo $(pgrep -xc sleep; names jail-holder)
 
 def test_a_job_keeps_its_plan(jail: Jail, any_pod: Pod) -> None:
     """A plan that is changed, or broken, under a running job is not that of its later steps."""
-    done = shell(jail, any_pod, f"step 7 0 0 true; echo nonsense >{jail.plan}; step 7 1 0 'ls -d /marker*'; step 8 0 0 'echo ran'")
+    done = shell(
+        jail,
+        any_pod,
+        f"step 7 0 0 true; echo nonsense >{jail.plan}; step 7 1 0 'ls -d /marker*'; step 8 0 0 'echo ran'",
+    )
     assert "/marker-of-the-jail" in done.stdout
     assert "line 1: has 1 fields" in done.stderr
     assert "ran" not in done.stdout.split()
@@ -127,7 +131,9 @@ def test_a_job_keeps_its_plan(jail: Jail, any_pod: Pod) -> None:
 def test_a_killed_holder_is_replaced(jail: Jail, any_pod: Pod) -> None:
     """A step after the holder's end makes the namespaces anew, and removes what lay in the job's folder."""
     done = shell(
-        jail, any_pod, "step 7 0 0 'touch /tmp/a'; pkill -9 jail-holder; step 7 1 0 'ls /tmp; echo inside; ls -d /marker*'"
+        jail,
+        any_pod,
+        "step 7 0 0 'touch /tmp/a'; pkill -9 jail-holder; step 7 1 0 'ls /tmp; echo inside; ls -d /marker*'",
     )
     assert done.stderr == ""
     assert "inside\n/marker-of-the-jail\n" in done.stdout
@@ -143,7 +149,9 @@ step 7 0 0 'touch /tmp/dead'; pkill -9 jail-holder; step 8 0 0 'touch /tmp/alive
 slurmd; find {scratch} -mindepth 1 -printf '%P\\n' | sort; ls /run/jail/jobs; step 8 1 0 'ls /tmp'
 """
     done = shell(jail, any_pod, script)
-    assert "cleared what 2 ended jobs had left\njob-8\njob-8/alive\njob-x\n8\n" in done.stdout, done.stdout + done.stderr
+    assert "cleared what 2 ended jobs had left\njob-8\njob-8/alive\njob-x\n8\n" in done.stdout, (
+        done.stdout + done.stderr
+    )
     assert done.stdout.splitlines()[-4] == "alive"
 
 
@@ -160,7 +168,8 @@ STEPD_ARGUMENTS=timing step 7 0 1000 'echo joined'
 
 def test_the_ipc_namespace_is_an_option(jail: Jail, any_pod: Pod) -> None:
     """With `ipc` the steps of a job have System V objects of their own; without, they have the pod's."""
-    script = "readlink /proc/self/ns/ipc; for o in '' ipc; do for i in 0 1; do STEPD_ARGUMENTS=$o step 7$o $i 0 'readlink /proc/self/ns/ipc'; done; epilog 7; done"
+    steps = "for i in 0 1; do STEPD_ARGUMENTS=$o step 7 $i 0 'readlink /proc/self/ns/ipc'; done"
+    script = f"readlink /proc/self/ns/ipc; for o in '' ipc; do {steps}; epilog 7; done"
     seen = [line for line in shell(jail, any_pod, script).stdout.splitlines() if line.startswith("ipc:")]
     assert seen[0] == seen[1] == seen[2]
     assert seen[3] == seen[4] != seen[0]

@@ -261,7 +261,9 @@ def test_tmp_is_the_jobs(slurm: Slurm) -> None:
 def test_an_overlapping_step_sees_the_processes_of_the_job(slurm: Slurm) -> None:
     """`srun --overlap` sees and signals what the job's other step runs, as for a debugger."""
     script = "job=$(sbatch --parsable --output=/dev/null --wrap 'srun sleep 77'); n=0; "
-    script += "until srun -Q --overlap --jobid=$job pkill -x sleep; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done"
+    script += (
+        "until srun -Q --overlap --jobid=$job pkill -x sleep; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done"
+    )
     assert slurm.sh(script, user="alice").returncode == 0
     assert wait_idle(slurm) == "idle none"
 
@@ -278,7 +280,9 @@ def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) ->
 
 def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
     """A slurmd that was started anew in the middle of a job releases what the job holds, with what it left running."""
-    script = "job=$(sbatch --parsable --output=/dev/null --wrap '(setsid sleep 3333 &); touch /tmp/x; sleep 1.5'); n=0; "
+    script = (
+        "job=$(sbatch --parsable --output=/dev/null --wrap '(setsid sleep 3333 &); touch /tmp/x; sleep 1.5'); n=0; "
+    )
     script += "until [ -e /mnt/tmp/job-$job/x ]; do n=$((n+1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; "
     script += "kill -9 $(cat /run/slurmd.pid); sleep 0.2; setsid slurmd; ls /run/jail/jobs/$job"
     assert slurm.sh(script).stdout.split() == ["pid", "scratch", "uid"]
@@ -289,6 +293,6 @@ def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
 
 def test_a_step_cancelled_alone_leaves_the_job(slurm: Slurm) -> None:
     """`scancel JOB.STEP` ends that step and what it had left running; the job goes on."""
-    script = "srun -Q sh -c \"(setsid sleep 66 &); exec sleep 66\" & sleep 0.7; scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep"
+    script = 'srun -Q sh -c "(setsid sleep 66 &); exec sleep 66" & sleep 0.7; scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep'
     slurm.sh(f"sbatch -W --output=out.cancel --wrap '{script}'", user="alice")
     assert "0" in slurm.read("/home/alice/out.cancel").splitlines()

@@ -37,15 +37,19 @@ class Mount:
         return "\t".join((self.kind, self.source or "-", self.target, ",".join(self.options) or "-", self.why))
 
 
+_JOBS_TMP = Mount("scratch", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files of one job, gone with it")
+_NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node")
+
+
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
-    own = [*_base(cluster, nodeset.spec.shm_size), *_worker()]
+    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker()]
     return [*own, *map(_submount, submounts.of_worker(cluster, nodeset))]
 
 
 def login_plan(cluster: Cluster) -> list[Mount]:
     """The mounts of a login node, in the order in which they are made."""
-    own = [*_base(cluster, _LOGIN_SHM), *_login()]
+    own = [*_base(cluster, _LOGIN_SHM, _NODES_TMP), *_login()]
     return [*own, *map(_submount, submounts.of_login(cluster))]
 
 
@@ -70,7 +74,7 @@ def is_below(path: str, above: str) -> bool:
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
-def _base(cluster: Cluster, shm_size: str) -> list[Mount]:
+def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
     munge = cluster.spec.auth.type == "munge"
     return [
         Mount("root", ROOT, "/", (), "the shared root"),
@@ -78,7 +82,7 @@ def _base(cluster: Cluster, shm_size: str) -> list[Mount]:
         Mount("sys", "/sys", "/sys", ("ro", "nosuid", "nodev", "noexec"), "the machine, read-only"),
         Mount("dev", "/dev", "/dev", (f"size={int(quantity(shm_size))}",), "devices of this pod, private /dev/shm"),
         Mount("tmpfs", "", "/run", ("nosuid", "nodev", "mode=755", "size=67108864"), "runtime files of this node"),
-        Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node"),
+        tmp,
         Mount("bind", BUNDLE, BUNDLE, ("ro", "nodev"), "Slurm's commands and plugins, from the image"),
         Mount("bind", "/etc/resolv.conf", "/etc/resolv.conf", ("ro",), "names of this Kubernetes cluster"),
         Mount("bind", "/etc/hosts", "/etc/hosts", ("ro",), "this pod's own address"),
