@@ -2,7 +2,11 @@
  * The helper program: the jail without Slurm.
  *
  *   jail run --plan P [--keep-caps] -- CMD…   enters the jail with a pid namespace of its own and runs CMD as its tree
- *   jail enter --pid N [--keep-caps] -- CMD…  joins the namespaces of a holder or of a `jail run`'s init
+ *   jail enter WHOM [--keep-caps] -- CMD…     joins the namespaces of --job ID, of the newest job of --user UID on this
+ *                                             node, or of --pid N, a holder or a `jail run`'s init
+ *   jail jobs                                 lists the jobs of this node that have namespaces
+ *   jail release --job ID                     ends what is left of a job; for an epilog script
+ *   jail sweep [--plan P]                     clears what jobs have left whose holder is gone
  *   jail check --plan P                       reads the plan and looks whether its sources and targets are there
  *   jail explain [--plan P]                   prints the plan in words and the capabilities that stay
  *
@@ -26,6 +30,7 @@
 #include "enter.h"
 #include "explain.h"
 #include "init.h"
+#include "jobs.h"
 #include "plan.h"
 #include "proc.h"
 #include "report.h"
@@ -34,13 +39,16 @@ enum { EXIT_USAGE = 64, EXIT_STEP = 71 };
 
 struct arguments {
 	const char *verb, *plan;
-	long pid;
+	long pid, job, user; /* user: -1 where none was named */
 	bool keep_caps;
 	char **command; /* ends with NULL; empty where no CMD was given */
 };
 
 static const char usage[] = "usage: jail run --plan PATH [--keep-caps] -- COMMAND...\n"
-			    "       jail enter --pid PID [--keep-caps] -- COMMAND...\n"
+			    "       jail enter --job ID|--user UID|--pid PID [--keep-caps] -- COMMAND...\n"
+			    "       jail jobs\n"
+			    "       jail release --job ID\n"
+			    "       jail sweep [--plan PATH]\n"
 			    "       jail check --plan PATH\n"
 			    "       jail explain [--plan PATH]\n";
 
@@ -50,11 +58,18 @@ static int complain(const struct report *report)
 	return EXIT_STEP;
 }
 
+static bool parse_number(const char *word, long least, long *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtol(word, &end, 10);
+	return errno == 0 && word[0] != '\0' && *end == '\0' && *number >= least && *number <= UINT32_MAX;
+}
+
 /* Returns whether the words are well-formed; what a verb needs of them is checked by the verb. */
 static bool parse_arguments(char **words, struct arguments *arguments)
 {
-	char *end = NULL;
-
 	if (words[0] == NULL)
 		return false;
 	arguments->verb = *words++;
@@ -67,8 +82,13 @@ static bool parse_arguments(char **words, struct arguments *arguments)
 		} else if (strcmp(*words, "--plan") == 0 && words[1] != NULL) {
 			arguments->plan = *++words;
 		} else if (strcmp(*words, "--pid") == 0 && words[1] != NULL) {
-			arguments->pid = strtol(*++words, &end, 10);
-			if (*end != '\0' || arguments->pid <= 0 || arguments->pid > INT32_MAX)
+			if (!parse_number(*++words, 1, &arguments->pid) || arguments->pid > INT32_MAX)
+				return false;
+		} else if (strcmp(*words, "--job") == 0 && words[1] != NULL) {
+			if (!parse_number(*++words, 1, &arguments->job))
+				return false;
+		} else if (strcmp(*words, "--user") == 0 && words[1] != NULL) {
+			if (!parse_number(*++words, 0, &arguments->user))
 				return false;
 		} else {
 			return false;
@@ -132,13 +152,19 @@ static int run_in_jail(const struct arguments *arguments, const struct plan *pla
 	return init_wait(child, report);
 }
 
+/* How many of --pid, --job and --user there are. */
+static int names_whom(const struct arguments *arguments)
+{
+	return (arguments->pid != 0) + (arguments->job != 0) + (arguments->user >= 0);
+}
+
 static int verb_run(const struct arguments *arguments)
 {
 	static struct plan plan;
 	struct report report = { "" };
 	int code;
 
-	if (arguments->plan == NULL || arguments->pid != 0 || arguments->command[0] == NULL)
+	if (arguments->plan == NULL || names_whom(arguments) != 0 || arguments->command[0] == NULL)
 		return -1;
 	if (plan_read(arguments->plan, &plan, &report) < 0)
 		return complain(&report);
@@ -163,16 +189,77 @@ static int join(pid_t pid, struct report *report)
 	return result;
 }
 
+static int join_job(const struct arguments *arguments, struct report *report)
+{
+	struct jobs_job job;
+	int found;
+
+	if (arguments->job != 0)
+		found = jobs_get((uint32_t)arguments->job, &job, report);
+	else
+		found = jobs_find((uid_t)arguments->user, &job, report);
+	if (found == 0 && arguments->job != 0)
+		return report_fail(report, "jail: job %ld does not run on this node", arguments->job);
+	if (found == 0)
+		return report_fail(report, "jail: user %ld has no job on this node", arguments->user);
+	return found < 0 ? -1 : jobs_join(&job, report);
+}
+
 static int verb_enter(const struct arguments *arguments)
 {
 	struct report report = { "" };
-	int code = -1;
+	int code = -1, joined;
 
-	if (arguments->pid == 0 || arguments->plan != NULL || arguments->command[0] == NULL)
+	if (names_whom(arguments) != 1 || arguments->plan != NULL || arguments->command[0] == NULL)
 		return -1;
-	if (join((pid_t)arguments->pid, &report) == 0 && init_block_signals(&report) == 0)
+	joined = arguments->pid != 0 ? join((pid_t)arguments->pid, &report) : join_job(arguments, &report);
+	if (joined == 0 && init_block_signals(&report) == 0)
 		code = run_below(arguments, &report);
 	return code < 0 ? complain(&report) : code;
+}
+
+static void print_job(const struct jobs_job *job, void *context)
+{
+	*(bool *)context &= printf("%u %u %d\n", job->id, job->uid, job->holder.pid) >= 0;
+}
+
+static int verb_jobs(const struct arguments *arguments)
+{
+	struct report report = { "" };
+	bool is_printed;
+
+	if (names_whom(arguments) != 0 || arguments->plan != NULL || arguments->command[0] != NULL)
+		return -1;
+	is_printed = printf("JOB USER HOLDER\n") >= 0;
+	if (jobs_each(print_job, &is_printed, &report) < 0)
+		return complain(&report);
+	return is_printed && fflush(stdout) == 0 ? 0 : EXIT_STEP;
+}
+
+static int verb_release(const struct arguments *arguments)
+{
+	struct report report = { "" };
+
+	if (arguments->job == 0 || names_whom(arguments) != 1 || arguments->plan != NULL || arguments->command[0] != NULL)
+		return -1;
+	return jobs_release((uint32_t)arguments->job, &report) < 0 ? complain(&report) : 0;
+}
+
+static int verb_sweep(const struct arguments *arguments)
+{
+	static struct plan plan;
+	struct report report = { "" };
+	int count;
+
+	if (names_whom(arguments) != 0 || arguments->command[0] != NULL)
+		return -1;
+	if (plan_read(arguments->plan ? arguments->plan : PLAN_DEFAULT_PATH, &plan, &report) < 0)
+		return complain(&report);
+	count = jobs_sweep(&plan, &report);
+	plan_free(&plan);
+	if (count < 0)
+		return complain(&report);
+	return printf("cleared what %d jobs had left\n", count) >= 0 ? 0 : EXIT_STEP;
 }
 
 static int verb_explain(const struct arguments *arguments, bool checks)
@@ -181,7 +268,7 @@ static int verb_explain(const struct arguments *arguments, bool checks)
 	struct report report = { "" };
 	int result;
 
-	if (arguments->pid != 0 || arguments->command[0] != NULL || (checks && arguments->plan == NULL))
+	if (names_whom(arguments) != 0 || arguments->command[0] != NULL || (checks && arguments->plan == NULL))
 		return -1;
 	if (plan_read(arguments->plan ? arguments->plan : PLAN_DEFAULT_PATH, &plan, &report) < 0)
 		return complain(&report);
@@ -192,7 +279,7 @@ static int verb_explain(const struct arguments *arguments, bool checks)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = { 0 };
+	struct arguments arguments = { .user = -1 };
 	int code = -1;
 
 	if (argc > 1 && parse_arguments(argv + 1, &arguments)) {
@@ -200,6 +287,12 @@ int main(int argc, char **argv)
 			code = verb_run(&arguments);
 		else if (strcmp(arguments.verb, "enter") == 0)
 			code = verb_enter(&arguments);
+		else if (strcmp(arguments.verb, "jobs") == 0)
+			code = verb_jobs(&arguments);
+		else if (strcmp(arguments.verb, "release") == 0)
+			code = verb_release(&arguments);
+		else if (strcmp(arguments.verb, "sweep") == 0)
+			code = verb_sweep(&arguments);
 		else if (strcmp(arguments.verb, "check") == 0)
 			code = verb_explain(&arguments, true);
 		else if (strcmp(arguments.verb, "explain") == 0)
