@@ -36,12 +36,12 @@ def test_a_third_node_takes_part_in_a_job(lab: Lab, alice: str) -> None:
     assert lab.look("nodeset", "worker")["status"]["ready"] == 3
 
 
-def test_scaling_in_waits_for_the_job_on_the_highest_node(lab: Lab, alice: str) -> None:
-    """From 3 to 1 the idle node goes at once, the busy one when its job has ended by itself; then their records in Slurm go too."""
-    held = lab.hold("worker-2")
+def test_scaling_in_takes_the_idle_node_first_and_waits_for_the_job(lab: Lab, alice: str) -> None:
+    """From 3 to 1 the idle node in the middle goes at once, a busy one when its job has ended by itself; then their records in Slurm go too."""
+    kept, held = lab.hold("worker-0"), lab.hold("worker-2")
     scale(lab, 1)
     lab.timed("scale in: kubectl scale → the idle pod is gone", lambda: "demo-worker-1" not in lab.pods("worker"), 60)
-    assert held.state() == "RUNNING"
+    assert (held.state(), kept.state()) == ("RUNNING", "RUNNING")
     assert states(lab)["worker-2"] == "draining"
     assert "deletionTimestamp" not in lab.pods("worker")["demo-worker-2"]["metadata"]
     held.let_go()
@@ -50,3 +50,4 @@ def test_scaling_in_waits_for_the_job_on_the_highest_node(lab: Lab, alice: str) 
     scale(lab, 2)
     lab.wait_available()
     assert set(states(lab)) == {"worker-0", "worker-1"}
+    kept.let_go()

@@ -5,6 +5,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,9 +26,10 @@ NS = "slurm"
 
 @dataclass
 class FakeSlurm(httpx2.AsyncBaseTransport):
-    """slurmrestd's few verbs over a table of nodes; `down` makes it unreachable."""
+    """slurmrestd's few verbs over tables of nodes and jobs; `down` makes it unreachable."""
 
     nodes: dict[str, dict] = field(default_factory=dict)
+    jobs: dict[int, dict] = field(default_factory=dict)
     down: bool = False
     asked: list[str] = field(default_factory=list)
 
@@ -41,17 +43,31 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         name = path.removeprefix("node/")
         if request.method == "POST":
             self._update(self.nodes[name], json.loads(await request.aread()))
-        if request.method == "DELETE":
+        if request.method == "DELETE" and path.startswith("node/"):
             del self.nodes[name]
-        return httpx2.Response(200, json={"nodes": list(self.nodes.values()), "errors": []})
+        if request.method == "DELETE" and path.startswith("job/"):
+            self._end(int(path.removeprefix("job/")), dict(request.url.params))
+        answer = {"nodes": list(self.nodes.values()), "jobs": list(self.jobs.values()), "errors": []}
+        return httpx2.Response(200, json=answer)
+
+    def _end(self, number, how):
+        if "signal" not in how:
+            node = self.nodes[self.jobs.pop(number)["nodes"]]
+            node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
     def _update(self, node, body):
         if "DRAIN" in body["state"]:
             node["state"] = [*node["state"], "DRAIN"]
-            node["reason"] = body["reason"]
+            node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(time.time())}}
         if "RESUME" in body["state"]:
             node["state"] = [each for each in node["state"] if each != "DRAIN"]
             node["reason"] = ""
+
+    def run(self, number, name):
+        """Make a job without a time limit run on a node."""
+        limit = {"set": False, "infinite": True, "number": 0}
+        self.jobs[number] = {"job_id": number, "job_state": ["RUNNING"], "nodes": name, "time_limit": limit}
+        self.set(name, "ALLOCATED")
 
     def set(self, name, *states, reason=""):
         """Make a node be in these states."""
@@ -94,6 +110,21 @@ class Town:
         return sorted(
             each["metadata"]["name"] for each in self.fake.world.objects.values() if each["kind"] == kind.kind
         )
+
+    def machine(self, name, ready=True, since="2026-01-01T00:00:00Z", **spec):
+        """A Kubernetes Node with this spec."""
+        condition = {"type": "Ready", "status": "True" if ready else "Unknown", "lastTransitionTime": since}
+        status = {"conditions": [condition]}
+        if self.fake.world.find(kinds.NODE, "", name):
+            self.fake.world.change(kinds.NODE, ("", name), {"spec": spec})
+            self.fake.world.change(kinds.NODE, ("", name), {"status": status}, sub="status")
+        else:
+            made = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec, "status": status}
+            self.fake.world.seed(made)
+
+    def place(self, pod, machine):
+        """The scheduler's work."""
+        self.fake.world.change(kinds.POD, (NS, pod), {"spec": {"nodeName": machine}})
 
     def fill_jail(self, cluster="demo"):
         """End the populate Job well."""

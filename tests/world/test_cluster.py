@@ -78,11 +78,13 @@ async def test_the_writes_are_as_many_as_the_children_and_ten(town):
 async def test_scale_in_drains_waits_and_then_deletes(town):
     """The surplus worker keeps its pod until Slurm says that its job has ended; then pod and record go."""
     await town.up(CLUSTER, WORKERS)
+    town.slurm.set("worker-0", "ALLOCATED")
     town.slurm.set("worker-1", "ALLOCATED")
     town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
     await town.settle(quiet=0.3)
     assert "POST node/worker-1" in town.slurm.asked
     assert "demo-worker-1" in town.names(kinds.POD)
+    assert town.status(kinds.NODESET, "worker")["why"] == "scale-in: worker-1 drains"
     town.slurm.set("worker-1", "IDLE", "DRAIN", reason="soperator: scale-in")
     await town.settle(quiet=0.3)
     assert "demo-worker-1" not in town.names(kinds.POD)

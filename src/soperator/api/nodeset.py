@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import SLURM_NAME, Model, Opaque, Quantity
+from soperator.api.change import Drain, Maintenance, NodeLoss, Rollout
 from soperator.api.common import ClusterName, Resources, Scheduling, Submount
 
 
@@ -76,6 +77,19 @@ class NodeSetSpec(Model):
         description=("Where those volumes are mounted in slurmd's container (not in the jail)."),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where these nodes may run.")
+    rollout: Rollout = Field(
+        default_factory=Rollout, description="How nodes are replaced when what this spec says of them changes."
+    )
+    drain: Drain = Field(
+        default_factory=Drain,
+        description="How long jobs may hold up a scale-in, a rollout, a maintenance or a deletion.",
+    )
+    maintenance: Maintenance = Field(
+        default_factory=Maintenance, description="What on a Kubernetes Node drains the Slurm nodes that lie on it."
+    )
+    node_loss: NodeLoss = Field(
+        default_factory=NodeLoss, description="When nodes on a Kubernetes Node that no longer answers are replaced."
+    )
     pod_template: Opaque = Field(
         default_factory=dict,
         description=(

@@ -57,7 +57,15 @@ class NodeSetStatus(Model):
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
     ready: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")
+    updated: int = Field(default=0, ge=0, description="Worker pods that are as the present spec says.")
+    idle: int = Field(default=0, ge=0, description="Workers that are idle and take jobs.")
+    allocated: int = Field(default=0, ge=0, description="Workers with a job on them, whole or in part.")
+    draining: int = Field(default=0, ge=0, description="Workers that take no more jobs, whoever said so.")
+    down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
     selector: str = Field(
         default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
     )
-    why: Sentence = Field(default="", description="Why the NodeSet is not available; empty when it is.")
+    why: Sentence = Field(
+        default="",
+        description="Why the NodeSet is not available, and what is being done to its workers; empty when nothing is.",
+    )

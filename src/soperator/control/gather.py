@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from soperator.api.base import Problem
 from soperator.api.validate import World
-from soperator.control import pods
+from soperator.control import machines, pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset, read_world
 from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
+from soperator.decide.policy import policy_of
 from soperator.decide.workers import Seen
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
@@ -54,12 +55,17 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> 
 def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet) -> Seen:
     """What the policy over workers is given."""
     found = [pods.worker(pod, operator.stores.nodes) for pod in _pods(operator, nodeset)]
+    known = {each.index: each for each in found if each}
+    nodes = {pod.machine: operator.stores.nodes.get("", pod.machine) for pod in known.values() if pod.machine}
     return Seen(
         nodeset=nodeset.name,
         wanted=nodeset.spec.replicas,
         template=worker.template_hash(cluster, nodeset, operator.defaults),
-        pods={each.index: each for each in found if each},
+        pods=known,
         nodes=operator.slurm.nodes((cluster.namespace, cluster.name)),
+        machines={name: machines.machine(node, nodeset.spec.maintenance) for name, node in nodes.items() if node},
+        policy=policy_of(nodeset.spec),
+        now=operator.wall(),
     )
 
 
@@ -70,6 +76,20 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     troubles = [text for text in (_worker_trouble(pod, nodes, operator) for pod in found) if text]
     ready = min(len(found) - len(troubles), nodeset.spec.replicas)
     return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
+
+
+def counts(seen: Seen | None) -> dict[str, int]:
+    """How many workers are of the present template, and in which state Slurm has them; nothing where neither is known."""
+    if seen is None or seen.nodes is None:
+        return {}
+    known = [node for index in seen.pods if (node := seen.node(index))]
+    return {
+        "updated": sum(1 for pod in seen.pods.values() if pod.template == seen.template),
+        "idle": sum(1 for node in known if node.is_up and not node.is_busy and not node.is_draining),
+        "allocated": sum(1 for node in known if node.is_busy),
+        "draining": sum(1 for node in known if node.is_draining and not node.is_down),
+        "down": sum(1 for node in known if not node.is_up and not node.is_draining),
+    }
 
 
 def jail_wait(operator: Operator, cluster: Cluster) -> str:

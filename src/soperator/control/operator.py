@@ -1,7 +1,8 @@
 """What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ class Operator:
     slurm: SlurmWatch
     defaults: Defaults
     pace: Pace
+    wall: Callable[[], float] = time.time
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
@@ -40,6 +42,7 @@ class Operator:
         known = {each.get("type"): each.get("status") for each in self.status.current(obj).get("conditions", ())}
         first = conditions[0]
         is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
+        is_news = is_news or any(known.get(each.type, each.status) != each.status for each in conditions)
         is_news = is_news or (fields.get("config") or None) != (self.status.current(obj).get("config") or None)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
             return wait

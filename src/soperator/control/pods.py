@@ -14,6 +14,13 @@ from soperator.render import labels
 from soperator.runtime.store import Store
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_FAILING = (
+    *_NO_IMAGE,
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+)
 
 
 def is_ready(pod: Pod) -> bool:
@@ -43,6 +50,7 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
     index = pod.metadata.labels.get(labels.INDEX, "")
     if not index.isdecimal():
         return None
+    made = pod.metadata.creation_timestamp
     return WorkerPod(
         index=int(index),
         template=pod.metadata.annotations.get(labels.TEMPLATE, ""),
@@ -50,7 +58,18 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         deleting=pod.metadata.deletion_timestamp is not None,
         ready=is_ready(pod),
         trouble=trouble(pod, nodes),
+        failing=_is_failing(pod),
+        born=made.timestamp() if made else 0.0,
+        machine=pod.spec.node_name,
+        protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
+        noted=pod.metadata.annotations.get(labels.DRAINED, ""),
     )
+
+
+def _is_failing(pod: Pod) -> bool:
+    """Whether a container cannot be started, or ends again and again."""
+    waiting = [each.state.waiting for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
+    return any(each and each.reason in _FAILING for each in waiting)
 
 
 def _cause(pod: Pod, nodes: Store[Node]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from soperator.control import machines
 from soperator.control.read import named
 from soperator.kube import kinds
 from soperator.kube.api import Api
@@ -22,6 +23,7 @@ OURS = f"{labels.MANAGED_BY}={labels.MANAGER}"
 
 CLUSTER = "cluster"
 NODESET = "nodeset"
+MACHINE = "machine"
 
 #: Kinds that a pass applies or looks at, by the view that reads them.
 CHILDREN: dict[kinds.Kind, Any] = {
@@ -66,7 +68,13 @@ def make_stores() -> Stores:
     return Stores(
         clusters=Store(),
         nodesets=Store({CLUSTER: lambda each: [(each.metadata.namespace, named(each))]}),
-        pods=Store({CLUSTER: by_cluster, NODESET: by_label(labels.NODESET)}),
+        pods=Store(
+            {
+                CLUSTER: by_cluster,
+                NODESET: by_label(labels.NODESET),
+                MACHINE: lambda pod: [pod.spec.node_name] if pod.spec.node_name else [],
+            }
+        ),
         nodes=Store(),
         claims=Store(),
         children={kind: Store({CLUSTER: by_cluster}) for kind in CHILDREN},
@@ -90,6 +98,7 @@ def make_reflectors(
     read_pods.feed(nodesets, _labelled(labels.NODESET))
 
     read_nodes = Reflector(api, Source(kinds.NODE, Node), stores.nodes)
+    read_nodes.listen(machines.wake(nodesets, lambda name: _nodesets_on(stores, name)))
 
     read_claims = Reflector(api, Source(kinds.PVC, PersistentVolumeClaim, namespace), stores.claims)
     read_claims.feed(clusters, lambda claim: _all_in(stores.clusters, claim.metadata.namespace))
@@ -121,6 +130,14 @@ def _labelled(label: str) -> Any:
 def _nodesets_of_child(stores: Stores, child: Any) -> Iterable[Key]:
     cluster = child.metadata.labels.get(labels.CLUSTER, "")
     return [key_of(each) for each in stores.nodesets_of((child.metadata.namespace, cluster))]
+
+
+def _nodesets_on(stores: Stores, machine: str) -> set[Key]:
+    return {
+        (pod.metadata.namespace, pod.metadata.labels[labels.NODESET])
+        for pod in stores.pods.by(MACHINE, machine)
+        if labels.NODESET in pod.metadata.labels
+    }
 
 
 def _all_in(store: Store[Any], namespace: str) -> Iterable[Key]:

@@ -15,6 +15,7 @@ CONFIG = f"{GROUP}/config"
 PLAN = f"{GROUP}/plan"
 POINTS = f"{GROUP}/mount-points"
 FILL = f"{GROUP}/fill"
+DRAINED = f"{GROUP}/drained"
 KEEP = f"{GROUP}/keep"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 

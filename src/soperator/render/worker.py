@@ -96,7 +96,9 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
 
 
 def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    return pod.base(cluster, defaults, nodeset.spec.scheduling) | {
+    base = pod.base(cluster, defaults, nodeset.spec.scheduling)
+    return base | {
+        "tolerations": [*base.get("tolerations", []), *_tolerations(nodeset)],
         "hostname": names.slurm_node(nodeset.name, index),
         "hostUsers": not cluster.spec.security.user_namespace,
         "restartPolicy": "Always",
@@ -115,6 +117,16 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *pod.auth_volumes(cluster),
         ],
     }
+
+
+def _tolerations(nodeset: NodeSet) -> list[Object]:
+    """A pod that does not tolerate NoExecute ends at once, or after five minutes of a network's failure, and its job with it.
+
+    Of a Node that does not answer Slurm may know more than Kubernetes, so its workers stay (`nodeLoss` replaces them); of a Node whose taint
+    means maintenance they are drained first. The scheduler puts no new one there: both come with a NoSchedule taint or a cordon.
+    """
+    keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *nodeset.spec.maintenance.taints]
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute"} for key in keys]
 
 
 def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:

@@ -6,8 +6,10 @@ Source: slurm.h NODE_STATE_*, the REST parser v0.0.42.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from soperator.slurm.job import number
 
 #: Reasons that we write into Slurm begin so, and only those do we ever clear.
 REASON_PREFIX = "soperator: "
@@ -28,6 +30,9 @@ class SlurmNode:
     reason: str = ""
     address: str = ""
     boot_time: int = 0
+    reason_at: float = 0.0
+    reason_by: str = ""
+    last_busy: float = field(default=0.0, compare=False)
 
     @property
     def is_busy(self) -> bool:
@@ -60,6 +65,11 @@ class SlurmNode:
         return self.reason.startswith(REASON_PREFIX)
 
     @property
+    def is_administrators(self) -> bool:
+        """Whether a person took it out of service; slurmctld and the operator sign as SlurmUser."""
+        return self.reason_by not in ("", "slurm") and (self.is_draining or self.is_down) and not self.is_ours
+
+    @property
     def said(self) -> str:
         """The state in Slurm's words, with the reason where there is one."""
         state = "+".join(sorted(self.states)) or "UNKNOWN"
@@ -68,11 +78,13 @@ class SlurmNode:
 
 def read_node(raw: Mapping[str, Any]) -> SlurmNode:
     """A node from slurmrestd's v0.0.42 JSON."""
-    boot = raw.get("boot_time") or {}
     return SlurmNode(
         name=raw["name"],
         states=frozenset(raw.get("state") or ()),
         reason=raw.get("reason") or "",
         address=raw.get("address") or "",
-        boot_time=int(boot.get("number") or 0) if isinstance(boot, Mapping) else int(boot),
+        boot_time=int(number(raw.get("boot_time"))),
+        reason_by=raw.get("reason_set_by_user") or "",
+        reason_at=number(raw.get("reason_changed_at")),
+        last_busy=number(raw.get("last_busy")),
     )

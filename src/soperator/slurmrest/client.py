@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 
+from soperator.slurm.job import SlurmJob, read_jobs
 from soperator.slurm.node import SlurmNode, read_node
 from soperator.slurmrest.token import sign
 
@@ -42,6 +43,19 @@ class SlurmRest:
     async def delete(self, node: str) -> None:
         """Remove the record of a dynamic node; raises SlurmError, also while a job or a reservation holds it."""
         await self._call("DELETE", f"node/{node}")
+
+    async def jobs(self) -> list[SlurmJob]:
+        """The jobs that hold nodes; raises SlurmError. The answer holds every job of the queue, so it is asked for only when it matters."""
+        return read_jobs((await self._call("GET", "jobs/")).get("jobs") or [])
+
+    async def signal(self, job: int, signal: str) -> None:
+        """Send a signal to all processes of a job; raises SlurmError."""
+        await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
+
+    async def end(self, job: SlurmJob, requeue: bool) -> None:
+        """End a job, and let it wait for its turn again where that is asked and the job may; raises SlurmError."""
+        again = "?flags=FEDERATION_REQUEUE" if requeue and job.may_requeue else ""
+        await self._call("DELETE", f"job/{job.number}{again}")
 
     async def reconfigure(self) -> None:
         """Let slurmctld read its files again and hand them to every daemon; raises SlurmError."""

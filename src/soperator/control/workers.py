@@ -1,0 +1,163 @@
+"""Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
+
+Whatever could touch a job is decided anew on a fresh answer of Slurm's, given in this very pass; without one only missing pods are made.
+Records go before pods come, a mark that protects a pod goes before its node is resumed, and what one refuses holds up no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from soperator.control.operator import Operator
+from soperator.decide.rollout import decide
+from soperator.decide.workers import Action, Create, Delete, Drain, End, Forget, Mark, Plan, Resume, Seen, Warn
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import AlreadyExists, Conflict, NotFound
+from soperator.kube.views import Custom, Pod
+from soperator.render import labels, names, worker
+from soperator.render.model import Cluster, NodeSet
+from soperator.runtime.controller import Retry
+from soperator.runtime.events import Note, Regarding
+from soperator.slurmrest.client import SlurmError, SlurmRest
+
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of one NodeSet, in one pass."""
+
+    operator: Operator
+    obj: Custom
+    cluster: Cluster
+    nodeset: NodeSet
+
+    @property
+    def client(self) -> SlurmRest | None:
+        """Who speaks to the cluster's Slurm, once it is connected."""
+        return self.operator.slurm.client((self.cluster.namespace, self.cluster.name))
+
+    async def act(self, seen: Seen) -> tuple[Plan, str]:
+        """Decide and take the actions; return the plan, and what Slurm refused in one sentence."""
+        plan, failed = await choose(seen, self.client)
+        actions = plan.actions
+        forgotten = await self._take_all([each for each in actions if isinstance(each, Forget)])
+        await self._at_once(map(self._create, [each for each in actions if isinstance(each, Create)]))
+        marked = await self._take_all([each for each in actions if isinstance(each, Mark)])
+        others = [each for each in actions if not isinstance(each, Create | Forget | Mark)]
+        return plan, await self._take_all(others) or marked or forgotten or failed
+
+    async def _take_all(self, actions: Sequence[Action]) -> str:
+        """Take actions side by side; return the first refusal."""
+        refusals: list[str] = []
+
+        async def take(each: Action) -> None:
+            try:
+                await self._take(each)
+            except SlurmError as error:
+                refusals.append(f"{names.slurm_node(self.nodeset.name, each.index)}: {error}")
+            else:
+                self._tell(each)
+
+        await self._at_once(map(take, actions))
+        return refusals[0] if refusals else ""
+
+    async def _at_once(self, tasks: Iterable[Awaitable[None]]) -> None:
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def run(task: Awaitable[None]) -> None:
+            async with slots:
+                await task
+
+        await asyncio.gather(*map(run, tasks))
+
+    async def _create(self, each: Create) -> None:
+        made = worker.render_worker(self.cluster, self.nodeset, each.index, self.operator.defaults)
+        try:
+            await self.operator.api.create(kinds.POD, made)
+        except AlreadyExists as error:
+            pod = self._pod(each.index)
+            if pod is not None and pod.metadata.labels.get(labels.NODESET) != self.nodeset.name:
+                raise Retry(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
+
+    async def _take(self, action: Action) -> None:
+        node, client = names.slurm_node(self.nodeset.name, action.index), self.client
+        match action:
+            case Delete(index):
+                await self._delete(index)
+            case Mark():
+                await self._mark(action)
+            case Drain(_, why) if client:
+                await client.drain(node, why)
+            case Resume() if client:
+                await client.resume(node)
+            case Forget() if client:
+                await client.delete(node)
+            case Warn(_, why, jobs, signal) if client:
+                for job in jobs if signal else ():
+                    await client.signal(job.number, signal)
+                await client.drain(node, why)
+            case End(_, _, jobs, requeue) if client:
+                for job in jobs:
+                    await client.end(job, requeue)
+
+    async def _delete(self, index: int) -> None:
+        pod = self._pod(index)
+        if pod is not None:
+            where = Deletion(uid=pod.metadata.uid)
+            await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
+
+    async def _mark(self, mark: Mark) -> None:
+        """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone."""
+        pod = self._pod(mark.index)
+        if pod is None:
+            return
+        meta = {
+            "name": pod.metadata.name,
+            "namespace": pod.metadata.namespace,
+            "uid": pod.metadata.uid,
+            "labels": {labels.PROTECTED: "true" if mark.protected else "false"},
+            "annotations": {
+                labels.SAFE_TO_EVICT: "false" if mark.protected else "true",
+                **({labels.DRAINED: mark.noted} if mark.noted else {}),
+            },
+        }
+        try:
+            await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta})
+        except (Conflict, NotFound):
+            return
+
+    def _pod(self, index: int) -> Pod | None:
+        name = names.worker_pod(self.cluster.name, self.nodeset.name, index)
+        return self.operator.stores.pods.get(self.nodeset.namespace, name)
+
+    def _tell(self, action: Action) -> None:
+        node, verb = names.slurm_node(self.nodeset.name, action.index), type(action).__name__
+        note = Note("Warning" if isinstance(action, Warn | End) else "Normal", verb, f"{node}: {action.why}", verb)
+        self.operator.recorder.emit(Regarding(kinds.NODESET, self.obj.metadata), note)
+
+
+async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
+    """The plan, decided with a fresh look at Slurm where that matters; without an answer only what is to be made, and why."""
+    plan = decide(seen)
+    if (
+        client is None
+        or seen.nodes is None
+        or not (plan.asks_jobs or any(_matters(seen, each) for each in plan.actions))
+    ):
+        return plan, ""
+    try:
+        seen = replace(seen, nodes=await client.nodes())
+        plan = decide(seen)
+        if plan.asks_jobs:
+            plan = decide(replace(seen, jobs=tuple(await client.jobs())))
+        return plan, ""
+    except SlurmError as error:
+        made = tuple(each for each in plan.actions if isinstance(each, Create))
+        return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+
+
+def _matters(seen: Seen, action: Action) -> bool:
+    """Whether an action concerns what Slurm knows; a new pod under a name that Slurm does not know does not."""
+    return not isinstance(action, Create) or seen.node(action.index) is not None

@@ -1,0 +1,53 @@
+"""A job as Slurm itself reports it, as far as it concerns who drains a node.
+
+Source: the REST parser v0.0.42; numbers come as `{set, infinite, number}`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from soperator.slurm.hostlist import expand
+
+NEVER = float("inf")
+
+_RUNNING = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job that holds nodes. `ends` is in seconds since 1970, NEVER without a time limit."""
+
+    number: int
+    nodes: frozenset[str]
+    ends: float = NEVER
+    may_requeue: bool = False
+
+    @property
+    def said(self) -> str:
+        """The job in two words."""
+        return f"job {self.number}"
+
+
+def read_jobs(raw: Iterable[Mapping[str, Any]]) -> list[SlurmJob]:
+    """The jobs that run, of slurmrestd's v0.0.42 JSON; those that wait or have ended are left out."""
+    return [_job(each) for each in raw if _RUNNING & set(each.get("job_state") or ()) and each.get("nodes")]
+
+
+def _job(raw: Mapping[str, Any]) -> SlurmJob:
+    limit, end = number(raw.get("time_limit")), number(raw.get("end_time"))
+    return SlurmJob(
+        number=int(raw["job_id"]),
+        nodes=frozenset(expand(raw["nodes"])),
+        ends=NEVER if NEVER in (limit, end) or not end else end,
+        may_requeue=bool(raw.get("requeue")) and bool(raw.get("batch_flag")),
+    )
+
+
+def number(raw: object) -> float:
+    """A number of the REST parser, NEVER for an infinite one, 0 for one that is not set."""
+    if isinstance(raw, Mapping):
+        if raw.get("infinite"):
+            return NEVER
+        return float(raw.get("number") or 0) if raw.get("set", True) else 0.0
+    return float(raw) if isinstance(raw, int | float) else 0.0

@@ -1,0 +1,237 @@
+"""Kubernetes and Slurm as far as workers concern them, small and pure: pods, Nodes, Slurm nodes, jobs, an administrator, and a ledger of jobs.
+
+Whatever the policy does is carried out here and checked: no pod goes while a job runs in it, no job ends but as the policy asked for, and
+nobody undoes what an administrator did.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from soperator.decide.rollout import decide
+from soperator.decide.workers import (
+    Create,
+    Delete,
+    Drain,
+    End,
+    Forget,
+    Machine,
+    Mark,
+    Policy,
+    Resume,
+    Seen,
+    Warn,
+    WorkerPod,
+)
+from soperator.slurm.job import SlurmJob
+from soperator.slurm.node import SlurmNode
+
+MACHINES = ("m0", "m1", "m2")
+DISK = "bad disk"
+
+
+@dataclass
+class Town:
+    """A NodeSet `w` and all that happens to it; time moves only by `pass_time`."""
+
+    wanted: int
+    template: str
+    policy: Policy = field(default_factory=Policy)
+    now: float = 1e9
+    pods: dict[int, WorkerPod] = field(default_factory=dict)
+    nodes: dict[str, SlurmNode] = field(default_factory=dict)
+    machines: dict[str, Machine] = field(default_factory=lambda: {name: Machine(name) for name in MACHINES})
+    jobs: dict[int, SlurmJob] = field(default_factory=dict)
+    warned: dict[int, float] = field(default_factory=dict)
+    drained_at: dict[str, float] = field(default_factory=dict)
+    exposed: set[int] = field(default_factory=set)
+    submitted: int = 0
+
+    # -- the operator -------------------------------------------------------------------------------------------------
+
+    def look(self, jobs=None, nodes=True):
+        """What the policy is given; without `nodes` Slurm is silent."""
+        known = dict(self.nodes) if nodes else None
+        return Seen("w", self.wanted, self.template, dict(self.pods), known, dict(self.machines), jobs, self.policy, self.now)  # fmt: skip
+
+    def plan(self, nodes=True):
+        """The plan of a pass, with a look at the jobs where it asks for one."""
+        plan = decide(self.look(nodes=nodes))
+        return decide(self.look(tuple(self.jobs.values()))) if plan.asks_jobs else plan
+
+    def operate(self, most=1000, nodes=True, between=lambda: None):
+        """A pass that is cut off after so many actions; `between` happens between any two."""
+        for action in self.plan(nodes).actions[:most]:
+            self.take(action)
+            between()
+
+    def take(self, action):
+        """Carry out an action, and check that it may be."""
+        name = f"w-{action.index}"
+        node, pod = self.nodes.get(name), self.pods.get(action.index)
+        match action:
+            case Create(index):
+                self.pods.setdefault(index, WorkerPod(index, self.template, "Pending", False, False, born=self.now))
+            case Delete(index):
+                self.remove(index)
+            case Drain(_, why) if node:
+                assert not (node.is_draining and node.reason == DISK), "an administrator's drain is overwritten"
+                self.nodes[name] = replace(node, states=node.states | {"DRAIN"}, reason=why, reason_at=self.now)
+                self.drained_at.setdefault(name, self.now)
+            case Resume() if node:
+                assert node.reason != DISK, "an administrator's drain is undone"
+                assert pod is None or pod.protected, "a pod in service may be evicted"
+                self.nodes[name] = replace(node, states=node.states - {"DRAIN"}, reason="")
+                self.drained_at.pop(name, None)
+            case Forget():
+                assert not self.running(name)
+                self.nodes.pop(name, None)
+            case Mark(index, _, protected, noted) if pod:
+                assert protected or not self.running(name)
+                self.pods[index] = replace(pod, protected=protected, noted=noted)
+                self.exposed.discard(index)
+            case Warn(_, why, jobs) if node:
+                self.nodes[name] = replace(node, reason=why, reason_at=self.now)
+                for job in jobs:
+                    self.warned.setdefault(job.number, self.now)
+            case End(_, _, jobs) if node:
+                self.end(name, jobs)
+
+    def end(self, name, jobs):
+        """The policy ends jobs: they have had their time, and their warning."""
+        assert self.policy.then != "Wait"
+        assert node_drains(self.nodes[name])
+        for job in jobs:
+            assert self.now - self.drained_at[name] >= self.policy.max_wait - 1
+            assert self.now - self.warned[job.number] >= self.policy.warn_before - 1
+            self.finish(job.number)
+
+    def serves(self):
+        """Whether every wanted worker takes jobs."""
+        up = [node for node in self.nodes.values() if node.is_up and not node.is_draining]
+        return len(up) == len(self.nodes) == len(self.pods) == self.wanted
+
+    # -- Kubernetes ---------------------------------------------------------------------------------------------------
+
+    def remove(self, index):
+        """A pod goes; nothing may run in it."""
+        pod = self.pods.get(index)
+        if pod is not None:
+            assert not self.running(f"w-{index}"), f"w-{index} goes under a running job"
+            del self.pods[index]
+
+    def run(self, index):
+        """A kubelet and a slurmd start the pod, unless its Node is dead."""
+        pod = self.pods.get(index)
+        if pod is None or pod.phase == "Running":
+            return
+        open_ones = [each for each in self.machines.values() if each.ready and not each.leaving]
+        if open_ones:
+            self.pods[index] = replace(pod, phase="Running", ready=True, machine=open_ones[index % len(open_ones)].name)
+            self.nodes.setdefault(f"w-{index}", SlurmNode(f"w-{index}", frozenset({"IDLE"})))
+            self.answer(index)
+
+    def answer(self, index):
+        """Slurmd answers slurmctld: a node that was DOWN is IDLE again; a drain stays."""
+        node = self.nodes.get(f"w-{index}")
+        if node and "DOWN" in node.states:
+            reason = node.reason if node.is_draining else ""
+            self.nodes[node.name] = replace(node, states=node.states - {"DOWN"} | {"IDLE"}, reason=reason)
+
+    def time_out(self, index):
+        """Slurm notices that no slurmd answers for a node: it is DOWN, and its jobs are requeued."""
+        node = self.nodes.get(f"w-{index}")
+        if node and (index not in self.pods or self.pods[index].phase != "Running"):
+            reason = node.reason if node.is_draining else "Not responding"
+            self.nodes[node.name] = replace(node, states=node.states - {"IDLE", "ALLOCATED"} | {"DOWN"}, reason=reason)
+            self.jobs = {number: job for number, job in self.jobs.items() if node.name not in job.nodes}
+
+    def evict(self, index):
+        """`kubectl drain` of the pod's Node: only what is not protected goes."""
+        pod = self.pods.get(index)
+        if pod and not pod.protected and index not in self.exposed:
+            self.remove(index)
+
+    def cordon(self, number):
+        """A Node is to be emptied."""
+        name = MACHINES[number % 3]
+        self.machines[name] = replace(self.machines[name], leaving=f"Node {name} is cordoned")
+
+    def uncordon(self, number):
+        """A Node may be used again."""
+        name = MACHINES[number % 3]
+        self.machines[name] = replace(self.machines[name], leaving="")
+
+    def die(self, number):
+        """A Node's machine loses its power: Slurm requeues what ran there, when it notices."""
+        name = MACHINES[number % 3]
+        self.machines[name] = replace(self.machines[name], ready=False, since=self.now)
+        for index in [index for index, pod in self.pods.items() if pod.machine == name]:
+            self.pods[index] = replace(self.pods[index], ready=False)
+            node = self.nodes.get(f"w-{index}")
+            if node:
+                states = node.states - {"IDLE", "ALLOCATED"} | {"DOWN"}
+                reason = node.reason if node.is_draining else "Not responding"
+                self.nodes[node.name] = replace(node, states=states, reason=reason)
+                self.jobs = {number: job for number, job in self.jobs.items() if node.name not in job.nodes}
+
+    def recover(self, number):
+        """A dead Node comes back, with the pods that it had."""
+        name = MACHINES[number % 3]
+        if not self.machines[name].ready:
+            self.machines[name] = replace(self.machines[name], ready=True, since=self.now)
+            for index in [index for index, pod in self.pods.items() if pod.machine == name]:
+                self.pods[index] = replace(self.pods[index], ready=True)
+                self.answer(index)
+
+    # -- Slurm, its users and its administrator ----------------------------------------------------------------------
+
+    def running(self, name):
+        """The jobs of a node."""
+        return [job for job in self.jobs.values() if name in job.nodes]
+
+    def submit(self, index):
+        """A job starts where Slurm would start one."""
+        node, pod = self.nodes.get(f"w-{index}"), self.pods.get(index)
+        if node and pod and pod.ready and node.is_up and not node.is_draining and not node.is_busy:
+            self.submitted += 1
+            self.jobs[self.submitted] = SlurmJob(self.submitted, frozenset({node.name}), self.now + 60 * index, True)
+            self.nodes[node.name] = replace(node, states=node.states - {"IDLE"} | {"ALLOCATED"})
+
+    def finish(self, number):
+        """A job ends."""
+        job = self.jobs.pop(number, None)
+        for name in job.nodes if job else ():
+            node = self.nodes[name]
+            self.nodes[name] = replace(node, states=node.states - {"ALLOCATED"} | {"IDLE"}, last_busy=self.now)
+
+    def finish_on(self, index):
+        """What runs on a node ends by itself."""
+        for job in self.running(f"w-{index}"):
+            self.finish(job.number)
+
+    def forbid(self, index):
+        """An administrator drains a node."""
+        node = self.nodes.get(f"w-{index}")
+        if node:
+            self.nodes[node.name] = replace(node, states=node.states | {"DRAIN"}, reason=DISK, reason_by="root")
+
+    def allow(self, index):
+        """An administrator resumes a node, whoever drained it."""
+        node = self.nodes.get(f"w-{index}")
+        if node:
+            self.nodes[node.name] = replace(node, states=node.states - {"DRAIN"}, reason="", reason_by="")
+            self.drained_at.pop(node.name, None)
+            if index in self.pods and not self.pods[index].protected:
+                self.exposed.add(index)
+
+    def change_mind(self, index):
+        """An administrator who took a drain of ours back removes its note from the pod."""
+        self.pods[index] = replace(self.pods[index], noted="")
+
+    def pass_time(self, minutes):
+        """Time goes by."""
+        self.now += 60.0 * minutes
+
+
+def node_drains(node):
+    """Whether a node is drained by the policy."""
+    return node.is_draining and node.is_ours

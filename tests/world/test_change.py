@@ -1,0 +1,132 @@
+"""A cluster that changes while jobs run: scale-in, maintenance, lost Nodes, bounded drains, and an operator that knows nothing yet."""
+
+import pytest
+
+from soperator.kube import kinds
+from soperator.render import labels
+from tests.world.harness import Town, operating
+from tests.world.test_cluster import CLUSTER, WORKERS
+
+
+@pytest.fixture
+async def town():
+    """An operator that runs over empty fakes."""
+    async with operating(Town()) as made:
+        yield made
+
+
+def workers(town):
+    """The pods of workers."""
+    return [name for name in town.names(kinds.POD) if "worker" in name]
+
+
+def protection(town, name):
+    """What keeps a pod from being evicted: our budget's label, and the autoscaler's annotation."""
+    meta = town.find(kinds.POD, name)["metadata"]
+    return meta["labels"][labels.PROTECTED], meta["annotations"][labels.SAFE_TO_EVICT]
+
+
+async def test_an_idle_node_goes_before_a_busy_one_of_higher_number(town):
+    """The job on worker-1 is no reason to wait, nor to be disturbed."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.set("worker-1", "ALLOCATED")
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    await town.settle(quiet=0.3)
+    assert workers(town) == ["demo-worker-1"]
+    assert sorted(town.slurm.nodes) == ["worker-1"]
+
+
+async def test_a_busy_worker_of_a_scale_in_stays_when_slurm_is_silent_and_the_operator_is_new():
+    """Its caches are cold and nobody answers: that is no leave to delete anything."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        town.slurm.set("worker-0", "ALLOCATED")
+        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+        await town.settle(quiet=0.3)
+    town.slurm.down = True
+    async with operating(town):
+        await town.settle(quiet=0.5)
+        assert workers(town) == ["demo-worker-0"]
+
+
+async def test_a_cordoned_node_drains_its_worker_and_lets_it_be_evicted_when_the_job_has_ended(town):
+    """Two writes on the pod in all: none while it is busy, and protection is back before its node takes jobs again."""
+    town.machine("m")
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.place("demo-worker-0", "m")
+    town.slurm.set("worker-0", "ALLOCATED")
+    await town.settle(quiet=0.3)
+    town.machine("m", unschedulable=True)
+    await town.settle(quiet=0.3)
+    assert town.slurm.nodes["worker-0"]["reason"] == "soperator: Node m is cordoned"
+    assert protection(town, "demo-worker-0") == ("true", "false")
+    town.slurm.nodes["worker-0"]["state"] = ["IDLE", "DRAIN"]
+    await town.settle(quiet=0.3)
+    assert protection(town, "demo-worker-0") == ("false", "true")
+    assert "Node m is cordoned: worker-0 drains" in town.status(kinds.NODESET, "worker")["why"]
+    town.machine("m", unschedulable=False)
+    await town.settle(quiet=0.3)
+    assert protection(town, "demo-worker-0") == ("true", "false")
+    assert "DRAIN" not in town.slurm.nodes["worker-0"]["state"]
+    assert labels.DRAINED not in town.find(kinds.POD, "demo-worker-0")["metadata"]["annotations"]
+
+
+async def test_an_administrators_drain_survives_a_cordon(town):
+    """Its reason stays, before and after."""
+    town.machine("m")
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.place("demo-worker-0", "m")
+    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="bad disk")
+    for unschedulable in (True, False):
+        town.machine("m", unschedulable=unschedulable)
+        await town.settle(quiet=0.3)
+        assert town.slurm.nodes["worker-0"]["reason"] == "bad disk"
+    assert not any(each.startswith("POST node") for each in town.slurm.asked)
+
+
+async def test_a_node_whose_heartbeats_change_nothing_wakes_nobody(town):
+    """A Node reports in all the time."""
+    town.machine("m")
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.place("demo-worker-0", "m")
+    await town.settle(quiet=0.6)
+    before = len(town.fake.requests)
+    town.fake.world.change(kinds.NODE, ("", "m"), {"status": {"allocatable": {"cpu": "3"}}}, sub="status")
+    await town.settle(quiet=0.3)
+    assert town.fake.requests[before:] == []
+
+
+async def test_a_worker_on_a_lost_node_is_replaced_under_a_new_name(town):
+    """Kubernetes has not heard of the Node for five minutes, and Slurm has given it up."""
+    town.machine("m")
+    await town.up(CLUSTER, WORKERS)
+    town.place("demo-worker-0", "m")
+    town.machine("m", ready=False)
+    town.slurm.set("worker-0", "DOWN", reason="Not responding")
+    await town.settle(quiet=0.3)
+    assert workers(town) == ["demo-worker-0", "demo-worker-1", "demo-worker-2"]
+    assert "worker-0 is replaced by another" in town.status(kinds.NODESET, "worker")["why"]
+
+
+async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
+    """First the signal, then the reason says until when, then the job ends and the node goes."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.slurm.run(7, "worker-0")
+    drain = {"maxWait": "1s", "then": "Cancel", "warnBefore": "1s", "signal": "USR1"}
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
+    await town.settle(quiet=2.5)
+    asked = [each for each in town.slurm.asked if "worker-0" in each or "job/" in each]
+    assert asked == ["POST node/worker-0", "DELETE job/7", "POST node/worker-0", "DELETE job/7", "DELETE node/worker-0"]
+    assert workers(town) == []
+
+
+async def test_the_counts_of_a_nodeset_are_slurms(town):
+    """How many are idle, busy, draining, down: in the status, for the columns of kubectl get -o wide."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 3}})
+    town.slurm.set("worker-0", "MIXED")
+    town.slurm.set("worker-1", "IDLE", "DRAIN", reason="bad disk")
+    await town.settle(quiet=0.4)
+    await town.settle(quiet=4.0, longest=10)
+    status = town.status(kinds.NODESET, "worker")
+    assert [status[key] for key in ("updated", "idle", "allocated", "draining", "down")] == [3, 1, 1, 1, 0]
