@@ -123,6 +123,8 @@ def main(out: Path) -> None:
     set_search_path(opened, None)
     shutil.copytree(LIBRARIES / "pmix2/share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
     place(out, HOST_MODULE, HOST_MODULE)
+    for name in ("lib", "bin"):  # where a node's GPU driver is mounted; empty on nodes without one
+        (out / "opt/soperator/driver" / name).mkdir(parents=True)
 
 
 if __name__ == "__main__":

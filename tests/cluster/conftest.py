@@ -16,6 +16,7 @@ ORDER = (
     "jobs",
     "jail",
     "submounts",
+    "driver",
     "rights",
     "isolation",
     "idle",

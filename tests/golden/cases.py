@@ -63,7 +63,7 @@ FULL_NODESET = {
     "replicas": 1,
     "image": "my/slurmd-cuda:2",
     "resources": {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"cpu": "4", "memory": "16Gi"}},
-    "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"},
+    "gpu": {"vendor": "nvidia", "count": 8, "type": "h100", "driver": {"cdi": {"root": "/run/nvidia/driver/usr"}}},
     "rdma": {"resources": {"rdma/hca": "1"}, "infiniband": True},
     "features": ["nvlink"],
     "weight": 10,
@@ -127,6 +127,16 @@ PLANS = {
     "cpu": ({}, {"cluster": "demo"}),
     "munge": ({"auth": {"type": "munge"}}, {"cluster": "demo", "shmSize": "1Gi"}),
     "submounts": (SUBMOUNTS, NODE_SUBMOUNTS),
+    "nvidia": ({}, {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8}}),
+    "amd": ({}, {"cluster": "demo", "gpu": {"vendor": "amd", "count": 8}}),
+    "driver": (
+        {},
+        {
+            "cluster": "demo",
+            "gpu": {"vendor": "nvidia", "count": 1, "driver": {"hostPath": {"path": "/run/nvidia/driver"}}},
+        },
+    ),
+    "cdi": ({}, {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 1, "driver": {"cdi": {}}}}),
 }
 
 

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator import __version__
+from soperator.agents.loader import link_driver
 
 BUNDLE = "/opt/soperator"
 COMMANDS = (
@@ -118,6 +119,7 @@ def complete(root: Path) -> None:
         link = root / "usr/local/bin" / command
         with suppress(FileExistsError):
             link.symlink_to(f"{BUNDLE}/bin/{command}")
+    link_driver(root)
     for name, number in ACCOUNTS.items():
         _add_line(root / "etc/group", name, f"{name}:x:{number}:")
         _add_line(root / "etc/passwd", name, f"{name}:x:{number}:{number}:soperator:/nonexistent:/usr/sbin/nologin")

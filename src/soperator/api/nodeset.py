@@ -8,9 +8,40 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import SLURM_NAME, Model, Opaque, Quantity
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity
 from soperator.api.change import Drain, Maintenance, NodeLoss, Rollout
-from soperator.api.common import ClusterName, Resources, Scheduling, Submount
+from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
+
+
+class Cdi(Model):
+    """A specification of the Container Device Interface, as nvidia-ctk and others write it on a Node."""
+
+    spec: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
+        default="/var/run/cdi", description="The file, or the folder whose files are all taken, on the Node."
+    )
+    root: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
+        default="/usr", description="Folder of the Node that holds what the specification names."
+    )
+
+
+class Driver(Model):
+    """Where the GPU driver's libraries and tools come from; nothing given means what the container runtime puts into the pod."""
+
+    host_path: HostPath | None = Field(
+        default=None,
+        description=(
+            "A folder of the Node: one with lib and bin made for it, or the root of a driver container such as /run/nvidia/driver."
+        ),
+    )
+    volume: Opaque | None = Field(
+        default=None, description="The same in any Kubernetes volume source, for example a claim or an image."
+    )
+    cdi: Cdi | None = Field(default=None, description="A CDI specification on the Node that names the files.")
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a source is named."""
+        return self.host_path is not None or self.volume is not None or self.cdi is not None
 
 
 class Gpu(Model):
@@ -25,6 +56,12 @@ class Gpu(Model):
         default="",
         max_length=253,
         description=("Kubernetes resource; empty means the vendor's, nvidia.com/gpu or amd.com/gpu."),
+    )
+    driver: Driver = Field(
+        default_factory=Driver,
+        description=(
+            "Libraries and tools of the GPU driver, which jobs on these nodes find at /opt/soperator/driver. The jail holds none."
+        ),
     )
 
 

@@ -43,8 +43,13 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
     }
 )
 _OURS = "slurm.soperator.io/"
-_NAMES = ("host-tmp", "infiniband", "jail", "keys", "munge", "plan", "private", "run", "spool", "tmp")
+_NAMES = (
+    *("cdi", "driver", "driver-list", "host-tmp", "infiniband", "jail", "keys", "munge", "plan", "private"),
+    *("run", "spool", "tmp"),
+)
 _MOUNTS = (
+    "/mnt/driver",
+    "/run/driver",
     "/mnt/jail",
     "/mnt/tmp",
     "/mnt/submounts",

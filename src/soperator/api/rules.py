@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from soperator.api.cluster import LoginService, Partition, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
-from soperator.api.nodeset import Gpu
+from soperator.api.nodeset import Driver, Gpu
 from soperator.api.quantity import amount
 from soperator.api.rule import Rule, cel_at_least, cel_list, cel_text
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
@@ -46,6 +46,14 @@ GPU = (
         message="gpu.type and gpu.resourceName describe GPUs: give gpu.vendor and gpu.count too, or remove them",
         holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
         field="vendor",
+    ),
+)
+
+DRIVER = (
+    Rule(
+        cel="[has(self.hostPath), has(self.volume), has(self.cdi)].filter(given, given).size() <= 1",
+        message="a driver has one source, hostPath, volume or cdi: keep one and remove the others",
+        holds=lambda driver: sum(each is not None for each in (driver.host_path, driver.volume, driver.cdi)) <= 1,
     ),
 )
 
@@ -158,6 +166,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         HostPath.__name__: HOST_PATH,
         Tmpfs.__name__: TMPFS,
         Gpu.__name__: GPU,
+        Driver.__name__: DRIVER,
         LoginService.__name__: LOGIN_SERVICE,
         Partition.__name__: PARTITION,
         SlurmClusterSpec.__name__: CLUSTER,

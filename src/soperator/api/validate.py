@@ -20,7 +20,7 @@ from soperator.api.pods import pod_problems
 from soperator.api.quantity import amount
 from soperator.api.rules import NAMES, RULES
 from soperator.api.ssh import fault_of
-from soperator.api.submounts import mount_problems
+from soperator.api.submounts import mount_problems, volume_problems
 from soperator.api.walk import pieces, shown
 
 
@@ -162,6 +162,9 @@ def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Prob
 
 
 def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    if spec.gpu.driver.volume is not None:
+        yield from volume_problems("spec.gpu.driver.volume", spec.gpu.driver.volume)
+        yield from _references("spec.gpu.driver.volume", spec.gpu.driver.volume, "volume", world)
     for number, volume in enumerate(spec.volumes):
         yield from _references(f"spec.volumes[{number}]", volume, "volume", world)
 

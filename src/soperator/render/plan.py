@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soperator.api.common import Submount
-from soperator.render import pod, submounts
+from soperator.render import driver, pod, submounts
 from soperator.render.config import BUNDLE
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.size import quantity
@@ -43,7 +43,7 @@ _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary f
 
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
-    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker()]
+    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(), *_driver(nodeset)]
     return [*own, *map(_submount, submounts.of_worker(cluster, nodeset))]
 
 
@@ -98,6 +98,13 @@ def _worker() -> list[Mount]:
         Mount("bind", _SPOOL, _SPOOL, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),
         Mount("bind", conf, conf, ("ro", "nosuid", "nodev"), "slurmd's configuration"),
     ]
+
+
+def _driver(nodeset: NodeSet) -> list[Mount]:
+    if not driver.has_driver(nodeset.spec):
+        return []
+    why = f"GPU driver of this node, {driver.described(nodeset.spec)}"
+    return [Mount("rbind", driver.GATHERED, driver.TARGET, ("ro", "nosuid", "nodev"), why)]
 
 
 def _login() -> list[Mount]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import jail, labels, merge, names, pod, submounts
+from soperator.render import driver, jail, labels, merge, names, pod, submounts
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
@@ -103,7 +103,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "hostUsers": not cluster.spec.security.user_namespace,
         "restartPolicy": "Always",
         "topologySpreadConstraints": [_spread(cluster, nodeset)],
-        "initContainers": pod.munged(cluster, defaults),
+        "initContainers": [*pod.munged(cluster, defaults), *driver.init_containers(cluster, nodeset, defaults)],
         "containers": [_slurmd(cluster, nodeset, index, defaults)],
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
@@ -112,6 +112,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             pod.empty("tmp"),
             *pod.scratch(),
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
+            *driver.volumes(nodeset),
             *nodeset.spec.volumes,
             *_devices(nodeset),
             *pod.auth_volumes(cluster),
@@ -149,7 +150,8 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             SOPERATOR_CONTROLLER=pod.controller_address(cluster),
             SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
             SOPERATOR_NODE_CONF=node_conf(nodeset),
-        ),
+        )
+        + driver.environment(nodeset),
         "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}],
         "securityContext": pod.jail_maker(),
         "volumeMounts": [
@@ -159,6 +161,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             pod.mount("tmp", "/mnt/tmp"),
             *pod.scratch_mounts(),
             *submounts.mounts(submounts.of_worker(cluster, nodeset)),
+            *driver.mounts(nodeset),
             *nodeset.spec.volume_mounts,
             *devices,
             *pod.auth_mounts(cluster),

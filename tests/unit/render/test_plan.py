@@ -22,9 +22,10 @@ OF_THE_POD = (
     "/sys",
     "/run/slurm",
     "/run/soperator/hostkeys",
+    "/run/driver",
 )
-#: Folders below a bind that are there because whoever writes that source makes them.
-MADE_BY_SLURMD = ("/var/spool/slurmd/conf-cache",)
+#: Folders below a bind that are there because whoever writes that source makes them: slurmd, the image.
+IN_A_SOURCE = ("/var/spool/slurmd/conf-cache", "/opt/soperator/driver")
 
 PATHS = st.lists(st.sampled_from(["a", "b", "home", "opt", "usr", "é x"]), min_size=1, max_size=3).map("/".join)
 SOURCES = st.one_of(
@@ -41,6 +42,13 @@ SUBMOUNTS = st.lists(
     st.builds(lambda path, source, ro: {"path": f"/{path}", "readOnly": ro, **source}, PATHS, SOURCES, st.booleans()),
     max_size=4,
 )
+GPUS = (
+    {},
+    {"vendor": "nvidia", "count": 8},
+    {"vendor": "amd", "count": 4, "driver": {"hostPath": {"path": "/opt/driver"}}},
+    {"vendor": "nvidia", "count": 1, "driver": {"cdi": {}}},
+    {"driver": {"volume": {"emptyDir": {}}}},
+)
 
 
 @st.composite
@@ -53,7 +61,8 @@ def worlds(draw):
         [each for each in some if not (each["path"] in seen or seen.add(each["path"]))] for some in (shared, own)
     )
     cluster = SlurmClusterSpec.model_validate({"auth": {"type": auth}, "jail": {"submounts": shared}})
-    nodeset = NodeSetSpec.model_validate({"cluster": "demo", "submounts": own, "shmSize": "128Mi"})
+    gpu = draw(st.sampled_from(GPUS))
+    nodeset = NodeSetSpec.model_validate({"cluster": "demo", "submounts": own, "shmSize": "128Mi", "gpu": gpu})
     return cluster, nodeset
 
 
@@ -108,7 +117,7 @@ def test_no_line_needs_anything_written_to_the_shared_root(world):
             if under.kind == "root":
                 assert each.target in made | asked, str(each)
             elif under.kind != "tmpfs":
-                assert each.target in MADE_BY_SLURMD or each.target in asked, str(each)
+                assert each.target in IN_A_SOURCE or each.target in asked, str(each)
 
 
 @settings(max_examples=60, deadline=None)

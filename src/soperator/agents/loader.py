@@ -1,0 +1,43 @@
+"""Let the jail's dynamic loader find a node's GPU driver, without a variable and without a cache of the node's own.
+
+Before a job asks for libcuda.so.1, the loader has looked into ld.so.cache and its default folders. Below each default folder it also looks
+into glibc-hwcaps/<level of the CPU>, whatever the cache says; every x86-64 machine with a GPU has level v2. So one link there, made when
+the jail is filled, leads to the place where each node mounts its own driver, and to an empty folder on all others. A private ld.so.cache
+bound over the jail's would be gone after the next ldconfig on any node (decision 18). Source: ld.so(8), glibc 2.33.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+LIBRARIES = "/opt/soperator/driver/lib"
+#: Default folders of loaders: Debian and Ubuntu, Fedora and SUSE, Arch.
+FOLDERS = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "usr/lib64", "lib64", "usr/lib")
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+def link_driver(root: Path) -> Path | None:
+    """Make the link in a root and return it; None where no glibc is found, or packages hold all places. Twice is harmless."""
+    for name in FOLDERS:
+        folder = root / name
+        if _is_inside(folder, root) and (folder / "libc.so.6").exists():
+            return _link(folder / "glibc-hwcaps")
+    return None
+
+
+def _link(folder: Path) -> Path | None:
+    if folder.is_symlink():
+        return None
+    folder.mkdir(exist_ok=True)
+    for level in LEVELS:
+        link = folder / level
+        with suppress(FileExistsError):
+            link.symlink_to(LIBRARIES)
+        if link.is_symlink() and str(link.readlink()) == LIBRARIES:
+            return link
+    return None
+
+
+def _is_inside(folder: Path, root: Path) -> bool:
+    """Whether no part of the path is a link: an absolute one would lead out of the jail here."""
+    parts = folder.relative_to(root).parts
+    return not any(root.joinpath(*parts[: number + 1]).is_symlink() for number in range(len(parts)))
