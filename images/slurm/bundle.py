@@ -49,6 +49,7 @@ def modules() -> Iterator[Copy]:
         if path.name not in DROPPED_PLUGINS and path.name != "libslurmfull.so":
             yield path, PREFIX / "lib/slurm" / path.name
     yield from ((path, path) for path in sorted((PREFIX / "lib/slurm").glob("*.so")))
+    yield from ((path, path) for path in sorted((PREFIX / "lib/security").glob("*.so")))
     for name in PAM_MODULES.split():
         yield LIBRARIES / f"security/pam_{name}.so", PREFIX / f"lib/security/pam_{name}.so"
     for path in sorted((LIBRARIES / "pmix2/lib/pmix").glob("*.so")):

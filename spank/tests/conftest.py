@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from pods import HERE, POD_PYTHON, PODS, SPANK, Pod
+from trixie import plugin, slurm
 
-HERE = Path(__file__).parent
-SPANK = HERE.parent
-POD_PYTHON = "/usr/bin/python3"  # not one from a home folder: it also runs inside the jail
+__all__ = ["PODS", "POD_PYTHON", "Build", "Jail", "Pod", "plugin", "slurm"]
+
 SANITIZE = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 collect_ignore_glob = ["stub/*"]
@@ -56,48 +57,14 @@ class Jail:
         """Writes the plan, with more lines behind it."""
         self.plan.write_text("".join("\t".join(line) + "\n" for line in [*self.lines, *more]))
 
-    def run(self, pod: "Pod", *command: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
+    def run(self, pod: Pod, *command: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
         """`jail run` in a pod."""
         keep = ["--keep-caps"] if keep_caps else []
         return pod.run(self.build.jail, "run", "--plan", str(self.plan), *keep, "--", *command)
 
-    def python(self, pod: "Pod", program: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
+    def python(self, pod: Pod, program: str, keep_caps: bool = False) -> subprocess.CompletedProcess[str]:
         """A Python program in the jail."""
         return self.run(pod, POD_PYTHON, "-I", "-c", program, keep_caps=keep_caps)
-
-
-@dataclass(frozen=True)
-class Pod:
-    """A kind of pod: whether it has a user namespace, and whether pivot_root is allowed in it."""
-
-    userns: bool
-    pivot: bool
-
-    def words(self) -> list[str]:
-        """The words that start such a pod."""
-        options = [*(["--userns"] if self.userns else []), *([] if self.pivot else ["--no-pivot"])]
-        return [POD_PYTHON, str(HERE / "pod.py"), *options]
-
-    def run(self, *command: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a new pod of this kind."""
-        env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", **environment}
-        return subprocess.run(
-            [*self.words(), "--", *command],
-            check=False,
-            env=env,
-            text=True,
-            capture_output=True,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-        )
-
-
-PODS = {
-    "root-pivot": Pod(userns=False, pivot=True),
-    "root-move": Pod(userns=False, pivot=False),
-    "userns-pivot": Pod(userns=True, pivot=True),
-    "userns-move": Pod(userns=True, pivot=False),
-}
 
 
 @pytest.fixture(params=PODS.values(), ids=PODS.keys())

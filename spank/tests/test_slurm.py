@@ -1,106 +1,10 @@
-"""The plugin in a real Slurm 24.11: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
+"""The plugin in a real Slurm 24.11: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up)."""
 
-Needs a Debian trixie root with slurmctld, slurmd, slurm-client, libslurm-dev, gcc and make at SPANK_TRIXIE (README.md has
-the command that makes it); skipped where there is none.
-"""
-
-import os
-import subprocess
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
-import pytest
-from conftest import HERE, PODS, SPANK
+from trixie import JAIL, NEEDS, PLAN, Slurm, processes, wait_idle
 
-TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
-JAIL = "/mnt/jail/root"
-PLAN = "/etc/soperator/jail/plan"
-
-pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(not (TRIXIE / "usr/include/slurm/spank.h").exists(), reason=f"no Slurm in {TRIXIE}"),
-]
-
-
-@dataclass(frozen=True)
-class Slurm:
-    """A running pod with Slurm in it."""
-
-    pid: int
-    userns: bool
-
-    def sh(self, script: str, user: str = "root", timeout: float = 30) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script in the pod."""
-        user_namespace = ["-U", "--preserve-credentials"] if self.userns else []
-        enter = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
-        command = ["sh", "-c", f"cd /; {script}"] if user == "root" else ["su", user, "-c", f"cd; {script}"]
-        return subprocess.run(
-            [*enter, *command], check=False, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
-        )
-
-    def read(self, path: str) -> str:
-        """A file of the jail."""
-        return self.sh(f"cat {JAIL}{path}").stdout
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plugin and the helper, compiled in the trixie root against Slurm's own header."""
-    folder = tmp_path_factory.mktemp("plugin")
-    script = 'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt BUILD=/srv'
-    subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
-    return folder
-
-
-# `make test` takes the harder kind; `make test-all` both.
-KINDS = ["userns-move", "root-pivot"] if os.environ.get("SPANK_TEST_ALL") else ["userns-move"]
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def slurm(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Slurm as the machine's root, and in a user namespace with a pod's capabilities."""
-    kind = PODS[request.param]
-    work = tmp_path_factory.mktemp("slurm")
-    up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(plugin)]
-    with (work / "up.log").open("w") as log:
-        pod = subprocess.Popen([*kind.words(), "--net", "--", *up], stdout=log, stderr=log)
-    try:
-        yield wait_until_ready(pod, kind.userns, work / "up.log")
-    finally:
-        pod.kill()
-        pod.wait()
-
-
-def wait_until_ready(pod: subprocess.Popen[bytes], userns: bool, log: Path) -> Slurm:
-    """Waits for slurmd; the pod's own shell is the only child's only child, whose children are the daemons."""
-    for _ in range(300):
-        assert pod.poll() is None, log.read_text()
-        time.sleep(0.1)
-        try:
-            init = int(Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()[0])
-            shell = int(Path(f"/proc/{init}/task/{init}/children").read_text().split()[0])
-            slurm = Slurm(shell, userns)
-            if slurm.sh("test -e /run/ready").returncode == 0:
-                return slurm
-        except (IndexError, FileNotFoundError):
-            continue
-    raise AssertionError(log.read_text())
-
-
-def processes(slurm: Slurm) -> list[str]:
-    return [line for line in slurm.sh("ps -eo args").stdout.splitlines() if line.startswith(("sleep ", "jail-holder"))]
-
-
-def wait_idle(slurm: Slurm) -> str:
-    """What the node says once no job is left."""
-    for _ in range(100):
-        state = slurm.sh("squeue -h; sinfo -h -N -o '%T %E'").stdout.strip()
-        if state == "idle none":
-            break
-        time.sleep(0.1)
-    return state
+pytestmark = NEEDS
 
 
 def test_srun_is_in_the_jail(slurm: Slurm) -> None:
