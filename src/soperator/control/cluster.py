@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import gather
+from soperator.control import ending, gather
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -37,13 +37,29 @@ class ClusterControl:
         if obj is None:
             self.operator.forget_cluster(key)
             return Outcome("it is gone", last=True)
-        if obj.metadata.deletion_timestamp is not None:
-            return Outcome("it is being deleted")
+        if ending.is_ending(obj):
+            return await self._end(obj)
         read = read_cluster(obj)
         problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
         if isinstance(read, Cluster) and not problems:
             await self._apply(obj, read)
         return await self._status(obj, read if isinstance(read, Cluster) else None, problems)
+
+    async def _end(self, obj: Custom) -> Outcome:
+        """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
+        if not ending.holds(obj):
+            return Outcome("it is being deleted")
+        rest, read = ending.rest_of_cluster(self.operator, obj), read_cluster(obj)
+        if rest.nothing:
+            await ending.let_go(self.operator, kinds.SLURMCLUSTER, obj)
+            return Outcome(f"it is let go: {rest.nothing}")
+        if isinstance(read, Cluster) and gather.is_rest_ready(self.operator, read):
+            self.operator.slurm.follow((read.namespace, read.name))
+        why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for"
+        kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
+        said = [Condition("Available", "False", "Deleting", why)]
+        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, kept | {"why": why}, said)
+        return Outcome(why, again)
 
     async def tell(self, key: Key, error: Exception) -> None:
         """Show what stopped a pass."""
@@ -51,6 +67,7 @@ class ClusterControl:
 
     async def _apply(self, obj: Custom, cluster: Cluster) -> None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
+        await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
         owner, nodesets = Owner.of(kinds.SLURMCLUSTER, obj.metadata), gather.members(operator, cluster)
         filled, had_login = not gather.jail_wait(operator, cluster), gather.has_login(operator, cluster)

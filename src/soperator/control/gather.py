@@ -52,20 +52,21 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> 
     )
 
 
-def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet) -> Seen:
-    """What the policy over workers is given."""
+def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> Seen:
+    """What the policy over workers is given; with a reason why they end, none is wanted."""
     found = [pods.worker(pod, operator.stores.nodes) for pod in _pods(operator, nodeset)]
     known = {each.index: each for each in found if each}
     nodes = {pod.machine: operator.stores.nodes.get("", pod.machine) for pod in known.values() if pod.machine}
     return Seen(
         nodeset=nodeset.name,
-        wanted=nodeset.spec.replicas,
-        template=worker.template_hash(cluster, nodeset, operator.defaults),
+        wanted=0 if ending else nodeset.spec.replicas,
+        template="" if ending else worker.template_hash(cluster, nodeset, operator.defaults),
         pods=known,
         nodes=operator.slurm.nodes((cluster.namespace, cluster.name)),
         machines={name: machines.machine(node, nodeset.spec.maintenance) for name, node in nodes.items() if node},
         policy=policy_of(nodeset.spec),
         now=operator.wall(),
+        ending=ending,
     )
 
 

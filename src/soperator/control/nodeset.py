@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import gather
+from soperator.control import ending, gather
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -19,6 +19,7 @@ from soperator.runtime.apply import Owner
 from soperator.runtime.controller import Outcome
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
+from soperator.slurm.node import REASON_PREFIX
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class NodeSetControl:
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
             return Outcome("it is gone", last=True)
-        if obj.metadata.deletion_timestamp is not None:
-            return Outcome("it is being deleted")
         nodeset, cluster, problems = self._read(obj)
+        if why := ending.reason(obj, self._cluster_of(obj)):
+            return await self._end(obj, nodeset, cluster, why)
         if nodeset is None or cluster is None or problems:
             return await self._status(obj, nodeset, Told("; ".join(map(str, problems)), "InvalidSpec"))
         if refused := gather.refusal(self.operator, cluster):
@@ -53,15 +54,35 @@ class NodeSetControl:
             return await self._status(obj, nodeset, Told(waiting, "ClusterNotReady"))
         if missing := gather.point_wait(self.operator, cluster, [nodeset]):
             return await self._status(obj, nodeset, Told(missing, "MountPointsMissing"))
+        await ending.hold(self.operator, kinds.NODESET, obj)
         await self._apply_plan(obj, cluster, nodeset)
         seen = gather.seen(self.operator, cluster, nodeset)
         plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
         outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen))
         return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0 if failed else None))
 
+    async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> Outcome:
+        """A pass over a NodeSet that is being deleted, or whose cluster is: no worker is wanted any more."""
+        if ending.is_ending(obj) and not ending.holds(obj):
+            return Outcome("it is being deleted")
+        plan, failed = Plan(), ""
+        if nodeset and cluster and ending.has_controller(self.operator, cluster):
+            seen = gather.seen(self.operator, cluster, nodeset, why)
+            plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
+        rest = ending.rest_of_nodeset(self.operator, obj, nodeset, cluster)
+        if ending.is_ending(obj) and rest.nothing:
+            await ending.let_go(self.operator, kinds.NODESET, obj)
+            return Outcome(f"it is let go: {rest.nothing}")
+        said = f"{why.removeprefix(REASON_PREFIX)}; {rest.waits or rest.nothing}"
+        outcome = await self._status(obj, nodeset, Told("; ".join(filter(None, (said, failed))), "Deleting", plan))
+        return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0))
+
     async def tell(self, key: Key, error: Exception) -> None:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
+
+    def _cluster_of(self, obj: Custom) -> Custom | None:
+        return self.operator.stores.clusters.get(obj.metadata.namespace, named(obj))
 
     def _read(self, obj: Custom) -> tuple[NodeSet | None, Cluster | None, Sequence[Problem]]:
         read = read_nodeset(obj)

@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from soperator.control.pace import Pace
@@ -34,6 +34,7 @@ class Operator:
     defaults: Defaults
     pace: Pace
     wall: Callable[[], float] = time.time
+    held: set[str] = field(default_factory=set)
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]

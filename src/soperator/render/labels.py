@@ -16,6 +16,8 @@ PLAN = f"{GROUP}/plan"
 POINTS = f"{GROUP}/mount-points"
 FILL = f"{GROUP}/fill"
 DRAINED = f"{GROUP}/drained"
+ABANDON = f"{GROUP}/abandon-jobs"
+FINALIZER = f"{GROUP}/drain"
 KEEP = f"{GROUP}/keep"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
