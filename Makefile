@@ -44,7 +44,7 @@ status: ## what of the local cluster runs
 	$(LOCAL) status
 
 format: venv ## format the code
-	ruff check --fix --quiet src tests local spank examples || true; ruff format --quiet src tests local spank examples
+	ruff check --fix --quiet src tests local spank examples images || true; ruff format --quiet src tests local spank examples images
 
 crds: venv ## write the CRDs, the values schema and the reference pages from the models
 	$(PYTHON) -m soperator.crd
@@ -53,11 +53,11 @@ golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden
 
 check: venv machine ## format, lint, types, layers, unit and golden tests
-	ruff format --check --quiet src tests local spank examples
-	ruff check --quiet src tests local spank examples
+	ruff format --check --quiet src tests local spank examples images
+	ruff check --quiet src tests local spank examples images
 	mypy
 	lint-imports --verbose 2>&1 | tail -n 4
-	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|^\.ci/run$$')
+	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|/serve$$|^\.ci/run$$')
 	pytest tests/unit tests/golden tests/world
 
 spank-test: machine ## the tests of the SPANK plugin and the jail helper

@@ -187,10 +187,7 @@ def train(address: str, clock: Clock) -> None:
 
 def make_user(address: str, user: str) -> None:
     """Make a user of the cluster who may log in with the demo's key: what an administrator does, once, on any login node."""
-    remote(address, "root", f"id {user} >/dev/null 2>&1 || useradd --create-home --shell /bin/bash {user}")
-    remote(address, "root", f"install -d -m 700 -o {user} -g {user} ~{user}/.ssh")
-    keys = f"~{user}/.ssh/authorized_keys"
-    remote(address, "root", f"echo '{public_key()}' > {keys} && chown {user}: {keys}")
+    remote(address, "root", f"createuser {user} '{public_key()}'")
 
 
 def ssh(address: str, user: str) -> list[str]:

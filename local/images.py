@@ -36,12 +36,13 @@ KEPT_LAYERS = 150
 
 @dataclass(frozen=True)
 class Recipe:
-    """An image to build: its further names, and the inputs in the repository that its content depends on."""
+    """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only."""
 
     name: str
     aliases: tuple[str, ...]
     inputs: tuple[str, ...]
     python_packages: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ RECIPES = (
         ("images/operator", "images/populate", "src", "requirements/runtime.txt"),
         python_packages=True,
     ),
+    Recipe("sssd", (), ("images/sssd",), optional=True),
+    Recipe("slapd", (), ("images/slapd",), optional=True),
 )
 
 
@@ -84,12 +87,14 @@ def version() -> str:
 
 
 def selected(names: Iterable[str]) -> list[Recipe]:
-    """Return the recipes that make the named images, each once; no name means all."""
+    """Return the recipes that make the named images, each once; no name means all but the optional ones."""
     wanted = set(names)
     known = {name for recipe in RECIPES for name in (recipe.name, *recipe.aliases)}
     if unknown := sorted(wanted - known):
         sys.exit(f"There is no image {unknown[0]}; there are {', '.join(sorted(known))}.")
-    return [each for each in RECIPES if not wanted or wanted & {each.name, *each.aliases}]
+    if not wanted:
+        return [each for each in RECIPES if not each.optional]
+    return [each for each in RECIPES if wanted & {each.name, *each.aliases}]
 
 
 def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:

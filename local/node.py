@@ -73,6 +73,10 @@ def render_cni(plan: NodePlan) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": "soperator", "plugins": [bridge, portmap]}, indent=1)
 
 
+#: Twice what a kubelet gives by itself, so that users of a directory with ids above 65535 have a place, and the limit is in reach of tests.
+IDS_PER_POD = 131072
+
+
 def render_kubelet(plan: NodePlan, pki: Path, resolv_conf: Path) -> str:
     """Return the kubelet's configuration.
 
@@ -96,6 +100,7 @@ def render_kubelet(plan: NodePlan, pki: Path, resolv_conf: Path) -> str:
         "resolvConf": str(resolv_conf),
         "failSwapOn": False,
         "maxPods": MAX_PODS,
+        "userNamespaces": {"idsPerPod": IDS_PER_POD},
         "registerNode": True,
         "serializeImagePulls": False,
         "imageGCHighThresholdPercent": 100,

@@ -22,8 +22,8 @@ CLIENTS = "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab
 MORE_CLIENTS = "sshare sstat strigger"
 DAEMONS = "slurmctld slurmd slurmrestd sackd munged"
 DROPPED_PLUGINS = ("libslurm_pmi.so", "site_factor_example.so", "spank_pbs.so", "gpu_nrt.so")
-PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit succeed_if umask unix warn"
-LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
+PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit sss succeed_if umask unix warn"
+LATE = ("libnss_sss.so.2", "libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
 HOST_MODULE = Path("/usr/lib/libnss_extrausers.so.2")
 
 Copy = tuple[Path, Path]
@@ -37,7 +37,8 @@ def programs() -> Iterator[Copy]:
         yield Path("/usr/sbin", name), PREFIX / "sbin" / name
     for name in ("sshd-session", "sshd-auth", "sftp-server"):
         yield Path("/usr/lib/openssh", name), PREFIX / "libexec" / name
-    yield Path("/usr/bin/cat"), PREFIX / "libexec/cat"
+    for name in ("cat", "ssh-keygen"):
+        yield Path("/usr/bin", name), PREFIX / "libexec" / name
     for name in DAEMONS.split():
         yield Path("/usr/sbin", name), Path("/usr/sbin", name)
     yield from ((path, path) for path in sorted((PREFIX / "libexec").glob("*")))

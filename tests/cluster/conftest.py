@@ -18,6 +18,7 @@ ORDER = (
     "submounts",
     "driver",
     "rights",
+    "ssh",
     "isolation",
     "idle",
     "bad_input",
@@ -25,6 +26,7 @@ ORDER = (
     "scale",
     "rollout",
     "kills",
+    "directory",
     "munge",
     "node",
 )
@@ -86,13 +88,7 @@ def alice(lab: Lab) -> Iterator[str]:
 
 def make_user(lab: Lab, name: str) -> None:
     """Make a user who can log in with the demo's key."""
-    key = demo.public_key()
-    lab.ssh(
-        "root",
-        f"id {name} >/dev/null 2>&1 || useradd --create-home --shell /bin/bash {name}; "
-        f"install -d -m 700 -o {name} -g {name} ~{name}/.ssh; "
-        f"echo '{key}' > ~{name}/.ssh/authorized_keys; chown {name}: ~{name}/.ssh/authorized_keys",
-    )
+    lab.ssh("root", f"createuser {name} '{demo.public_key()}'")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ PLAN = re.compile(r"-[0-9a-f]{16}$")
 
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
-    populate="registry.test/populate:1", jail="registry.test/jail:1",
+    populate="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
 )  # fmt: skip
 
 MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
@@ -24,6 +24,7 @@ MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
 FULL_CLUSTER = {
     "images": {"slurm": "my/slurm:2", "pullPolicy": "Always", "pullSecrets": ["registry"]},
     "auth": {"type": "munge", "keepKeys": True},
+    "directory": {"secret": "ldap", "resources": {"requests": {"memory": "64Mi"}}},
     "security": {"userNamespace": False},
     "jail": {
         "claim": {"name": "shared"},

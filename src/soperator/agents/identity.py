@@ -19,8 +19,9 @@ from pathlib import Path
 
 from soperator.agents.reader import MAX_BYTES, Reader
 
-#: extrausers ignores ids below 500; below 1000 are the system's, and 65534 is nobody.
-LOWEST, HIGHEST = 1000, 65533
+#: extrausers ignores ids below 500; below 1000 are the system's; 65534 is nobody, and 65535 was no id when ids had 16 bits.
+LOWEST, IDS = 1000, 65536
+NOBODY = (65534, 65535)
 #: Accounts of our own images (docs/explain/pods.md); populate makes some of them in the jail too. Nobody else may have such a name or id.
 OWN = {"slurm": 64030, "slurmrest": 64031, "munge": 64032, "sshd": 64033, "soperator": 65532}
 RESERVED = frozenset(OWN) | {"root", "nobody", "nogroup", "daemon"}
@@ -43,14 +44,14 @@ class Users:
         return not self.passwd
 
 
-def validate(passwd: bytes, group: bytes) -> Users:
+def validate(passwd: bytes, group: bytes, ids: int = IDS) -> Users:
     """Return the well-formed users and groups of a jail; whatever is odd is left out with one sentence about it.
 
     System accounts (ids below 1000, nobody) are left out in silence: the daemons have their own.
     """
     problems: list[str] = []
-    users = _accepted("passwd", passwd, 7, problems)
-    groups = _accepted("group", group, 4, problems)
+    users = _accepted(("passwd", 7, ids), passwd, problems)
+    groups = _accepted(("group", 4, ids), group, problems)
     return Users(passwd=_text(users), group=_text(groups), problems=tuple(problems))
 
 
@@ -58,8 +59,9 @@ def _text(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _accepted(file: str, content: bytes, fields: int, problems: list[str]) -> list[str]:
-    """Return the good lines of a file whose lines have so many fields, the third of them an id."""
+def _accepted(kind: tuple[str, int, int], content: bytes, problems: list[str]) -> list[str]:
+    """Return the good lines of a file: its name, how many fields a line has, the third of them an id, and how many ids there are."""
+    file, fields, ids = kind
     if len(content) > MAX_BYTES:
         problems.append(f"{file} has {len(content)} bytes, more than {MAX_BYTES}: it was left out as a whole.")
         return []
@@ -67,7 +69,7 @@ def _accepted(file: str, content: bytes, fields: int, problems: list[str]) -> li
     names: set[str] = set()
     for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), 1):
         parts = line.split(":")
-        wrong = _problem(parts, fields)
+        wrong = _problem(parts, fields, ids)
         if wrong is None and parts[0] in names:
             wrong = f"names {parts[0]} again"
         if wrong is None:
@@ -78,7 +80,7 @@ def _accepted(file: str, content: bytes, fields: int, problems: list[str]) -> li
     return lines
 
 
-def _problem(parts: list[str], fields: int) -> str | None:
+def _problem(parts: list[str], fields: int, ids: int) -> str | None:
     """Say what is wrong with a line: None where it is good, empty where it is passed over in silence."""
     if parts == [""] or parts[0].startswith(("#", "+", "-")):
         return ""
@@ -86,11 +88,13 @@ def _problem(parts: list[str], fields: int) -> str | None:
         return f"has {len(parts)} fields instead of {fields}"
     if not all(TEXT.fullmatch(part) for part in parts) or "�" in "".join(parts):
         return "holds characters that no user database holds"
-    ids = parts[2:4] if fields == 7 else parts[2:3]
-    if not all(re.fullmatch(r"[0-9]{1,10}", each) for each in ids):
+    said = parts[2:4] if fields == 7 else parts[2:3]
+    if not all(re.fullmatch(r"[0-9]{1,10}", each) for each in said):
         return "has an id that is no number"
-    if not LOWEST <= int(parts[2]) <= HIGHEST:
+    if int(parts[2]) < LOWEST or int(parts[2]) in NOBODY:
         return ""
+    if int(parts[2]) >= ids:
+        return f"has the id {parts[2]}, and the pods have ids below {ids} only: raise spec.security.idRange"
     if not NAME.fullmatch(parts[0]):
         return "has a name that is no user name"
     if OWN.get(parts[0]) == int(parts[2]):
@@ -136,26 +140,25 @@ class Writer:
         new.rename(self._folder / name)
 
 
-def watch(jail: Path, writer: Writer, interval: float, deadline: float) -> None:
+def watch(reader: Reader, writer: Writer, interval: float, ids: int) -> None:
     """Copy for ever; say each change and each new trouble once, and back off from a jail that hangs.
 
     A jail that has no users yet, because it is being filled, is asked again as soon as any: slurmctld holds the job of a user it does not know.
     """
     said: tuple[str, ...] = ()
     pause = interval
-    reader = Reader(jail, deadline)
     last, users = None, Users("", "")
     while True:
         began = time.monotonic()
         answer = reader.ask()
         if answer is None:
-            hangs = time.monotonic() - began >= deadline
-            how = f"within {deadline} s" if hangs else "yet"
-            trouble: tuple[str, ...] = (f"{jail}/etc could not be read {how}; the users known last stay.",)
+            hangs = time.monotonic() - began >= reader.deadline
+            how = f"within {reader.deadline} s" if hangs else "yet"
+            trouble: tuple[str, ...] = (f"{reader.jail}/etc could not be read {how}; the users known last stay.",)
             pause = min(pause * 2, 60.0) if hangs else interval
         else:
             if answer is not last:
-                last, users = answer, validate(*answer)
+                last, users = answer, validate(*answer, ids)
             if done := writer.take(users):
                 print(f"soperator: {done}", flush=True)
             trouble, pause = users.problems, interval
@@ -172,9 +175,10 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=0.025)
     parser.add_argument("--deadline", type=float, default=5.0)
+    parser.add_argument("--ids", type=int, default=IDS, help="the first id that no user has")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    watch(chosen.jail, Writer(chosen.to), chosen.interval, chosen.deadline)
+    watch(Reader(chosen.jail, chosen.deadline), Writer(chosen.to), chosen.interval, chosen.ids)
 
 
 if __name__ == "__main__":

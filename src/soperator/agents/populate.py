@@ -41,6 +41,7 @@ FOLDERS = {
     "var/spool/slurmd": 0o755,
     "var/tmp": 0o1777,
     "usr/local/bin": 0o755,
+    "usr/local/sbin": 0o755,
 }
 #: Files that mounts of a node cover; what they hold here is seen by nobody.
 PLACEHOLDERS = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pam.d/soperator-sshd")
@@ -49,6 +50,15 @@ ACCOUNTS = {"slurm": 64030, "sshd": 64033}
 #: Files that `complete` adds to, so that a seal killed after it finds them changed.
 TOUCHED = frozenset({"etc/passwd", "etc/group"})
 TERMINATION_LOG = Path("/dev/termination-log")
+
+
+#: By this file ssh in the jail knows the cluster's nodes; each pod brings the list that it names.
+SSH_CONFIG = Path("etc/ssh/ssh_config.d/soperator.conf")
+SSH_LINES = """\
+# By soperator: the nodes of the cluster are known to each other.
+Host *
+    GlobalKnownHostsFile /etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2 /run/soperator/known_hosts
+"""
 
 
 class Refusal(Exception):  # noqa: N818
@@ -120,6 +130,11 @@ def complete(root: Path) -> None:
         with suppress(FileExistsError):
             link.symlink_to(f"{BUNDLE}/bin/{command}")
     link_driver(root)
+    with suppress(FileExistsError):
+        (root / "usr/local/sbin/createuser").symlink_to(f"{BUNDLE}/sbin/createuser")
+    (root / SSH_CONFIG).parent.mkdir(parents=True, exist_ok=True)
+    if not (root / SSH_CONFIG).is_symlink():
+        (root / SSH_CONFIG).write_text(SSH_LINES)
     for name, number in ACCOUNTS.items():
         _add_line(root / "etc/group", name, f"{name}:x:{number}:")
         _add_line(root / "etc/passwd", name, f"{name}:x:{number}:{number}:soperator:/nonexistent:/usr/sbin/nologin")

@@ -26,7 +26,7 @@ class Reader:
     """Asks for both files of one jail."""
 
     def __init__(self, jail: Path, deadline: float) -> None:
-        self._jail, self._deadline = jail, deadline
+        self.jail, self.deadline = jail, deadline
         self._child = 0
         self._ask = self._hear = -1
         self._last: Answer | None = None
@@ -35,7 +35,7 @@ class Reader:
         """Return both files, or None if they could not be read or the deadline passed."""
         if not self._child:
             self._start()
-        end = time.monotonic() + self._deadline
+        end = time.monotonic() + self.deadline
         with suppress(BrokenPipeError):
             os.write(self._ask, b"?")
         kind = self._take(1, end)
@@ -72,7 +72,7 @@ class Reader:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.close(self._ask)
                 os.close(self._hear)
-                _serve(self._jail, asked, answer)
+                _serve(self.jail, asked, answer)
             os._exit(0)
         os.close(asked)
         os.close(answer)

@@ -21,10 +21,25 @@ class Images(Model):
     populate: str = Field(
         default="", max_length=512, description=("Checks and seals the jail, and keeps the users known to slurmctld.")
     )
+    sssd: str = Field(default="", max_length=512, description="SSSD; used with directory.secret only.")
     pull_policy: PullPolicy = Field(default="IfNotPresent", description="When the images are pulled.")
     pull_secrets: list[str] = Field(
         default_factory=list, max_length=8, description=("Names of Secrets with registry credentials.")
     )
+
+
+class Directory(Model):
+    """Users and groups of a directory service (LDAP, Active Directory, FreeIPA) beside those of the jail, by SSSD."""
+
+    secret: str = Field(
+        default="",
+        max_length=253,
+        description=(
+            "Name of a Secret with sssd.conf and whatever files it names, such as certificates, which lie in /etc/soperator/sssd. "
+            "Empty: the jail's users are all."
+        ),
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of SSSD in each pod.")
 
 
 class Auth(Model):
@@ -96,6 +111,12 @@ class LoginService(Model):
     source_ranges: list[str] = Field(
         default_factory=list, max_length=64, description=("Networks that a load balancer lets in.")
     )
+    session_affinity: Literal["ClientIP", "None"] = Field(
+        default="ClientIP",
+        description=(
+            "ClientIP: a client comes to the login node of its last session, where its tmux and its editor's server run. None: to any."
+        ),
+    )
     keep_client_address: bool = Field(
         default=False,
         description=(
@@ -163,6 +184,13 @@ class Security(Model):
             "it off where the jail's file system cannot be idmapped."
         ),
     )
+    id_range: Annotated[int, Field(ge=65536, le=4294967294)] = Field(
+        default=65536,
+        description=(
+            "Ids of users and groups are below this. More than 65536 needs a kubelet whose userNamespaces.idsPerPod is at least "
+            "that; a pod on any other Node does not start, and says so."
+        ),
+    )
 
 
 class Health(Model):
@@ -179,6 +207,9 @@ class SlurmClusterSpec(Model):
     images: Images = Field(default_factory=Images, description="Images of the cluster's pods.")
     auth: Auth = Field(default_factory=Auth, description="How Slurm's daemons trust each other.")
     security: Security = Field(default_factory=Security, description="How login and worker pods are confined.")
+    directory: Directory = Field(
+        default_factory=Directory, description="A directory service with users beside those of the jail."
+    )
     jail: Jail = Field(default_factory=Jail, description="The shared root file system.")
     controller: Controller = Field(default_factory=Controller, description="slurmctld.")
     login: Login = Field(default_factory=Login, description="The login nodes.")

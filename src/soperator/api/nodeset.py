@@ -102,6 +102,10 @@ class NodeSetSpec(Model):
         default="", description="Further settings for slurmd --conf, for example MemSpecLimit=512."
     )
     shm_size: Quantity = Field(default="64Mi", description="Size of each job's private /dev/shm.")
+    ssh: bool = Field(
+        default=True,
+        description="Whether a user who has a job on a node may log in there by SSH, into that job, from login and other nodes.",
+    )
     submounts: list[Submount] = Field(
         default_factory=list, max_length=64, description="Other storage at paths inside the jail, on these nodes only."
     )

@@ -152,6 +152,10 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
             if secret not in world.secrets:
                 remedy = "no Secret has this name in the namespace: make it, or remove it from the list"
                 yield Problem(f"spec.images.pullSecrets[{number}]", secret, remedy)
+        directory = spec.directory.secret
+        if directory and directory not in world.secrets:
+            remedy = "no Secret has this name in the namespace: make it with the file sssd.conf, or remove the field"
+            yield Problem("spec.directory.secret", directory, remedy)
 
 
 def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:

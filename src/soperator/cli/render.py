@@ -36,7 +36,8 @@ def render(
 def _defaults(registry: str, tag: str) -> "Defaults":
     from soperator.render.model import Defaults
 
-    return Defaults(**{role: f"{registry}/{role}:{tag}" for role in ("slurm", "login", "munge", "populate", "jail")})
+    roles = ("slurm", "login", "munge", "populate", "jail", "sssd")
+    return Defaults(**{role: f"{registry}/{role}:{tag}" for role in roles})
 
 
 def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":

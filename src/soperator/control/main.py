@@ -56,6 +56,7 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
         munge=image("munge"),
         populate=image("populate"),
         jail=image("jail"),
+        sssd=image("sssd"),
         cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
     )
     lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None

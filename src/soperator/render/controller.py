@@ -5,7 +5,7 @@ the jail, which users can write and a storage failure can hang.
 """
 
 from soperator.api.common import Resources
-from soperator.render import config, labels, names, pod
+from soperator.render import config, directory, labels, names, pod
 from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.plan import ROOT
@@ -46,7 +46,12 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling)
     return spec | {
-        "initContainers": [_own_state(cluster, defaults), *pod.munged(cluster, defaults), identity(cluster, defaults)],
+        "initContainers": [
+            _own_state(cluster, defaults),
+            *pod.munged(cluster, defaults),
+            *directory.sidecar(cluster, defaults),
+            identity(cluster, defaults),
+        ],
         "containers": [_slurmctld(cluster, defaults)],
         "volumes": [
             pod.config_map("config", names.config(cluster.name)),
@@ -54,6 +59,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             pod.claim("jail", jail_claim(cluster)),
             pod.empty("users"),
             *pod.scratch(),
+            *directory.volumes(cluster),
             pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
             *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
         ],
@@ -74,6 +80,7 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
             pod.mount("users", _USERS, readOnly=True),
             pod.mount("run", "/run/slurmctld"),
             pod.mount("host-tmp", "/tmp"),
+            *directory.mounts(cluster),
             *pod.key_mounts(),
             *munge,
         ],
@@ -107,6 +114,8 @@ def identity(cluster: Cluster, defaults: Defaults) -> Object:
             _USERS,
             "--interval",
             "0.025",
+            "--ids",
+            str(pod.id_range(cluster)),
         ],
         "securityContext": pod.unprivileged(pod.AGENT_UID),
         "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", _USERS)],

@@ -1,13 +1,14 @@
 """Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
 
 from soperator.api.common import Resources
-from soperator.render import jail, labels, names, plan, pod, submounts
+from soperator.render import directory, jail, labels, names, plan, pod, submounts
 from soperator.render.model import Cluster, Defaults, Object
 
 SSHD_CONFIG = """\
 # sshd of the login pods. It runs inside the jail; programs and keys are bound there (docs/explain/pods.md).
 Port 22
 HostKey /run/soperator/hostkeys/ssh_host_ed25519_key
+HostCertificate /run/soperator/hostkeys/ssh_host_ed25519_key-cert.pub
 SshdSessionPath /opt/soperator/libexec/sshd-session
 SshdAuthPath /opt/soperator/libexec/sshd-auth
 Subsystem sftp /opt/soperator/libexec/sftp-server
@@ -35,7 +36,9 @@ LoginGraceTime 60
 ClientAliveInterval 60
 ClientAliveCountMax 10
 # Kubernetes makes the folder of a ConfigMap writable by all, so sshd would refuse to read a file in it by itself.
+# What root of the jail writes into root's home lets nobody in: the list of the spec alone does.
 Match User root
+    AuthorizedKeysFile none
     AuthorizedKeysCommand /opt/soperator/libexec/cat /run/soperator/ssh/authorized_keys_root
     AuthorizedKeysCommandUser nobody
 """
@@ -53,6 +56,12 @@ session  optional /opt/soperator/lib/security/pam_limits.so
 session  optional /opt/soperator/lib/security/pam_env.so readenv=1
 """
 
+#: With a directory service also what that says of an account, and a home at the first session; SSSD that does not answer says nothing.
+DIRECTORY_PAM = """\
+account  [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] /opt/soperator/lib/security/pam_sss.so
+session  optional /opt/soperator/lib/security/pam_mkhomedir.so umask=0077
+"""
+
 
 def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
     """The StatefulSet, Service, ConfigMap and PodDisruptionBudget of login."""
@@ -63,7 +72,7 @@ def _files(cluster: Cluster) -> dict[str, str]:
     return {
         "plan": plan.text(plan.login_plan(cluster)),
         "sshd_config": SSHD_CONFIG,
-        "soperator-sshd.pam": PAM,
+        "soperator-sshd.pam": PAM + (DIRECTORY_PAM if directory.is_used(cluster) else ""),
         "authorized_keys_root": "".join(f"{key.strip()}\n" for key in cluster.spec.login.root_authorized_keys),
     }
 
@@ -101,7 +110,11 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     return pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
         "hostUsers": not cluster.spec.security.user_namespace,
-        "initContainers": [*pod.munged(cluster, defaults), *_sackd(cluster, defaults)],
+        "initContainers": [
+            *pod.munged(cluster, defaults),
+            *directory.sidecar(cluster, defaults),
+            *_sackd(cluster, defaults),
+        ],
         "containers": [_sshd(cluster, defaults)],
         "volumes": [
             {"name": "ssh", "configMap": {"name": names.login(cluster.name), "items": _items(*_SSH_FILES)}},
@@ -112,6 +125,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             pod.empty("tmp"),
             *pod.scratch(),
             *submounts.volumes(submounts.of_login(cluster)),
+            *directory.volumes(cluster),
             *pod.auth_volumes(cluster),
         ],
     }
@@ -128,6 +142,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
     munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, cluster.spec.login.resources) | {
         "args": ["sshd"],
+        "env": pod.env(SOPERATOR_NODES=pod.nodes_domain(cluster, defaults)) + pod.wide_ids(cluster),
         "ports": [{"name": "ssh", "containerPort": names.SSH_PORT}],
         "securityContext": pod.jail_maker(),
         "volumeMounts": [
@@ -140,6 +155,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
             *pod.scratch_mounts(),
             *submounts.mounts(submounts.of_login(cluster)),
             *munge,
+            *directory.mounts(cluster),
         ],
         "startupProbe": pod.tcp_probe(names.SSH_PORT, 1, 120),
     }
@@ -166,6 +182,7 @@ def _service(cluster: Cluster) -> Object:
     if said.node_port:
         port["nodePort"] = said.node_port
     spec: Object = {"type": said.type, "selector": labels.role(cluster.name, "login"), "ports": [port]}
+    spec["sessionAffinity"] = said.session_affinity
     if said.type != "ClusterIP":
         spec["externalTrafficPolicy"] = "Local" if said.keep_client_address else "Cluster"
     if said.type == "LoadBalancer" and said.source_ranges:

@@ -23,6 +23,7 @@ class Defaults:
     munge: str
     populate: str
     jail: str
+    sssd: str = ""
     cluster_domain: str = "cluster.local"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soperator.api.common import Submount
-from soperator.render import driver, pod, submounts
+from soperator.render import directory, driver, pod, submounts
 from soperator.render.config import BUNDLE
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.size import quantity
@@ -20,6 +20,7 @@ ROOT = f"{pod.JAIL}/root"
 
 _SPOOL = "/var/spool/slurmd"
 _LOGIN_SHM = "64Mi"
+_KNOWN_HOSTS = "/run/soperator/known_hosts"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ def is_below(path: str, above: str) -> bool:
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
+def _sssd() -> Mount:
+    why = "SSSD's sockets, for users of the directory"
+    return Mount("bind", directory.PIPES, directory.PIPES, ("ro", "nosuid", "nodev", "noexec"), why)
+
+
 def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
     munge = cluster.spec.auth.type == "munge"
     return [
@@ -87,6 +93,8 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
         Mount("bind", "/etc/resolv.conf", "/etc/resolv.conf", ("ro",), "names of this Kubernetes cluster"),
         Mount("bind", "/etc/hosts", "/etc/hosts", ("ro",), "this pod's own address"),
         Mount("bind", "/run/slurm", "/run/slurm", ("ro",), "configuration and socket of slurmd or sackd"),
+        Mount("bind", _KNOWN_HOSTS, _KNOWN_HOSTS, ("ro", "optional"), "by which ssh knows the cluster's nodes"),
+        *([_sssd()] if directory.is_used(cluster) else []),
         *([Mount("bind", "/run/munge", "/run/munge", (), "munged's socket")] if munge else []),
     ]
 

@@ -15,6 +15,8 @@ REST_UID = 64031
 MUNGE_UID = 64032
 AGENT_UID = 65532
 
+_IDS = 65536
+
 KEYS = "/etc/soperator/keys"
 PRIVATE = "/run/soperator"
 JAIL = "/mnt/jail"
@@ -34,13 +36,18 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
         "subdomain": names.nodes_service(cluster.name),
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "dnsConfig": {
-            "searches": [f"{names.nodes_service(cluster.name)}.{cluster.namespace}.svc.{defaults.cluster_domain}"]
+            "searches": [nodes_domain(cluster, defaults)],
         },
         "terminationGracePeriodSeconds": 30,
     }
     if cluster.spec.images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in cluster.spec.images.pull_secrets]
     return spec | _scheduling(scheduling)
+
+
+def nodes_domain(cluster: Cluster, defaults: Defaults) -> str:
+    """The DNS domain in which every pod of the cluster has its host name."""
+    return f"{names.nodes_service(cluster.name)}.{cluster.namespace}.svc.{defaults.cluster_domain}"
 
 
 def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
@@ -94,6 +101,17 @@ def file_maker(*capabilities: str) -> Object:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"], "add": [*capabilities]},
     }
+
+
+def id_range(cluster: Cluster) -> int:
+    """The first id that no user has: bounded by the pods' user namespaces, where they have one."""
+    return cluster.spec.security.id_range if cluster.spec.security.user_namespace else 4294967294
+
+
+def wide_ids(cluster: Cluster) -> list[Object]:
+    """What makes the entry script of a pod with users look whether its user namespace is wide enough; every one has 65536 ids."""
+    wanted = cluster.spec.security.id_range
+    return env(SOPERATOR_IDS=str(wanted)) if cluster.spec.security.user_namespace and wanted > _IDS else []
 
 
 def env(**values: str) -> list[Object]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import driver, jail, labels, merge, names, pod, submounts
+from soperator.render import directory, driver, jail, labels, merge, names, pod, submounts
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
@@ -21,6 +21,12 @@ _HAS_STARTED: Object = {
     "failureThreshold": 600,
     "timeoutSeconds": 5,
 }
+#: sshd runs in slurmd's container: what a session does counts as the node's work, and it reaches the namespaces of the jobs.
+_SSH_PORT: Object = {"name": "ssh", "containerPort": names.SSH_PORT}
+_SSH_MOUNTS = [
+    pod.mount("hostkeys", "/etc/soperator/hostkeys", readOnly=True),
+    pod.mount("ssh", "/etc/soperator/ssh", readOnly=True),
+]
 _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
@@ -103,7 +109,11 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "hostUsers": not cluster.spec.security.user_namespace,
         "restartPolicy": "Always",
         "topologySpreadConstraints": [_spread(cluster, nodeset)],
-        "initContainers": [*pod.munged(cluster, defaults), *driver.init_containers(cluster, nodeset, defaults)],
+        "initContainers": [
+            *pod.munged(cluster, defaults),
+            *directory.sidecar(cluster, defaults),
+            *driver.init_containers(cluster, nodeset, defaults),
+        ],
         "containers": [_slurmd(cluster, nodeset, index, defaults)],
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
@@ -113,8 +123,10 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *pod.scratch(),
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
             *driver.volumes(nodeset),
+            *(_ssh_volumes(cluster) if nodeset.spec.ssh else []),
             *nodeset.spec.volumes,
             *_devices(nodeset),
+            *directory.volumes(cluster),
             *pod.auth_volumes(cluster),
         ],
     }
@@ -143,6 +155,7 @@ def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
 def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
     image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
     devices = [pod.mount("infiniband", "/dev/infiniband")] if nodeset.spec.rdma.infiniband else []
+    ssh = nodeset.spec.ssh
     made = pod.container(cluster, "slurmd", image, nodeset.spec.resources) | {
         "args": ["slurmd"],
         "env": pod.env(
@@ -150,9 +163,11 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             SOPERATOR_CONTROLLER=pod.controller_address(cluster),
             SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
             SOPERATOR_NODE_CONF=node_conf(nodeset),
+            **({"SOPERATOR_SSH": "true", "SOPERATOR_NODES": pod.nodes_domain(cluster, defaults)} if ssh else {}),
         )
-        + driver.environment(nodeset),
-        "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}],
+        + driver.environment(nodeset)
+        + pod.wide_ids(cluster),
+        "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}, *([_SSH_PORT] if ssh else [])],
         "securityContext": pod.jail_maker(),
         "volumeMounts": [
             pod.mount("jail", pod.JAIL),
@@ -162,13 +177,23 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *pod.scratch_mounts(),
             *submounts.mounts(submounts.of_worker(cluster, nodeset)),
             *driver.mounts(nodeset),
+            *(_SSH_MOUNTS if ssh else []),
             *nodeset.spec.volume_mounts,
             *devices,
+            *directory.mounts(cluster),
             *pod.auth_mounts(cluster),
         ],
         "startupProbe": _HAS_STARTED,
     }
     return _with_devices(made, nodeset)
+
+
+def _ssh_volumes(cluster: Cluster) -> list[Object]:
+    root = [{"key": "authorized_keys_root", "path": "authorized_keys_root"}]
+    return [
+        {"name": "hostkeys", "secret": {"secretName": names.host_keys(cluster.name), "defaultMode": 0o400}},
+        {"name": "ssh", "configMap": {"name": names.login(cluster.name), "items": root}},
+    ]
 
 
 def _with_devices(container: Object, nodeset: NodeSet) -> Object:

@@ -58,6 +58,10 @@ def test_a_password_hash_never_leaves_the_jail() -> None:
         (b"slurm:x:2000:2000::/:/bin/sh\n", "passwd line 1 takes the name or the id of a daemon (slurm, 2000)."),
         (b"mallory:x:64030:2000::/:/bin/sh\n", "passwd line 1 takes the name or the id of a daemon (mallory, 64030)."),
         (b"alice:x:2000:2000:\x01:/:/bin/sh\n", "passwd line 1 holds characters that no user database holds."),
+        (
+            b"alice:x:70000:2000::/:/bin/sh\n",
+            "passwd line 1 has the id 70000, and the pods have ids below 65536 only: raise spec.security.idRange.",
+        ),
         (ALICE + ALICE, "passwd line 2 names alice again."),
     ],
 )
@@ -73,13 +77,20 @@ def test_a_file_over_the_bound_is_left_out() -> None:
     assert "more than" in users.problems[0]
 
 
+def test_ids_are_bounded_by_what_the_pods_map() -> None:
+    """With a wider range a user of a directory passes, and nobody, by both its numbers, still does not."""
+    line = b"ann:x:150000:150000::/:/bin/sh\n"
+    nobody = b"nobody:x:65534:65534::/:/bin/sh\nminus:x:65535:65535::/:/bin/sh\n"
+    assert validate(nobody + line, b"", 200000) == Users(line.decode(), "")
+
+
 @given(st.binary(max_size=300), st.binary(max_size=300))
 def test_any_bytes_give_only_wellformed_lines(passwd: bytes, group: bytes) -> None:
     """Whatever the jail holds, what comes out are lines of seven or four fields with ids in range and no name twice."""
     users = validate(passwd, group)
     for text, fields in ((users.passwd, 7), (users.group, 4)):
         parts = [line.split(":") for line in text.split("\n")[:-1]]
-        assert all(len(each) == fields and identity.LOWEST <= int(each[2]) <= identity.HIGHEST for each in parts)
+        assert all(len(each) == fields and identity.LOWEST <= int(each[2]) < 65534 for each in parts)
         assert len({each[0] for each in parts}) == len(parts)
         assert identity.RESERVED.isdisjoint(each[0] for each in parts)
 

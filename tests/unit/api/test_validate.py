@@ -106,6 +106,7 @@ def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
         jail={"claim": {"name": "jail"}, "submounts": [{"path": "/home", "claim": "home"}]},
         controller={"state": {"name": "state"}},
         images={"pullSecrets": ["registry"]},
+        directory={"secret": "ldap"},
     )
     where = World({"demo": spec})
     assert validate_cluster("demo", spec, where) == []
@@ -114,6 +115,7 @@ def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
         ("spec.jail.claim.name", "jail"),
         ("spec.jail.submounts[0].claim", "home"),
         ("spec.images.pullSecrets[0]", "registry"),
+        ("spec.directory.secret", "ldap"),
     ]
 
 

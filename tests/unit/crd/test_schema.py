@@ -50,7 +50,8 @@ def likely(schema: Schema) -> st.SearchStrategy[Any]:
         case "array":
             return st.lists(likely(schema["items"]), max_size=2)
         case "integer":
-            return st.integers(schema.get("minimum", 0) - 1, min(schema.get("maximum", 9), 9) + 1)
+            low = schema.get("minimum", 0)
+            return st.integers(low - 1, min(schema.get("maximum", low + 9), low + 9) + 1)
         case "boolean":
             return st.booleans()
         case _:

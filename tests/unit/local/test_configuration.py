@@ -42,6 +42,7 @@ def test_kubelet_shares_a_disk() -> None:
     assert {config["evictionHard"][f"{disk}.available"] for disk in ("nodefs", "imagefs")} == {"0%"}
     assert config["cgroupRoot"] == "/soperator/node-3"
     assert config["failCgroupV1"] is False
+    assert config["userNamespaces"]["idsPerPod"] % 65536 == 0
     assert config["authentication"]["anonymous"] == {"enabled": False}
 
 

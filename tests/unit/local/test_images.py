@@ -50,7 +50,8 @@ def test_any_change_of_an_input_changes_the_name(repository: Path, change: str) 
 def test_an_alias_selects_the_image_that_serves_it() -> None:
     """The names login and munge belong to the slurm image, and naming both builds it once."""
     assert [each.name for each in selected(["login", "munge"])] == ["slurm"]
-    assert selected([]) == list(RECIPES)
+    assert selected([]) == [each for each in RECIPES if not each.optional]
+    assert [each.name for each in selected(["sssd"])] == ["sssd"]
 
 
 def test_an_unknown_image_is_refused_with_the_known_ones() -> None:

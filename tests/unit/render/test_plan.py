@@ -23,6 +23,7 @@ OF_THE_POD = (
     "/run/slurm",
     "/run/soperator/hostkeys",
     "/run/driver",
+    "/run/soperator/known_hosts",
 )
 #: Folders below a bind that are there because whoever writes that source makes them: slurmd, the image.
 IN_A_SOURCE = ("/var/spool/slurmd/conf-cache", "/opt/soperator/driver")
