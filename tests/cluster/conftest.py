@@ -17,6 +17,7 @@ ORDER = (
     "jail",
     "submounts",
     "driver",
+    "per_node",
     "rights",
     "ssh",
     "isolation",

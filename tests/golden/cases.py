@@ -80,7 +80,18 @@ FULL_NODESET = {
     },
 }
 
-CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET})}
+PER_NODE = (
+    {
+        "jail": {
+            "perNode": True,
+            "claim": {"size": "20Gi", "storageClassName": "nvme"},
+            "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/data", "claim": "data"}],
+        }
+    },
+    {"worker": {"cluster": "demo", "submounts": [{"path": "/home/cache", "tmpfs": {"size": "1Gi"}}]}},
+)
+
+CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "per-node": PER_NODE}
 
 
 def rendered(case: str) -> dict[str, Object]:
@@ -128,6 +139,7 @@ PLANS = {
     "cpu": ({}, {"cluster": "demo"}),
     "munge": ({"auth": {"type": "munge"}}, {"cluster": "demo", "shmSize": "1Gi"}),
     "submounts": (SUBMOUNTS, NODE_SUBMOUNTS),
+    "per-node": (PER_NODE[0], {"cluster": "demo"}),
     "nvidia": ({}, {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8}}),
     "amd": ({}, {"cluster": "demo", "gpu": {"vendor": "amd", "count": 8}}),
     "driver": (

@@ -104,3 +104,20 @@ async def test_a_first_cluster_with_submounts_waits_for_the_job_and_then_starts(
     await town.settle(quiet=0.3)
     assert town.names(kinds.STATEFULSET) == ["demo-controller", "demo-login"]
     assert "demo-worker-0" in town.names(kinds.POD)
+
+
+async def test_without_a_shared_jail_every_pod_fills_its_own(town):
+    """No claim and no Job of the jail is made; pods have a claim of their own, and nothing waits."""
+    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "jail": {"perNode": True}})
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.fake.world.remove(kinds.PVC, NS, "demo-jail")
+    for _ in range(3):
+        await town.settle()
+        town.daemons_run()
+        town.pods_run()
+    await town.told(kinds.SLURMCLUSTER, "demo", "")
+    assert town.names(kinds.JOB) == []
+    assert town.names(kinds.PVC) == ["demo-state"]
+    spec = town.find(kinds.POD, "demo-worker-0")["spec"]
+    assert "ephemeral" in next(each for each in spec["volumes"] if each["name"] == "jail")
+    assert [each["name"] for each in spec["initContainers"]] == ["jail-script", "jail-copy", "jail-seal"]

@@ -65,6 +65,13 @@ class Jail(Model):
         default_factory=ClaimRef,
         description=("The ReadWriteMany claim that holds the jail. It is never deleted by the operator."),
     )
+    per_node: bool = Field(
+        default=False,
+        description=(
+            "Whether each login and worker node has a root of its own instead of one that all share: a claim of this size and class for "
+            "each pod, filled from the image when the pod is made, and gone with it. What users keep then belongs on submounts, such as /home."
+        ),
+    )
     image: str = Field(
         default="",
         max_length=512,
@@ -79,6 +86,11 @@ class Jail(Model):
     submounts: list[Submount] = Field(
         default_factory=list, max_length=64, description=("Other storage at paths inside the jail, on every node.")
     )
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a Job of the operator fills it: one root for all, and one that is ours to fill."""
+        return self.populate == "Once" and not self.per_node
 
 
 class Controller(Model):

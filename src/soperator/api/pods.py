@@ -44,7 +44,19 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
 )
 _OURS = "slurm.soperator.io/"
 _NAMES = (
-    *("cdi", "driver", "driver-list", "host-tmp", "infiniband", "jail", "keys", "munge", "plan", "private"),
+    *(
+        "cdi",
+        "driver",
+        "driver-list",
+        "host-tmp",
+        "infiniband",
+        "jail",
+        "jail-script",
+        "keys",
+        "munge",
+        "plan",
+        "private",
+    ),
     *("run", "spool", "tmp"),
 )
 _MOUNTS = (

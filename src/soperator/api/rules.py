@@ -148,6 +148,26 @@ CLAIM = (
     ),
 )
 
+JAIL = (
+    Rule(
+        cel="!self.perNode || !has(self.claim) || !has(self.claim.name) || self.claim.name == ''",
+        message="perNode gives each node a claim of its own: remove claim.name, and say claim.size and claim.storageClassName",
+        holds=lambda jail: not (jail.per_node and jail.claim.name),
+        field="per_node",
+    ),
+    Rule(
+        cel="!self.perNode || self.populate == 'Once'",
+        message="perNode fills the root of each node from the image: remove populate",
+        holds=lambda jail: not (jail.per_node and jail.populate != "Once"),
+        field="per_node",
+    ),
+    Rule(
+        cel="self.perNode == oldSelf.perNode",
+        message="perNode cannot be changed, for the nodes would leave the files of their users: make a new cluster",
+        field="per_node",
+    ),
+)
+
 AUTH = (
     Rule(
         cel="self.type == oldSelf.type",
@@ -172,6 +192,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
         "Auth": AUTH,
+        "Jail": JAIL,
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
     }

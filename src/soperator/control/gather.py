@@ -42,7 +42,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> 
         problems=problems,
         jail=jail_wait(operator, cluster),
         points=point_wait(operator, cluster, members(operator, cluster)),
-        is_populated=cluster.spec.jail.populate != "Never",
+        is_populated=cluster.spec.jail.has_job,
         confined=unconfined(operator, cluster),
         slurm=operator.slurm.trouble(key),
         controller=_role(operator, cluster, "controller", 1),
@@ -95,7 +95,7 @@ def counts(seen: Seen | None) -> dict[str, int]:
 
 def jail_wait(operator: Operator, cluster: Cluster) -> str:
     """Why the jail is not filled yet; empty when it is, or when the operator is not to fill it."""
-    if cluster.spec.jail.populate == "Never":
+    if not cluster.spec.jail.has_job:
         return ""
     job = _job(operator, cluster, names.populate(cluster.name))
     if job is None:

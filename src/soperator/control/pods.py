@@ -112,7 +112,8 @@ def _remedy(pod: Pod, status: ContainerStatus) -> str:
         return ""
     nodeset = said.get(labels.NODESET)
     field = f"spec.image of NodeSet {nodeset} or " if nodeset and status.name == "slurmd" else ""
-    jail = "spec.jail.image or " if said.get(labels.ROLE) == "populate" else ""
+    fills = said.get(labels.ROLE) == "populate" or status.name in ("jail-copy", "users")
+    jail = "spec.jail.image or " if fills else ""
     return f"; correct {field}{jail}spec.images of SlurmCluster {said.get(labels.CLUSTER)}, or make the image pullable (spec.images.pullSecrets)"
 
 

@@ -5,7 +5,7 @@ the jail, which users can write and a storage failure can hang.
 """
 
 from soperator.api.common import Resources
-from soperator.render import config, directory, labels, names, pod
+from soperator.render import config, directory, labels, names, own_root, pod
 from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.plan import ROOT
@@ -48,6 +48,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     return spec | {
         "initContainers": [
             _own_state(cluster, defaults),
+            *own_root.users_of_the_image(cluster, defaults),
             *pod.munged(cluster, defaults),
             *directory.sidecar(cluster, defaults),
             identity(cluster, defaults),
@@ -56,7 +57,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
         "volumes": [
             pod.config_map("config", names.config(cluster.name)),
             pod.claim("state", state_claim(cluster)),
-            pod.claim("jail", jail_claim(cluster)),
+            pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
             pod.empty("users"),
             *pod.scratch(),
             *directory.volumes(cluster),

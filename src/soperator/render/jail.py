@@ -8,7 +8,7 @@ from soperator.render.model import Cluster, Defaults, Object
 def render_claim(cluster: Cluster) -> list[Object]:
     """The jail's claim where the spec names none. It has no owner: deleting the cluster keeps the users' files."""
     ref = cluster.spec.jail.claim
-    if ref.name:
+    if ref.name or cluster.spec.jail.per_node:
         return []
     return [_claim(cluster, names.jail_claim(cluster.name), "ReadWriteMany", owned=False)]
 
@@ -36,7 +36,7 @@ def render_state_claim(cluster: Cluster) -> list[Object]:
 
 def render_populate(cluster: Cluster, defaults: Defaults) -> list[Object]:
     """The Job that fills an empty jail and seals it; it finds out by itself that there is nothing to do."""
-    if cluster.spec.jail.populate == "Never":
+    if not cluster.spec.jail.has_job:
         return []
     return [
         {

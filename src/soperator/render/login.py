@@ -1,7 +1,7 @@
 """Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
 
 from soperator.api.common import Resources
-from soperator.render import directory, jail, labels, names, plan, pod, submounts
+from soperator.render import directory, labels, names, own_root, plan, pod, points, submounts
 from soperator.render.model import Cluster, Defaults, Object
 
 SSHD_CONFIG = """\
@@ -111,6 +111,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     return pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
         "hostUsers": not cluster.spec.security.user_namespace,
         "initContainers": [
+            *own_root.init_containers(cluster, defaults, points.own_points(cluster, [])),
             *pod.munged(cluster, defaults),
             *directory.sidecar(cluster, defaults),
             *_sackd(cluster, defaults),
@@ -120,7 +121,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             {"name": "ssh", "configMap": {"name": names.login(cluster.name), "items": _items(*_SSH_FILES)}},
             {"name": "plan", "configMap": {"name": names.login(cluster.name), "items": _items("plan")}},
             {"name": "hostkeys", "secret": {"secretName": names.host_keys(cluster.name), "defaultMode": 0o400}},
-            pod.claim("jail", jail.jail_claim(cluster)),
+            *own_root.volumes(cluster),
             pod.empty("slurm"),
             pod.empty("tmp"),
             *pod.scratch(),

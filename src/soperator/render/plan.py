@@ -83,7 +83,7 @@ def _sssd() -> Mount:
 def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
     munge = cluster.spec.auth.type == "munge"
     return [
-        Mount("root", ROOT, "/", (), "the shared root"),
+        Mount("root", ROOT, "/", (), "a root of this node's own" if cluster.spec.jail.per_node else "the shared root"),
         Mount("proc", "", "/proc", ("nosuid", "nodev", "noexec"), "processes of this job"),
         Mount("sys", "/sys", "/sys", ("ro", "nosuid", "nodev", "noexec"), "the machine, read-only"),
         Mount("dev", "/dev", "/dev", (f"size={int(quantity(shm_size))}",), "devices of this pod, private /dev/shm"),

@@ -38,7 +38,16 @@ class Point:
 
 
 def points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
-    """The mount points that the plans need and that no populate Job makes."""
+    """The mount points that the plans need in what nodes share, and that no populate Job makes."""
+    return [each for each in _points(cluster, nodesets) if each.base != ROOT or not cluster.spec.jail.per_node]
+
+
+def own_points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
+    """The mount points that a pod makes in a root of its own."""
+    return [each for each in _points(cluster, nodesets) if each.base == ROOT and cluster.spec.jail.per_node]
+
+
+def _points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
     plans = [(login_plan(cluster), submounts.of_login(cluster))]
     plans += [(worker_plan(cluster, each), submounts.of_worker(cluster, each)) for each in nodesets]
     found = {point for plan, placed in plans for point in _of_plan(plan, placed) if point.target not in MADE}
@@ -89,7 +98,7 @@ def _pod(cluster: Cluster, needed: Sequence[Point], defaults: Defaults) -> Objec
         "command": ["python3", "-m", "soperator.agents.mountpoints", json.dumps([asdict(each) for each in needed])],
         "securityContext": pod.file_maker("DAC_OVERRIDE"),
         "volumeMounts": [
-            pod.mount("jail", pod.JAIL),
+            *([] if cluster.spec.jail.per_node else [pod.mount("jail", pod.JAIL)]),
             *(pod.mount(f"claim-{number}", f"{CLAIMS}/{claim}") for number, claim in enumerate(claims)),
         ],
     }
@@ -98,7 +107,7 @@ def _pod(cluster: Cluster, needed: Sequence[Point], defaults: Defaults) -> Objec
         "hostUsers": not cluster.spec.security.user_namespace,
         "containers": [made],
         "volumes": [
-            pod.claim("jail", jail.jail_claim(cluster)),
+            *([] if cluster.spec.jail.per_node else [pod.claim("jail", jail.jail_claim(cluster))]),
             *(pod.claim(f"claim-{number}", claim) for number, claim in enumerate(claims)),
         ],
     }

@@ -8,7 +8,7 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import directory, driver, jail, labels, merge, names, pod, submounts
+from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, submounts
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
@@ -112,12 +112,13 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "initContainers": [
             *pod.munged(cluster, defaults),
             *directory.sidecar(cluster, defaults),
+            *own_root.init_containers(cluster, defaults, points.own_points(cluster, [nodeset])),
             *driver.init_containers(cluster, nodeset, defaults),
         ],
         "containers": [_slurmd(cluster, nodeset, index, defaults)],
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
-            pod.claim("jail", jail.jail_claim(cluster)),
+            *own_root.volumes(cluster),
             pod.empty("spool"),
             pod.empty("tmp"),
             *pod.scratch(),

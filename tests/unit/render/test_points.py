@@ -10,7 +10,7 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.render.model import Cluster, NodeSet
 from soperator.render.plan import holder, login_plan, worker_plan
-from soperator.render.points import MADE, keys, points, render_mount_points
+from soperator.render.points import MADE, keys, own_points, points, render_mount_points
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_plan import accepted, worlds
 
@@ -73,3 +73,21 @@ def test_the_job_is_given_what_it_mounts_and_the_agent_understands_it(world):
         said = [AgentsPoint(**each) for each in json.loads(container["command"][-1])]
         assert {each.base.removesuffix("/root") for each in said} <= mounted
         assert keys(points(of, [])) <= keys(points(of, [member]))
+
+
+def test_a_root_of_its_own_is_completed_by_its_pod_and_what_nodes_share_by_the_job():
+    """Of the mount points those in the root are the pod's, those in a claim the Job's, whose pod then has no jail."""
+    spec = {
+        "jail": {
+            "perNode": True,
+            "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/data", "claim": "data"}],
+        }
+    }
+    of, member = (
+        Cluster("slurm", "demo", "u", SlurmClusterSpec.model_validate(spec)),
+        nodeset({"path": "/home/x", "claim": "x"}),
+    )
+    assert [each.target for each in own_points(of, [member])] == ["/data"]
+    assert [each.target for each in points(of, [member])] == ["/home/x"]
+    (job,) = render_mount_points(of, [member], DEFAULTS)
+    assert [each["name"] for each in job["spec"]["template"]["spec"]["volumes"]] == ["claim-0"]
