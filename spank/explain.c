@@ -29,6 +29,7 @@ static const char *source_words(const struct plan_mount *entry)
 	case PLAN_SCRATCH:
 		return "a folder of each job, below its source";
 	case PLAN_GPUS:
+	case PLAN_PATH:
 		return entry->source;
 	}
 	return "?";
@@ -36,9 +37,9 @@ static const char *source_words(const struct plan_mount *entry)
 
 static int print_mount(const struct plan_mount *entry, FILE *out)
 {
-	return fprintf(out, "%-5s %s <- %s%s%s%s%s%s%s%s%s%s%s%s\n", plan_kind_name(entry->kind), entry->target,
+	return fprintf(out, "%-5s %s <- %s%s%s%s%s%s%s%s%s%s%s%s%s\n", plan_kind_name(entry->kind), entry->target,
 		       source_words(entry), entry->read_only ? " ro" : "", entry->no_suid ? " nosuid" : "",
-		       entry->no_dev ? " nodev" : "", entry->no_exec ? " noexec" : "", entry->optional ? " optional" : "",
+		       entry->no_dev ? " nodev" : "", entry->no_exec ? " noexec" : "", entry->optional ? " optional" : "", entry->last ? " last" : "",
 		       entry->size ? " size=" : "", entry->size ? entry->size : "", entry->mode ? " mode=" : "",
 		       entry->mode ? entry->mode : "", entry->why[0] ? "  # " : "", entry->why);
 }
@@ -64,6 +65,8 @@ static const char *verdict(const struct plan *plan, const struct plan_mount *ent
 
 	if (entry->kind == PLAN_GPUS)
 		return "ok, what a job is given";
+	if (entry->kind == PLAN_PATH)
+		return "ok, a variable";
 	if (entry->source[0] != '\0' && stat(entry->source, &status) < 0) {
 		if (errno == ENOENT && entry->optional)
 			return "skip";

@@ -142,6 +142,8 @@ int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *e
 
 	if (entry->kind == PLAN_GPUS)
 		return 0; /* the private /dev leaves them out; a step that has some brings them along (gpus.h) */
+	if (entry->kind == PLAN_PATH)
+		return 0; /* a variable (paths.h) */
 	if (points_make(root_fd, plan, entry, report) < 0)
 		return -1;
 	fd = mounts_open_target(root_fd, entry, report);

@@ -26,11 +26,18 @@ static const char *const kind_names[] = {
 	[PLAN_SYS] = "sys",
 	[PLAN_SCRATCH] = "scratch",
 	[PLAN_GPUS] = "gpus",
+	[PLAN_PATH] = "path",
 };
 
 const char *plan_kind_name(enum plan_kind kind)
 {
 	return kind_names[kind];
+}
+
+/* Whether a line mounts something; the others say something about what is mounted. */
+static bool is_mount(enum plan_kind kind)
+{
+	return kind != PLAN_GPUS && kind != PLAN_PATH;
 }
 
 const struct plan_mount *plan_find(const struct plan *plan, enum plan_kind kind)
@@ -95,13 +102,14 @@ static bool is_mode(const char *text)
 static bool take_option(struct plan_mount *mount, const char *word)
 {
 	const struct { const char *name; bool *flag; bool allowed; } flags[] = {
-		{ "ro", &mount->read_only, mount->kind != PLAN_GPUS },
-		{ "nosuid", &mount->no_suid, mount->kind != PLAN_GPUS },
-		{ "nodev", &mount->no_dev, mount->kind != PLAN_GPUS },
-		{ "noexec", &mount->no_exec, mount->kind != PLAN_GPUS },
-		{ "optional", &mount->optional, mount->kind != PLAN_ROOT && mount->kind != PLAN_GPUS },
+		{ "ro", &mount->read_only, is_mount(mount->kind) },
+		{ "nosuid", &mount->no_suid, is_mount(mount->kind) },
+		{ "nodev", &mount->no_dev, is_mount(mount->kind) },
+		{ "noexec", &mount->no_exec, is_mount(mount->kind) },
+		{ "optional", &mount->optional, mount->kind != PLAN_ROOT && is_mount(mount->kind) },
 		{ "unmasked", &mount->unmasked, mount->kind == PLAN_PROC },
 		{ "minimal", &mount->minimal, mount->kind == PLAN_DEV },
+		{ "last", &mount->last, mount->kind == PLAN_PATH },
 	};
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
@@ -155,16 +163,32 @@ static const char *implied_source(enum plan_kind kind)
 	}
 }
 
+/* The name of a variable as shells take it. */
+static int check_variable(const struct plan *plan, const struct plan_mount *mount, struct report *report)
+{
+	size_t length = strspn(mount->source, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+	if (length == 0 || mount->source[length] != '\0' || strchr("0123456789", mount->source[0]) != NULL)
+		return report_fail(report, "plan %s line %d: \"%.60s\" is no name of a variable", plan->path, mount->line,
+				   mount->source);
+	if (strchr(mount->target, ':') != NULL)
+		return report_fail(report, "plan %s line %d: target \"%.200s\" contains \":\"", plan->path, mount->line,
+				   mount->target);
+	return 0;
+}
+
 static int check_paths(const struct plan *plan, const struct plan_mount *mount, struct report *report)
 {
 	const char *problem;
 
+	if (mount->kind == PLAN_PATH && check_variable(plan, mount, report) < 0)
+		return -1;
 	if (kind_has_source(mount->kind)) {
 		problem = path_problem(mount->source);
 		if (problem)
 			return report_fail(report, "plan %s line %d: source \"%.200s\" %s", plan->path, mount->line,
 					   mount->source, problem);
-	} else if (mount->source[0] != '\0') {
+	} else if (mount->source[0] != '\0' && mount->kind != PLAN_PATH) {
 		return report_fail(report, "plan %s line %d: kind \"%s\" takes no source, but has \"%.200s\"", plan->path,
 				   mount->line, plan_kind_name(mount->kind), mount->source);
 	}
@@ -201,8 +225,10 @@ static int check_place(const struct plan *plan, const struct plan_mount *mount, 
 		return report_fail(report, "plan %s line %d: only the first mount can be the root", plan->path, mount->line);
 	if (mount->kind == PLAN_GPUS)
 		return check_gpus(plan, mount, report);
+	if (mount->kind == PLAN_PATH)
+		return 0;
 	for (int i = 0; i < plan->count; i++) {
-		if (plan->mounts[i].kind != PLAN_GPUS && strcmp(plan->mounts[i].target, mount->target) == 0)
+		if (is_mount(plan->mounts[i].kind) && strcmp(plan->mounts[i].target, mount->target) == 0)
 			return report_fail(report, "plan %s line %d: target \"%.200s\" is already taken by line %d", plan->path,
 					   mount->line, mount->target, plan->mounts[i].line);
 	}

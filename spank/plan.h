@@ -23,17 +23,18 @@ enum {
 	PLAN_BYTES_MAX = 256 * 1024,
 };
 
-enum plan_kind { PLAN_ROOT, PLAN_BIND, PLAN_RBIND, PLAN_TMPFS, PLAN_PROC, PLAN_DEV, PLAN_SYS, PLAN_SCRATCH, PLAN_GPUS };
+enum plan_kind { PLAN_ROOT, PLAN_BIND, PLAN_RBIND, PLAN_TMPFS, PLAN_PROC, PLAN_DEV, PLAN_SYS, PLAN_SCRATCH, PLAN_GPUS, PLAN_PATH };
 
 struct plan_mount {
 	enum plan_kind kind;
 	int line;		/* in the plan's file, from 1 */
-	const char *source;	/* "" where the kind needs none */
+	const char *source;	/* "" where the kind needs none; path: the variable */
 	const char *target;
 	const char *why;
 	bool read_only, no_suid, no_dev, no_exec;
 	bool optional;		/* skip the mount when its source is missing */
 	bool unmasked;		/* proc: leave out the masks over the machine's own files */
+	bool last;		/* path: behind what the variable has */
 	bool minimal;		/* dev: only the nodes that every program expects */
 	const char *size;	/* tmpfs; dev (its /dev/shm): as in mount(8), or NULL */
 	const char *mode;	/* tmpfs, scratch: octal, or NULL */

@@ -43,6 +43,7 @@ SPANK_PLUGIN(jail, 1);
 #include "holder.h"
 #include "jobs.h"
 #include "mark.h"
+#include "paths.h"
 #include "plan.h"
 #include "report.h"
 
@@ -50,7 +51,7 @@ SPANK_PLUGIN(jail, 1);
 #define EXTERN_STEP 0xfffffffc
 #define BATCH_STEP 0xfffffffb
 
-enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5 };
+enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, VALUE_MAX = 128 * 1024 };
 
 struct options {
 	const char *plan;
@@ -63,6 +64,7 @@ static struct holder holder = HOLDER_NONE;
 static struct report trouble;
 static unsigned int mark;
 static bool is_inside;
+static struct plan paths; /* for its lines `path`: the plan is out of reach when the environment is to be changed */
 
 static void say(const char *sentence)
 {
@@ -239,19 +241,41 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 		if (step_of(spank) == EXTERN_STEP)
 			make_early(spank);
 		else
-			is_inside = make_step_ready(spank, &trouble);
+			is_inside = plan_read(options.plan, &paths, &trouble) == 0 && make_step_ready(spank, &trouble);
 	}
 	if (trouble.text[0] == '\0' || step_of(spank) == EXTERN_STEP)
 		return DONE;
 	return make_step_fail(step_of(spank) == BATCH_STEP) ? DONE : FAILED;
 }
 
+/* Changes the environment of the step's tasks. A value that is too long stays as it is: the folder is still there by its path. */
+static void set_paths(spank_t spank)
+{
+	static char old[VALUE_MAX], value[VALUE_MAX];
+
+	for (const struct plan_mount *each = paths.mounts; each < paths.mounts + paths.count; each++) {
+		spank_err_t found;
+
+		if (each->kind != PLAN_PATH)
+			continue;
+		found = spank_getenv(spank, each->source, old, sizeof(old));
+		if (found == ESPANK_ENV_NOEXIST)
+			old[0] = '\0';
+		else if (found != ESPANK_SUCCESS)
+			continue;
+		if (paths_value(each, old, value, sizeof(value)) && spank_setenv(spank, each->source, value, 1) != ESPANK_SUCCESS)
+			slurm_error("jail: cannot put %s into the variable %s", each->target, each->source);
+	}
+}
+
 /* The first hook behind the opening of the job's stderr: here the sentence reaches the user. */
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
 {
-	(void)spank, (void)ac, (void)av;
+	(void)ac, (void)av;
 	if (trouble.text[0] != '\0')
 		say(trouble.text);
+	else if (is_ours(spank))
+		set_paths(spank);
 	return DONE;
 }
 

@@ -48,9 +48,15 @@ spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int lengt
 	const char *found = getenv(name);
 
 	(void)spank;
-	if (found == NULL || snprintf(value, (size_t)length, "%s", found) >= length)
-		return ESPANK_ERROR;
-	return ESPANK_SUCCESS;
+	if (found == NULL)
+		return ESPANK_ENV_NOEXIST;
+	return snprintf(value, (size_t)length, "%s", found) < length ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
+{
+	(void)spank;
+	return setenv(name, value, overwrite) == 0 ? ESPANK_SUCCESS : ESPANK_ERROR;
 }
 
 spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from conftest import Jail, Pod
+from conftest import PODS, Jail, Pod
 
 BATCH, EXTERN = 0xFFFFFFFB, 0xFFFFFFFC
 KEPT_MASK = "00000000a00405fb"
@@ -42,6 +42,27 @@ def test_tasks_have_bounded_capabilities(jail: Jail, pod: Pod, uid: int) -> None
     assert f"CapBnd:\t{KEPT_MASK}\n" in done.stdout
     assert f"CapEff:\t{KEPT_MASK if uid == 0 else '0' * 16}\n" in done.stdout
     assert f"\n{uid}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "/opt/a"),
+        ("/usr/lib", "/opt/a:/usr/lib"),
+        ("/opt/ab:/x/opt/a", "/opt/a:/opt/ab:/x/opt/a"),
+        ("/x:/opt/a", "/x:/opt/a"),
+        ("/opt/a:/x", "/opt/a:/x"),
+    ],
+)
+def test_a_folder_of_the_plan_is_in_the_users_variable_once(jail: Jail, old: str, new: str) -> None:
+    """A line `path` puts it first, one with `last` behind; a batch script that hands its environment on grows nothing."""
+    jail.write_plan(
+        ("path", "THE_LIBRARIES", "/opt/a", "-", "libraries"), ("path", "PATH", "/opt/tools", "last", "tools")
+    )
+    pod = PODS["userns-pivot"]
+    said = {"THE_LIBRARIES": old} if old else {}
+    done = step(jail, pod, "echo $THE_LIBRARIES; echo $PATH", PATH="/usr/sbin:/usr/bin", **said)
+    assert done.stdout.splitlines()[1:3] == [new, "/usr/sbin:/usr/bin:/opt/tools"], done.stderr
 
 
 def test_an_epilog_runs_inside_too(jail: Jail, pod: Pod) -> None:

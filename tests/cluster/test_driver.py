@@ -75,8 +75,16 @@ def test_each_job_finds_its_own_nodes_driver_without_a_variable(lab: Lab, driver
     """One file name, one shared root: a library of another version on each node, and none where no driver is."""
     said = [lab.ssh(alice, f"srun -w {node} env -i $HOME/ask || true") for node in ("gpu-a-0", "gpu-b-0", "worker-0")]
     assert said == ["driver 550.54.14\n", "driver 560.35.3\n", "none\n"]
-    at_once = lab.ssh(alice, "srun -w gpu-a-0,gpu-b-0 sh -c './ask; /opt/soperator/driver/bin/nvidia-smi'")
+    at_once = lab.ssh(alice, "srun -w gpu-a-0,gpu-b-0 sh -c './ask; nvidia-smi'")
     assert sorted(at_once.splitlines()) == ["driver 550.54.14", "driver 560.35.3", "tool 550.54.14", "tool 560.35.3"]
+
+
+def test_the_nodes_own_driver_wins_over_one_in_the_jail(lab: Lab, drivers: None, alice: str) -> None:
+    """A folder that a user has in LD_LIBRARY_PATH stays, behind the node's; a batch script's steps have it once."""
+    lab.ssh(alice, "mkdir -p mine && cp /opt/soperator/lib/libc.so.6 mine/libcuda.so.1")
+    script = "LD_LIBRARY_PATH=$HOME/mine sbatch --wait -w gpu-b-0 -o paths --wrap 'srun sh -c \"echo \\$LD_LIBRARY_PATH; ./ask\"'; cat paths"
+    said = lab.ssh(alice, script).splitlines()[1:]
+    assert said == ["/opt/soperator/driver/lib:/home/alice/mine", "driver 560.35.3"]
 
 
 def test_ldconfig_of_any_node_breaks_none(lab: Lab, drivers: None, alice: str) -> None:

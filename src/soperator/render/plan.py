@@ -33,6 +33,11 @@ class Mount:
     options: tuple[str, ...]
     why: str
 
+    @property
+    def is_mount(self) -> bool:
+        """Whether the line mounts something; the others say something about what is mounted."""
+        return self.kind not in ("gpus", "path")
+
     def __str__(self) -> str:
         """The line of the plan file."""
         return "\t".join((self.kind, self.source or "-", self.target, ",".join(self.options) or "-", self.why))
@@ -66,7 +71,7 @@ def short(*texts: str) -> str:
 
 def holder(mounts: Sequence[Mount], target: str) -> Mount:
     """The mount in which a path of the jail lies: the deepest of those above it."""
-    above = [each for each in mounts if is_below(target, each.target)]
+    above = [each for each in mounts if each.is_mount and is_below(target, each.target)]
     return max(above, key=lambda each: len(each.target.rstrip("/")))
 
 
@@ -112,7 +117,11 @@ def _driver(nodeset: NodeSet) -> list[Mount]:
     if not driver.has_driver(nodeset.spec):
         return []
     why = f"GPU driver of this node, {driver.described(nodeset.spec)}"
-    return [Mount("rbind", driver.GATHERED, driver.TARGET, ("ro", "nosuid", "nodev"), why)]
+    return [
+        Mount("rbind", driver.GATHERED, driver.TARGET, ("ro", "nosuid", "nodev"), why),
+        Mount("path", "LD_LIBRARY_PATH", f"{driver.TARGET}/lib", (), "before a driver that somebody put into the jail"),
+        Mount("path", "PATH", f"{driver.TARGET}/bin", ("last",), "tools of the driver"),
+    ]
 
 
 def _login() -> list[Mount]:

@@ -80,7 +80,9 @@ def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[
     """The points of one plan that lie in the shared root, or in a claim that users may write to; those in memory the plan makes itself."""
     claims = {each.submount.path: each for each in placed if each.submount.claim and not each.submount.read_only}
     found = []
-    for number, each in enumerate(plan[1:], 1):
+    for number, each in enumerate(plan):
+        if number == 0 or not each.is_mount:
+            continue
         under = holder(plan[:number], each.target)
         if under.kind == "root":
             found.append(Point(ROOT, each.target.removeprefix("/"), each.target))

@@ -87,7 +87,7 @@ def accepted(world):
 def test_a_folder_is_mounted_before_what_lies_in_it_and_nothing_twice(world):
     """A target never lies above or at one that was mounted before it, or that one would vanish."""
     for plan, _, _ in plans(world):
-        targets = [each.target for each in plan]
+        targets = [each.target for each in plan if each.is_mount]
         assert targets[0] == "/"
         assert len(set(targets)) == len(targets)
         for place, target in enumerate(targets):
@@ -101,7 +101,7 @@ def test_every_source_is_in_the_pod(world):
     for plan, container, pod in plans(world):
         volumes = {each["name"] for each in pod["volumes"]}
         mounted = [each["mountPath"] for each in container["volumeMounts"] if each["name"] in volumes]
-        for each in plan:
+        for each in filter(lambda each: each.is_mount, plan):
             given = any(each.source == path or is_below(each.source, path) for path in (*mounted, *OF_THE_POD))
             assert given or not each.source, str(each)
 
@@ -113,7 +113,7 @@ def test_no_line_needs_anything_written_to_the_shared_root(world):
     made = {"/", *(f"/{path}" for path in (*FOLDERS, *PLACEHOLDERS))}
     asked = {each.path for each in (*world[0].jail.submounts, *world[1].submounts)}
     for plan, _, _ in plans(world):
-        for number, each in enumerate(plan[1:], 1):
+        for number, each in [(number, each) for number, each in enumerate(plan) if number and each.is_mount]:
             under = holder(plan[:number], each.target)
             if under.kind == "root":
                 assert each.target in made | asked, str(each)
@@ -133,6 +133,15 @@ def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root(world):
             [each.kind, each.source or "-", each.target, ",".join(each.options) or "-", each.why] for each in plan
         ]
         assert all(each.why for each in plan)
+
+
+@settings(max_examples=30, deadline=None)
+@given(worlds().filter(accepted))
+def test_a_line_that_mounts_nothing_speaks_of_what_is_mounted_before_it(world):
+    """A variable gets a folder, and a pattern of devices a /dev, that a line before has made."""
+    for plan, _, _ in plans(world):
+        for number, each in enumerate(plan):
+            assert each.is_mount or holder(plan[:number], f"{each.target}/x").kind in ("rbind", "dev")
 
 
 @settings(max_examples=30, deadline=None)
