@@ -130,3 +130,24 @@ async def test_the_counts_of_a_nodeset_are_slurms(town):
     await town.settle(quiet=4.0, longest=10)
     status = town.status(kinds.NODESET, "worker")
     assert [status[key] for key in ("updated", "idle", "allocated", "draining", "down")] == [3, 1, 1, 1, 0]
+
+
+def in_service(town, name):
+    """What a pod's condition says of its Slurm node."""
+    found = {each["type"]: each for each in town.find(kinds.POD, name)["status"]["conditions"]}
+    said = found.get(labels.IN_SERVICE)
+    return said and (said["status"], said["reason"], said["message"])
+
+
+async def test_a_pod_tells_what_slurm_says_of_its_node_when_it_lasts(town):
+    """An administrator's drain shows in `kubectl describe pod`; a node in service has cost no write."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.slurm.set("worker-0", "IDLE")
+    await town.settle(quiet=0.3)
+    assert in_service(town, "demo-worker-0") is None
+    town.slurm.set("worker-0", "ALLOCATED", "DRAIN", reason="bad disk")
+    await town.settle(quiet=0.3)
+    assert in_service(town, "demo-worker-0") == ("False", "Draining", "bad disk")
+    town.slurm.set("worker-0", "IDLE")
+    await town.settle(quiet=0.3)
+    assert in_service(town, "demo-worker-0") == ("True", "InService", "")

@@ -6,6 +6,7 @@ help: no worker pod is left, nobody is there who could be asked (the cluster or 
 annotation. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 from soperator.control import gather, pods
@@ -106,7 +107,5 @@ async def _write(operator: Operator, kind: Kind, obj: Custom, finalizers: list[s
         "kind": kind.kind,
         "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "finalizers": finalizers},
     }
-    try:
+    with contextlib.suppress(Conflict, NotFound):
         await operator.api.apply(kind, body)
-    except (Conflict, NotFound):
-        return

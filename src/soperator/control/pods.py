@@ -7,9 +7,10 @@ returns the first that explains; an empty text means that there is nothing to ex
 from collections.abc import Iterable
 
 from soperator.decide.availability import Role
+from soperator.decide.service import told
 from soperator.decide.workers import WorkerPod
 from soperator.kube.objects import Node
-from soperator.kube.views import ContainerStatus, Pod
+from soperator.kube.views import Condition, ContainerStatus, Pod
 from soperator.render import labels
 from soperator.runtime.store import Store
 
@@ -63,7 +64,18 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         machine=pod.spec.node_name,
         protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
         noted=pod.metadata.annotations.get(labels.DRAINED, ""),
+        told=_told(pod),
     )
+
+
+def in_service(pod: Pod) -> Condition | None:
+    """The condition in which we tell what Slurm says of the pod's node."""
+    return next((each for each in pod.status.conditions if each.type == labels.IN_SERVICE), None)
+
+
+def _told(pod: Pod) -> str:
+    condition = in_service(pod)
+    return told(condition.reason, condition.message) if condition else ""
 
 
 def _is_failing(pod: Pod) -> bool:

@@ -5,12 +5,16 @@ Records go before pods come, a mark that protects a pod goes before its node is 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
+from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.decide.rollout import decide
-from soperator.decide.workers import Action, Create, Delete, Drain, End, Forget, Mark, Plan, Resume, Seen, Warn
+from soperator.decide.service import IN_SERVICE
+from soperator.decide.workers import Action, Create, Delete, Drain, End, Forget, Mark, Plan, Resume, Seen, Tell, Warn
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import AlreadyExists, Conflict, NotFound
@@ -19,6 +23,7 @@ from soperator.render import labels, names, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.controller import Retry
 from soperator.runtime.events import Note, Regarding
+from soperator.runtime.status import timestamp
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 _AT_ONCE = 16
@@ -45,8 +50,10 @@ class Workers:
         forgotten = await self._take_all([each for each in actions if isinstance(each, Forget)])
         await self._at_once(map(self._create, [each for each in actions if isinstance(each, Create)]))
         marked = await self._take_all([each for each in actions if isinstance(each, Mark)])
-        others = [each for each in actions if not isinstance(each, Create | Forget | Mark)]
-        return plan, await self._take_all(others) or marked or forgotten or failed
+        others = [each for each in actions if not isinstance(each, Create | Forget | Mark | Tell)]
+        refused = await self._take_all(others) or marked or forgotten or failed
+        await self._at_once(map(self._condition, [each for each in actions if isinstance(each, Tell)]))
+        return plan, refused
 
     async def _take_all(self, actions: Sequence[Action]) -> str:
         """Take actions side by side; return the first refusal."""
@@ -123,10 +130,28 @@ class Workers:
                 **({labels.DRAINED: mark.noted} if mark.noted else {}),
             },
         }
-        try:
+        with contextlib.suppress(Conflict, NotFound):
             await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta})
-        except (Conflict, NotFound):
+
+    async def _condition(self, tell: Tell) -> None:
+        """Write the condition of a pod in which its Slurm node is told."""
+        pod = self._pod(tell.index)
+        if pod is None:
             return
+        was, status = pods.in_service(pod), "True" if tell.reason == IN_SERVICE else "False"
+        now = datetime.fromtimestamp(self.operator.wall(), UTC)
+        since = was.last_transition_time if was and was.status == status and was.last_transition_time else now
+        condition = {
+            "type": labels.IN_SERVICE,
+            "status": status,
+            "reason": tell.reason,
+            "message": tell.why,
+            "lastTransitionTime": timestamp(since),
+        }
+        meta = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": {"conditions": [condition]}}
+        with contextlib.suppress(Conflict, NotFound):
+            await self.operator.api.apply_status(kinds.POD, body)
 
     def _pod(self, index: int) -> Pod | None:
         name = names.worker_pod(self.cluster.name, self.nodeset.name, index)
@@ -159,5 +184,5 @@ async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
 
 
 def _matters(seen: Seen, action: Action) -> bool:
-    """Whether an action concerns what Slurm knows; a new pod under a name that Slurm does not know does not."""
-    return not isinstance(action, Create) or seen.node(action.index) is not None
+    """Whether an action needs a fresh answer; a new pod under a name that Slurm does not know does not, nor does a mere report."""
+    return not isinstance(action, Create | Tell) or (isinstance(action, Create) and seen.node(action.index) is not None)

@@ -22,7 +22,7 @@ Invariants, each tested by interrupting at every step:
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
-from soperator.decide import drain, telling
+from soperator.decide import drain, service, telling
 from soperator.decide.disruption import cost, is_busy, is_in_service, is_unused, leave_of, never_ran
 from soperator.decide.drain import ROLLOUT, SCALE_IN
 from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark, Plan, Seen, WorkerPod
@@ -45,10 +45,11 @@ def decide(seen: Seen) -> Plan:
             actions += _vacate(seen, pod)
         else:
             actions += _keep(seen, pod, bool(surplus))
+    told = [each for pod in seen.pods.values() for each in service.tell(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     fates = telling.Fates(lost, surplus, chosen, kept, pause)
     return Plan(
-        actions=(*created, *_forget(seen, created), *actions),
+        actions=(*created, *_forget(seen, created), *actions, *told),
         said=telling.tell(seen, fates),
         again=_again(seen, kept),
         asks_jobs=_asks_jobs(seen, actions),
@@ -210,3 +211,4 @@ def _moments(seen: Seen, kept: Sequence[WorkerPod]) -> Iterator[float]:
         if rolling and pod.template == seen.template:
             yield pod.born + seen.policy.progress_deadline
         yield from drain.moments(seen, pod)
+        yield from service.moments(seen, pod)

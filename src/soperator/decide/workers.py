@@ -28,7 +28,8 @@ class WorkerPod:
     """A worker's pod as Kubernetes reports it.
 
     `trouble` says in words why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to take no
-    more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was told.
+    more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was
+    told. `told` is what we told of its Slurm node.
     """
 
     index: int
@@ -43,6 +44,7 @@ class WorkerPod:
     leave: str = ""
     protected: bool = True
     noted: str = ""
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,16 @@ class End:
     requeue: bool
 
 
-Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End
+@dataclass(frozen=True)
+class Tell:
+    """Write on the pod of an index what Slurm says of its node: a reason in one word, and `why`."""
+
+    index: int
+    why: str
+    reason: str
+
+
+Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End | Tell
 
 
 @dataclass(frozen=True)

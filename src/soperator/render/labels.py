@@ -19,6 +19,7 @@ DRAINED = f"{GROUP}/drained"
 ABANDON = f"{GROUP}/abandon-jobs"
 FINALIZER = f"{GROUP}/drain"
 KEEP = f"{GROUP}/keep"
+IN_SERVICE = f"{GROUP}/InService"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

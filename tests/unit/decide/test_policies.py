@@ -7,11 +7,24 @@ import pytest
 
 from soperator.api.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
+from soperator.decide import rollout
 from soperator.decide.drain import ROLLOUT, SCALE_IN, reason
 from soperator.decide.policy import policy_of
-from soperator.decide.rollout import decide
 from soperator.decide.window import Hours
-from soperator.decide.workers import Create, Delete, Drain, End, Machine, Mark, Policy, Resume, Seen, Warn, WorkerPod
+from soperator.decide.workers import (
+    Create,
+    Delete,
+    Drain,
+    End,
+    Machine,
+    Mark,
+    Policy,
+    Resume,
+    Seen,
+    Tell,
+    Warn,
+    WorkerPod,
+)
 from soperator.slurm.job import NEVER, SlurmJob
 from soperator.slurm.node import SlurmNode
 
@@ -37,8 +50,18 @@ def job(number, index, ends=NEVER, **more):
     return SlurmJob(number, frozenset({f"w-{index}"}), ends, **more)
 
 
+def decide(world):
+    """The plan without what is only told."""
+    plan = rollout.decide(world)
+    return replace(plan, actions=tuple(each for each in plan.actions if not isinstance(each, Tell)))
+
+
 def actions(world):
     return list(decide(world).actions)
+
+
+def tells(world):
+    return [each for each in rollout.decide(world).actions if isinstance(each, Tell)]
 
 
 class TestScaleIn:
@@ -211,7 +234,7 @@ class TestNodeLoss:
 
     def world(self, wanted=2, machines=None, **more):
         pods = [pod(0, ready=False), pod(1, machine="n")]
-        nodes = [node(0, "DOWN", "NOT_RESPONDING", reason="Not responding"), node(1, "IDLE")]
+        nodes = [node(0, "DOWN", "NOT_RESPONDING", reason="Not responding", reason_at=NOW - 99), node(1, "IDLE")]
         return seen(wanted, pods, nodes, machines=machines or [self.DEAD, Machine("n")], **more)
 
     def test_its_worker_is_replaced_under_a_new_name_and_stays_itself(self):
@@ -237,6 +260,25 @@ class TestNodeLoss:
         pods = [pod(0), pod(1, machine="n"), pod(2, machine="n")]
         world = seen(2, pods, [node(0, "IDLE"), node(1, "ALLOCATED"), node(2, "ALLOCATED")], machines=[Machine("m"), Machine("n")])  # fmt: skip
         assert actions(world) == [Drain(0, SCALE_IN)]
+
+
+class TestInService:
+    """The pod's condition in which its Slurm node is told."""
+
+    def test_a_drain_that_lasts_is_told_with_its_reason_whoever_set_it(self):
+        """Not within its first ten seconds, and not again once it is there."""
+        drained = node(0, "IDLE", "DRAIN", reason="bad disk", reason_by="root")
+        world = seen(1, [pod(0)], [drained])
+        assert tells(world) == []
+        assert tells(replace(world, now=NOW + 10)) == [Tell(0, "bad disk", "Drained")]
+        assert tells(replace(world, now=NOW + 10, pods={0: pod(0, told="Drained: bad disk")})) == []
+
+    def test_a_node_that_is_back_takes_it_back(self):
+        """At once, and a node that was never out of service is told nothing."""
+        world = seen(1, [pod(0, told="Down: Not responding")], [node(0, "IDLE")])
+        assert tells(world) == [Tell(0, "", "InService")]
+        assert tells(replace(world, pods={0: pod(0)})) == []
+        assert tells(replace(world, nodes=None)) == []
 
 
 def test_a_policy_is_the_spec_in_numbers():

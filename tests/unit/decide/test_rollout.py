@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from soperator.decide import rollout
 from soperator.decide.drain import ROLLOUT, SCALE_IN
-from soperator.decide.workers import Delete, Drain, Forget, Plan, Policy, Resume, Seen, WorkerPod
+from soperator.decide.workers import Delete, Drain, Forget, Plan, Policy, Resume, Seen, Tell, WorkerPod
 from soperator.slurm.node import SlurmNode
 from tests.unit.decide.town import DISK, Town
 
 
 def decide(seen):
-    return list(rollout.decide(seen).actions)
+    return [each for each in rollout.decide(seen).actions if not isinstance(each, Tell)]
 
 
 def pod(index, template="new", phase="Running", **more):

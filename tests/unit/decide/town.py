@@ -18,6 +18,7 @@ from soperator.decide.workers import (
     Policy,
     Resume,
     Seen,
+    Tell,
     Warn,
     WorkerPod,
 )
@@ -88,6 +89,8 @@ class Town:
                 assert protected or not self.running(name)
                 self.pods[index] = replace(pod, protected=protected, noted=noted)
                 self.exposed.discard(index)
+            case Tell(index, why, reason) if pod:
+                self.pods[index] = replace(pod, told=f"{reason}: {why}")
             case Warn(_, why, jobs) if node:
                 self.nodes[name] = replace(node, reason=why, reason_at=self.now)
                 for job in jobs:
