@@ -1,0 +1,57 @@
+"""The workers' sshd in the rendered pod: there with what it needs, or not at all."""
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.render.login import render_login
+from soperator.render.model import Cluster, NodeSet
+from soperator.render.worker import render_worker
+from tests.golden.cases import DEFAULTS
+
+CLUSTER = Cluster("slurm", "demo", "1", SlurmClusterSpec())
+
+
+def pod(**spec):
+    """The spec of a worker's pod."""
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo", **spec}))
+    return render_worker(CLUSTER, nodeset, 0, DEFAULTS)["spec"]
+
+
+def test_a_worker_has_host_keys_and_roots_list_where_ssh_is_on():
+    """Host keys are for root alone, and of the login nodes' ConfigMap only the list of root's keys is there."""
+    spec = pod()
+    (slurmd,) = spec["containers"]
+    volumes = {each["name"]: each for each in spec["volumes"]}
+    mounted = {each["name"]: each for each in slurmd["volumeMounts"]}
+    assert volumes["hostkeys"]["secret"] == {"secretName": "demo-ssh-host-keys", "defaultMode": 0o400}
+    assert [each["key"] for each in volumes["ssh"]["configMap"]["items"]] == ["authorized_keys_root"]
+    assert mounted["hostkeys"]["readOnly"]
+    assert mounted["ssh"]["readOnly"]
+    assert {"name": "ssh", "containerPort": 22} in slurmd["ports"]
+
+
+def test_without_ssh_there_is_nothing_of_it_on_a_worker():
+    """No key, list, port or variable is there."""
+    assert "ssh" not in str(pod(ssh=False)).lower()
+
+
+def test_login_and_workers_have_the_same_host_keys():
+    """All nodes are one host to a client, and vouch for each other by the same certificate."""
+    stateful = next(each for each in render_login(CLUSTER, DEFAULTS) if each["kind"] == "StatefulSet")
+    login = stateful["spec"]["template"]["spec"]
+    secrets = [
+        each["secret"]["secretName"]
+        for spec in (pod(), login)
+        for each in spec["volumes"]
+        if each["name"] == "hostkeys"
+    ]
+    assert secrets == ["demo-ssh-host-keys"] * 2
+
+
+def test_root_of_the_jail_lets_nobody_in_as_root():
+    """In sshd's configuration of login, root's keys are those of the spec: no file of the jail is read for them."""
+    config = next(each for each in render_login(CLUSTER, DEFAULTS) if each["kind"] == "ConfigMap")["data"][
+        "sshd_config"
+    ]
+    block = config[config.index("Match User root") :]
+    assert "AuthorizedKeysFile none" in block
+    assert "authorized_keys_root" in block
