@@ -60,7 +60,7 @@ id_provider = ldap
 auth_provider = none
 sudo_provider = none
 access_provider = permit
-ldap_uri = ldap://ldap
+ldap_uri = ldap://ldap.slurm.svc.cluster.local
 ldap_search_base = dc=test
 ldap_default_bind_dn = cn=admin,dc=test
 ldap_default_authtok = secret
@@ -129,6 +129,10 @@ def directory(lab: Lab) -> Iterator[None]:
 
 def test_a_user_of_the_directory_logs_in_and_works_on_all_nodes(lab: Lab, directory: None) -> None:
     """The user, whose ids are above 65535 and in no file of the jail, gets a home, logs in, and runs a job on two nodes with all groups."""
+    known = lab.ssh("root", "getent passwd lena || true")
+    assert known == "lena:*:100001:100001:Lena:/home/lena:/bin/bash\n", lab.tried(
+        "logs", "demo-login-0", "-c", "sssd", "--tail=30"
+    ).stdout
     said = lab.ssh("root", f"grep -c lena /etc/passwd; createuser lena '{demo.public_key()}'")
     assert said == "0\nlena (100001:100001) was there, home /home/lena, logs in with 1 key.\n"
     who = "uid=100001(lena) gid=100001(lena) groups=100001(lena),100500(physics)\n"

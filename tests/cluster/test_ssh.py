@@ -316,7 +316,7 @@ def test_a_session_on_a_worker_is_in_the_job(lab: Lab, alice: str, job: Held) ->
     assert in_session == in_step
     assert job.number in in_session
     processes = lab.ssh(alice, hop("worker-0", "ps -eo args"))
-    assert "go-$SLURM_JOB_ID" in processes
+    assert "slurm_script" in processes
     assert not [
         line for line in processes.splitlines() if line.split()[0].rpartition("/")[2] in ("slurmd", "slurmstepd")
     ]
