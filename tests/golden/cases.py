@@ -49,6 +49,7 @@ FULL_CLUSTER = {
             "sourceRanges": ["10.0.0.0/8"],
             "keepClientAddress": True,
         },
+        "passwords": True,
         "rootAuthorizedKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH8xk0x admin"],
         "resources": {"limits": {"memory": "4Gi"}},
     },

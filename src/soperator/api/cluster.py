@@ -148,6 +148,10 @@ class Login(Model):
         max_length=256,
         description=("SSH public keys that may log in as root of the jail, who makes the other users."),
     )
+    passwords: bool = Field(
+        default=False,
+        description="Whether users may log in by password too: one of the jail's, or of the directory's. Root never does.",
+    )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of a login pod.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
 

@@ -1,66 +1,8 @@
 """Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
 
 from soperator.api.common import Resources
-from soperator.render import directory, labels, names, own_root, plan, pod, points, submounts
+from soperator.render import directory, labels, names, own_root, plan, pod, points, sshd, submounts
 from soperator.render.model import Cluster, Defaults, Object
-
-SSHD_CONFIG = """\
-# sshd of the login pods. It runs inside the jail; programs and keys are bound there (docs/explain/pods.md).
-Port 22
-HostKey /run/soperator/hostkeys/ssh_host_ed25519_key
-HostCertificate /run/soperator/hostkeys/ssh_host_ed25519_key-cert.pub
-SshdSessionPath /opt/soperator/libexec/sshd-session
-SshdAuthPath /opt/soperator/libexec/sshd-auth
-Subsystem sftp /opt/soperator/libexec/sftp-server
-PidFile none
-LogLevel INFO
-# Accounts that useradd made have no password; without PAM sshd would call them locked.
-UsePAM yes
-PAMServiceName soperator-sshd
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-AuthorizedKeysFile .ssh/authorized_keys
-PrintMotd no
-UseDNS no
-X11Forwarding yes
-AllowAgentForwarding yes
-AllowTcpForwarding yes
-AcceptEnv LANG LC_*
-SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# Behind a NodePort all clients may come from one address: no penalty may fall on all of them.
-PerSourcePenalties no
-MaxStartups 100:30:500
-MaxSessions 100
-LoginGraceTime 60
-ClientAliveInterval 60
-ClientAliveCountMax 10
-# Kubernetes makes the folder of a ConfigMap writable by all, so sshd would refuse to read a file in it by itself.
-# What root of the jail writes into root's home lets nobody in: the list of the spec alone does.
-Match User root
-    AuthorizedKeysFile none
-    AuthorizedKeysCommand /opt/soperator/libexec/cat /run/soperator/ssh/authorized_keys_root
-    AuthorizedKeysCommandUser nobody
-"""
-
-PAM = """\
-# PAM service of the login pods' sshd. Keys are the only way in, so auth is never asked; account honours an expired account.
-auth     required /opt/soperator/lib/security/pam_deny.so
-account  required /opt/soperator/lib/security/pam_nologin.so
-account  required /opt/soperator/lib/security/pam_unix.so
-password required /opt/soperator/lib/security/pam_deny.so
-session  required /opt/soperator/lib/security/pam_permit.so
-session  optional /opt/soperator/lib/security/pam_umask.so
-session  optional /opt/soperator/lib/security/pam_keyinit.so force revoke
-session  optional /opt/soperator/lib/security/pam_limits.so
-session  optional /opt/soperator/lib/security/pam_env.so readenv=1
-"""
-
-#: With a directory service also what that says of an account, and a home at the first session; SSSD that does not answer says nothing.
-DIRECTORY_PAM = """\
-account  [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] /opt/soperator/lib/security/pam_sss.so
-session  optional /opt/soperator/lib/security/pam_mkhomedir.so umask=0077
-"""
 
 
 def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
@@ -71,8 +13,8 @@ def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
 def _files(cluster: Cluster) -> dict[str, str]:
     return {
         "plan": plan.text(plan.login_plan(cluster)),
-        "sshd_config": SSHD_CONFIG,
-        "soperator-sshd.pam": PAM + (DIRECTORY_PAM if directory.is_used(cluster) else ""),
+        "sshd_config": sshd.config(cluster),
+        "soperator-sshd.pam": sshd.pam(cluster),
         "authorized_keys_root": "".join(f"{key.strip()}\n" for key in cluster.spec.login.root_authorized_keys),
     }
 
