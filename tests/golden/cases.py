@@ -132,6 +132,7 @@ NODE_SUBMOUNTS = {
         {"path": "/ram", "tmpfs": {"size": "8Gi"}},
         {"path": "/local", "volume": {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}},
         {"path": "/home/team/cache", "hostPath": {"path": "/mnt/nvme"}},
+        {"path": "/tmp", "hostPath": {"path": "/mnt/nvme/tmp"}, "perJob": True},
     ],
 }
 

@@ -80,6 +80,12 @@ class Submount(Model):
     host_path: HostPath | None = Field(default=None, description="A folder of the Node, for local scratch.")
     volume: Opaque | None = Field(default=None, description="Any other Kubernetes volume source, handed through.")
     read_only: bool = Field(default=False, description="Whether users may only read it.")
+    per_job: bool = Field(
+        default=False,
+        description=(
+            "Whether each job on a worker sees a folder of its own there, made with the job and removed with it; login nodes leave it out."
+        ),
+    )
 
 
 class Image(Model):

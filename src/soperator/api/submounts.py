@@ -21,16 +21,17 @@ RESERVED_TREES = (
     "/run",
     "/opt/soperator",
     "/var/spool/slurmd",
+    "/var/lib/sss",
     "/etc/pam.d/soperator-sshd",
     "/etc/resolv.conf",
     "/etc/hosts",
 )
-RESERVED_PATHS = ("/", "/opt", "/etc", "/etc/pam.d", "/var", "/var/spool")
+RESERVED_PATHS = ("/", "/opt", "/etc", "/etc/pam.d", "/var", "/var/lib", "/var/spool")
 #: A tmpfs of less than a page is none, and one of 0 bytes has no bound at all. Source: tmpfs(5).
 LEAST = "64Ki"
 
 _TREES = "|".join(tree.lstrip("/").replace(".", "[.]") for tree in RESERVED_TREES)
-_RESERVED = f"^/({_TREES})(/.*)?$"
+_RESERVED = f"^/({_TREES})(/.*)?$|^/tmp/"
 _CROOKED = "//|/[.][.]?(/|$)|./$"
 _CLIMBING = "(^|/)[.][.](/|$)"
 
@@ -76,10 +77,16 @@ SUBMOUNT = (
         field="read_only",
     ),
     Rule(
+        cel="!self.perJob || (!has(self.tmpfs) && !self.readOnly)",
+        message="perJob gives each job a folder to write in, and a tmpfs is each job's own anyway: remove perJob, or readOnly",
+        holds=lambda mount: not (mount.per_job and (mount.tmpfs or mount.read_only)),
+        field="per_job",
+    ),
+    Rule(
         cel=f"!self.path.matches('{_RESERVED}') && !(self.path in {cel_list(RESERVED_PATHS)})",
         message=(
-            f"path holds what every node mounts itself ({', '.join(RESERVED_TREES)}, or a folder above one "
-            "of them): "
+            f"path holds what every node mounts itself ({', '.join(RESERVED_TREES)}, a folder above one "
+            "of them, or one below /tmp): "
             "choose another path in the jail, for example /home"
         ),
         holds=lambda mount: not re.search(_RESERVED, mount.path) and mount.path not in RESERVED_PATHS,
@@ -119,12 +126,16 @@ def mount_problems(
 
     Two at one path are at fault. One below the other is not: the outer one is mounted first.
     """
+    anew = [each.path for each in (*shared, *own) if each.per_job]
     taken = {each.path: f"SlurmCluster {cluster} mounts something at this path on every node" for each in shared}
     for number, mount in enumerate(own):
         if mount.path in taken:
             remedy = f"{taken[mount.path]}: choose another path, or remove one of the two"
             yield Problem(f"{path}[{number}].path", mount.path, remedy)
         taken[mount.path] = "something else is mounted at this path"
+        if above := next((path for path in anew if mount.path.startswith(f"{path}/")), ""):
+            remedy = f"each job has {above} anew, so there is no folder to mount on: choose a path outside it"
+            yield Problem(f"{path}[{number}].path", mount.path, remedy)
         if mount.volume is not None:
             yield from volume_problems(f"{path}[{number}].volume", mount.volume)
 

@@ -50,13 +50,13 @@ _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary f
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
     own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(), *_driver(nodeset)]
-    return [*own, *map(_submount, submounts.of_worker(cluster, nodeset))]
+    return _with(own, submounts.of_worker(cluster, nodeset))
 
 
 def login_plan(cluster: Cluster) -> list[Mount]:
     """The mounts of a login node, in the order in which they are made."""
     own = [*_base(cluster, _LOGIN_SHM, _NODES_TMP), *_login()]
-    return [*own, *map(_submount, submounts.of_login(cluster))]
+    return _with(own, submounts.of_login(cluster))
 
 
 def text(mounts: Iterable[Mount]) -> str:
@@ -78,6 +78,12 @@ def holder(mounts: Sequence[Mount], target: str) -> Mount:
 def is_below(path: str, above: str) -> bool:
     """Whether a path lies below another one; no path lies below itself."""
     return path != above and path.startswith(above.rstrip("/") + "/")
+
+
+def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Mount]:
+    """The node's own mounts and behind them the submounts, of which one may take the place of /tmp."""
+    taken = {each.submount.path for each in placed}
+    return [*(each for each in own if each.target not in taken or not each.is_mount), *map(_submount, placed)]
 
 
 def _sssd() -> Mount:
@@ -142,4 +148,6 @@ def _submount(placed: submounts.Placed) -> Mount:
     if each.tmpfs:
         size = f"size={int(quantity(each.tmpfs.size))}"
         return Mount("tmpfs", "", each.path, (*options, "nosuid", "nodev", "mode=1777", size), why)
+    if each.per_job:
+        return Mount("scratch", placed.folder, each.path, ("nosuid", "nodev"), f"{why}, a folder for each job")
     return Mount("rbind", placed.folder, each.path, (*options, "nodev"), why)

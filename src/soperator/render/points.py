@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from soperator.api.common import Resources
+from soperator.api.common import Resources, Submount
 from soperator.render import jail, labels, names, pod, submounts
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import ROOT, Mount, holder, login_plan, worker_plan
@@ -76,9 +76,14 @@ def render_mount_points(
     return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}]
 
 
+def _is_ours(submount: Submount) -> bool:
+    """Whether mount points can be made in it beforehand: not in what is only read, nor in what each job has anew."""
+    return bool(submount.claim) and not submount.read_only and not submount.per_job
+
+
 def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
     """The points of one plan that lie in the shared root, or in a claim that users may write to; those in memory the plan makes itself."""
-    claims = {each.submount.path: each for each in placed if each.submount.claim and not each.submount.read_only}
+    claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
     found = []
     for number, each in enumerate(plan):
         if number == 0 or not each.is_mount:

@@ -69,7 +69,8 @@ def described(each: Submount) -> str:
 
 
 def _placed(cluster: Cluster, nodeset: NodeSet | None) -> list[Placed]:
-    asked = [(each, f"SlurmCluster {cluster.name}") for each in cluster.spec.jail.submounts]
+    shared = [each for each in cluster.spec.jail.submounts if nodeset or not each.per_job]
+    asked = [(each, f"SlurmCluster {cluster.name}") for each in shared]
     if nodeset:
         asked += [(each, f"NodeSet {nodeset.name}") for each in nodeset.spec.submounts]
     asked.sort(key=lambda each: each[0].path.split("/"))

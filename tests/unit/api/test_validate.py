@@ -140,6 +140,14 @@ def test_a_path_is_mounted_once_by_nodeset_and_cluster() -> None:
     assert "SlurmCluster demo mounts something at this path on every node" in problem.remedy
 
 
+def test_nothing_is_mounted_below_what_each_job_has_anew() -> None:
+    """The folder of a job is empty at its start."""
+    spec = cluster(jail={"submounts": [{"path": "/scratch", "hostPath": {"path": "/mnt"}, "perJob": True}]})
+    (problem,) = of_nodeset("a", world({"demo": spec}, a=node_set(submounts=[{"path": "/scratch/x", "claim": "x"}])))
+    assert (problem.field, problem.value) == ("spec.submounts[0].path", "/scratch/x")
+    assert "each job has /scratch anew" in problem.remedy
+
+
 @pytest.mark.parametrize(
     ("volume", "value", "said"),
     [

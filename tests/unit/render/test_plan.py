@@ -1,11 +1,15 @@
 """The mount plan is data with properties."""
 
+from pathlib import PurePosixPath
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator.agents.populate import FOLDERS, PLACEHOLDERS
 from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.common import Submount
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.submounts import SUBMOUNT
 from soperator.api.validate import World
 from soperator.decide.admission import problems
 from soperator.render import login, worker
@@ -40,7 +44,12 @@ SOURCES = st.one_of(
     st.just({"volume": {"nfs": {"server": "files", "path": "/export"}}}),
 )
 SUBMOUNTS = st.lists(
-    st.builds(lambda path, source, ro: {"path": f"/{path}", "readOnly": ro, **source}, PATHS, SOURCES, st.booleans()),
+    st.builds(
+        lambda path, source, said: {"path": f"/{path}", **source, **said},
+        st.one_of(PATHS, st.just("tmp")),
+        SOURCES,
+        st.sampled_from([{}, {"readOnly": True}, {"perJob": True}]),
+    ),
     max_size=4,
 )
 GPUS = (
@@ -61,7 +70,10 @@ def worlds(draw):
     shared, own = (
         [each for each in some if not (each["path"] in seen or seen.add(each["path"]))] for some in (shared, own)
     )
-    cluster = SlurmClusterSpec.model_validate({"auth": {"type": auth}, "jail": {"submounts": shared}})
+    per_node = draw(st.booleans())
+    cluster = SlurmClusterSpec.model_validate(
+        {"auth": {"type": auth}, "jail": {"submounts": shared, "perNode": per_node}}
+    )
     gpu = draw(st.sampled_from(GPUS))
     nodeset = NodeSetSpec.model_validate({"cluster": "demo", "submounts": own, "shmSize": "128Mi", "gpu": gpu})
     return cluster, nodeset
@@ -164,3 +176,17 @@ def test_no_secret_of_the_pod_is_in_the_jail(world):
             source in ("/etc/soperator/keys", "/run/soperator", "/etc/soperator", "/run") for source in sources
         )
         assert all("nodev" in each.options for each in plan if each.why.startswith("submount"))
+
+
+def test_no_submount_may_cover_what_a_node_mounts_itself():
+    """Each target of a plan with everything on, and each folder above one, is refused as a path; /tmp alone may be taken over."""
+    everything = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "directory": {"secret": "sssd"}})
+    cluster = Cluster("slurm", "demo", "u", everything)
+    gpu = {"vendor": "nvidia", "count": 1}
+    nodeset = NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"cluster": "demo", "gpu": gpu}))
+    targets = {each.target for plan in (login_plan(cluster), worker_plan(cluster, nodeset)) for each in plan} - {"/tmp"}
+    assert len(targets) > 15
+    for target in targets:
+        for path in (target, *map(str, PurePosixPath(target).parents)):
+            rule = next(each for each in SUBMOUNT if "every node mounts itself" in each.message)
+            assert not rule.holds(Submount(path=path, claim="a")), path

@@ -56,7 +56,8 @@ def test_points_lie_in_the_root_or_in_a_claim_that_may_be_written():
 def test_every_target_in_the_shared_root_is_known_or_asked_for(world):
     """After populate and this Job no line of any plan lacks its place in the shared root."""
     of, member = Cluster("slurm", "demo", "u", world[0]), NodeSet("slurm", "worker", "u", world[1])
-    there = {*MADE} | {each.target for each in points(of, [member]) if each.base == "/mnt/jail/root"}
+    found = [*points(of, [member]), *own_points(of, [member])]
+    there = {*MADE} | {each.target for each in found if each.base == "/mnt/jail/root"}
     for plan in (login_plan(of), worker_plan(of, member)):
         for number, each in enumerate(plan):
             is_first = number == 0 or not each.is_mount
