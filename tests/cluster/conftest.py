@@ -26,6 +26,7 @@ ORDER = (
     "partitions",
     "scale",
     "rollout",
+    "change",
     "kills",
     "directory",
     "munge",
