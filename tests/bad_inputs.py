@@ -130,6 +130,16 @@ CASES = (
     _nodeset("spec.gpu.count", "belong together", {"gpu": {"vendor": "amd"}}),
     _nodeset("spec.gpu.vendor", "describe GPUs", {"gpu": {"type": "h100"}}),
     _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
+    _nodeset("spec.rollout.maxUnavailable", "at least 1", {"rollout": {"maxUnavailable": 0}}),
+    _nodeset(
+        "spec.rollout.maxUnavailable", "should match", {"rollout": {"maxUnavailable": "some"}}, "so that it matches"
+    ),
+    _nodeset(
+        "spec.rollout.window.schedule", "should match", {"rollout": {"window": {"schedule": "at night"}}}, "matches"
+    ),
+    _nodeset("spec.drain.then", "give maxWait", {"drain": {"then": "Cancel"}}),
+    _nodeset("spec.drain.maxWait", "should match", {"drain": {"maxWait": "90"}}, "so that it matches"),
+    _nodeset("spec.nodeLoss.maxReplaced", "percentage", {"nodeLoss": {"maxReplaced": -1}}, "so that it matches"),
     _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
     _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
     _cluster("spec.jail.perNode", "a claim of its own", {"jail": {"perNode": True, "claim": {"name": "a"}}}),

@@ -151,3 +151,21 @@ async def test_a_pod_tells_what_slurm_says_of_its_node_when_it_lasts(town):
     town.slurm.set("worker-0", "IDLE")
     await town.settle(quiet=0.3)
     assert in_service(town, "demo-worker-0") == ("True", "InService", "")
+
+
+async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(town):
+    """Besides those two there are only the status, which is paced, the plan and Events."""
+    size = 8
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": size}})
+    before = len(town.fake.writes())
+    spec = {"cluster": "demo", "replicas": size, "features": ["blue"], "rollout": {"maxUnavailable": "50%"}}
+    town.apply(kinds.NODESET, "worker", spec)
+    for _ in range(12):
+        await town.settle()
+        town.pods_run()
+    await town.settle()
+    assert town.status(kinds.NODESET, "worker")["ready"] == size
+    assert all("blue" in str(town.find(kinds.POD, name)["spec"]) for name in workers(town))
+    writes = [each for each in town.fake.writes()[before:] if " events " not in each]
+    assert sum(" pods " in each for each in writes) == 2 * size, writes
+    assert len(writes) <= 2 * size + 14, writes

@@ -12,6 +12,7 @@ from soperator.api.base import Model
 
 DURATION = r"^([0-9]+[smhd])+$"
 SHARE = r"^([0-9]+|[0-9]{1,2}%|100%)$"
+SOME = r"^([1-9][0-9]*|[1-9][0-9]?%|100%)$"
 CRON_FIELD = r"(\*|[0-9]+(-[0-9]+)?)(/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(/[0-9]+)?)*"
 TAINT = r"^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 
@@ -29,6 +30,16 @@ def share(of: int, text: str) -> int:
     """A number, or a percentage of `of` rounded down, and at least 1 unless it is plainly 0."""
     part = of * int(text[:-1]) // 100 if text.endswith("%") else int(text)
     return part if text in ("0", "0%") else max(1, part)
+
+
+def schedule_fault(schedule: str) -> str:
+    """What is wrong with the numbers of a schedule whose shape is right; empty when nothing is."""
+    spans = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+    for text, (name, low, high) in zip(schedule.split(), spans, strict=True):
+        numbers = [int(each) for each in re.findall(r"(?<![/0-9])[0-9]+", text)]
+        if any(not low <= each <= high for each in numbers):
+            return f"the {name} {text} is not within {low} to {high}: write minute, hour, day, month and weekday"
+    return ""
 
 
 def _number_text(value: object) -> object:

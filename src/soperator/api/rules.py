@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from soperator.api.change import SHARE, SOME
 from soperator.api.cluster import LoginService, Partition, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.nodeset import Driver, Gpu
@@ -179,6 +180,33 @@ AUTH = (
     ),
 )
 
+ROLLOUT = (
+    Rule(
+        cel=f"string(self.maxUnavailable).matches('{SOME}')",
+        message="maxUnavailable must be a number of at least 1, or a percentage such as 25%: with none a rollout would never begin",
+        holds=lambda rollout: re.search(SOME, rollout.max_unavailable) is not None,
+        field="max_unavailable",
+    ),
+)
+
+DRAIN = (
+    Rule(
+        cel="self.then == 'Wait' || self.?maxWait.orValue('') != ''",
+        message="then says what becomes of jobs after maxWait: give maxWait, for example 12h, or leave then at Wait",
+        holds=lambda drain: drain.then == "Wait" or drain.max_wait != "",
+        field="then",
+    ),
+)
+
+NODE_LOSS = (
+    Rule(
+        cel=f"string(self.maxReplaced).matches('{SHARE}')",
+        message="maxReplaced must be a number, or a percentage such as 10%: write it so, 0 for none",
+        holds=lambda loss: re.search(SHARE, loss.max_replaced) is not None,
+        field="max_replaced",
+    ),
+)
+
 #: By name of the model, for the schema; `of_model` is the same for an instance.
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
@@ -191,6 +219,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         Partition.__name__: PARTITION,
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
+        "Rollout": ROLLOUT,
+        "Drain": DRAIN,
+        "NodeLoss": NODE_LOSS,
         "Auth": AUTH,
         "Jail": JAIL,
         "ClaimRef": CLAIM,

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import Model, Problem
+from soperator.api.change import schedule_fault
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.common import Resources, Submount
 from soperator.api.nodeset import NodeSetSpec
@@ -73,8 +74,15 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *mount_problems("spec.submounts", spec.submounts, shared, spec.cluster),
         *_claims("spec.submounts", spec.submounts, world),
         *_volumes(spec, world),
+        *_window(spec),
     ]
     return [replace(problem, subject=f"NodeSet {name}") for problem in found]
+
+
+def _window(spec: NodeSetSpec) -> Iterator[Problem]:
+    window = spec.rollout.window
+    if window and (fault := schedule_fault(window.schedule)):
+        yield Problem("spec.rollout.window.schedule", window.schedule, fault)
 
 
 def _names(kind: str, name: str) -> Iterator[Problem]:

@@ -31,15 +31,17 @@ from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark
 def decide(seen: Seen) -> Plan:
     """What brings the workers nearer to what is wanted: safe to lose half-way, and in any order but that records go before pods come."""
     lost = _lost(seen)
-    slots = [pod for pod in seen.pods.values() if pod not in lost]
-    surplus = sorted(slots, key=lambda pod: cost(seen, pod))[: max(0, len(slots) - seen.wanted)]
-    kept = [pod for pod in slots if pod not in surplus]
+    slots = _without(seen.pods.values(), lost)
+    excess = max(0, len(slots) - seen.wanted)
+    surplus = sorted(slots, key=lambda pod: cost(seen, pod))[:excess] if excess else []
+    kept = _without(slots, surplus)
     chosen, pause = _choose(seen, kept)
+    goes, rolls = _indexes(surplus), _indexes(chosen)
     actions: list[Action] = []
     for pod in slots:
-        if pod in surplus:
+        if pod.index in goes:
             actions += _retire(seen, pod, seen.ending or SCALE_IN)
-        elif pod in chosen:
+        elif pod.index in rolls:
             actions += _retire(seen, pod, ROLLOUT)
         elif leave_of(seen, pod):
             actions += _vacate(seen, pod)
@@ -54,6 +56,15 @@ def decide(seen: Seen) -> Plan:
         again=_again(seen, kept),
         asks_jobs=_asks_jobs(seen, actions),
     )
+
+
+def _indexes(pods: Iterable[WorkerPod]) -> set[int]:
+    return {pod.index for pod in pods}
+
+
+def _without(pods: Iterable[WorkerPod], others: Iterable[WorkerPod]) -> list[WorkerPod]:
+    left_out = _indexes(others)
+    return [pod for pod in pods if pod.index not in left_out]
 
 
 def _lost(seen: Seen) -> list[WorkerPod]:
@@ -83,8 +94,9 @@ def _choose(seen: Seen, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str
     free = [pod for pod in old if pod.deleting or never_ran(seen, pod)]
     if pause := _pause(seen, kept):
         return free, pause
-    broken = [pod for pod in old if pod not in free and not is_in_service(seen, pod) and not _is_ours(seen, pod)]
-    ready = [pod for pod in old if pod not in free and pod not in broken and not drain.is_refused(seen, pod)]
+    alive = _without(old, free)
+    broken = [pod for pod in alive if not is_in_service(seen, pod) and not _is_ours(seen, pod)]
+    ready = [pod for pod in _without(alive, broken) if not drain.is_refused(seen, pod)]
     away = seen.wanted - len(kept) + len([pod for pod in free if pod.deleting]) + len(broken)
     away += sum(1 for pod in kept if pod.template == seen.template and not is_in_service(seen, pod))
     candidates = [pod for pod in ready if not (seen.policy.wait_for_idle and is_busy(seen, pod))]

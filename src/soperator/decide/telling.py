@@ -33,7 +33,7 @@ def _parts(seen: Seen, fates: Fates) -> Iterator[str]:
     old = [pod for pod in fates.kept if pod.template != seen.template]
     if old:
         done = sum(1 for pod in fates.kept if pod.template == seen.template and is_in_service(seen, pod))
-        now = [pod for pod in fates.chosen if pod in old]
+        now = fates.chosen
         doing = _names(seen, now) if now else ""
         yield f"rollout: {done} of {seen.wanted} are new" + "".join(
             f", {part}" for part in (doing, fates.pause) if part

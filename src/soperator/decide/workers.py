@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from soperator.decide.window import Hours
@@ -89,7 +90,7 @@ class Seen:
 
     def node(self, index: int) -> SlurmNode | None:
         """The Slurm node of an index, where Slurm knows it."""
-        return (self.nodes or {}).get(self.name(index))
+        return self._by_index.get(index)
 
     def machine(self, pod: WorkerPod) -> Machine | None:
         """The Kubernetes Node that a pod lies on, where there is one."""
@@ -97,13 +98,28 @@ class Seen:
 
     def jobs_of(self, index: int) -> list[SlurmJob]:
         """The jobs on the Slurm node of an index, as far as Slurm was asked."""
-        return [job for job in self.jobs or () if self.name(index) in job.nodes]
+        return self._jobs.get(self.name(index), [])
 
-    @property
+    @cached_property
+    def _jobs(self) -> Mapping[str, list[SlurmJob]]:
+        found: dict[str, list[SlurmJob]] = {}
+        for job in self.jobs or ():
+            for name in job.nodes:
+                found.setdefault(name, []).append(job)
+        return found
+
+    @cached_property
+    def _by_index(self) -> Mapping[int, SlurmNode]:
+        prefix = f"{self.nodeset}-"
+        found = (
+            (name.removeprefix(prefix), node) for name, node in (self.nodes or {}).items() if name.startswith(prefix)
+        )
+        return {int(tail): node for tail, node in found if tail.isdecimal()}
+
+    @cached_property
     def known(self) -> list[int]:
         """The indexes of this NodeSet's nodes that Slurm has a record of."""
-        tails = [name.removeprefix(f"{self.nodeset}-") for name in self.nodes or {}]
-        return sorted(int(tail) for tail in tails if tail.isdecimal() and self.name(int(tail)) in (self.nodes or {}))
+        return sorted(self._by_index)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from soperator.api.change import seconds, share
+from soperator.api.change import schedule_fault, seconds, share
 from soperator.api.nodeset import NodeSetSpec
 from soperator.decide import rollout
 from soperator.decide.drain import ROLLOUT, SCALE_IN, reason
@@ -319,3 +319,13 @@ def test_a_duration_without_a_unit_is_refused():
 def test_a_window_is_open_for_its_duration_after_each_time_of_its_schedule(schedule, duration, is_open):
     """It is Saturday, the 21st of November, at noon."""
     assert Hours(schedule, duration).is_open(NOW) is is_open
+
+
+SCHEDULES = [("*/15 0-23/2 1,31 12 7", ""), ("60 * * * *", "minute"), ("0 2 0 * *", "day"), ("0 2 * 1-13 *", "month")]
+
+
+@pytest.mark.parametrize(("schedule", "fault"), SCHEDULES)
+def test_a_schedule_that_never_comes_is_refused(schedule, fault):
+    """Its field is named."""
+    assert fault in schedule_fault(schedule)
+    assert bool(fault) is bool(schedule_fault(schedule))
