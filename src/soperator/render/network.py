@@ -20,26 +20,32 @@ def _nodes_service(cluster: Cluster) -> Object:
 
 
 def _policies(cluster: Cluster) -> list[Object]:
-    """Pods of a cluster talk to each other on any port (srun listens on a random one); from outside come SSH, and the operator to REST."""
-    inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}]}
+    """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
+    reached from login and other workers only. From outside come SSH to login, and the operator to REST.
+    """
+    high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
+    inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}], "ports": high}
+    users = {
+        "from": [{"podSelector": {"matchLabels": labels.role(cluster.name, role)}} for role in ("login", "worker")]
+    }
     ssh = {"ports": [{"port": names.SSH_PORT, "protocol": "TCP"}]}
     operator = {
         "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}],
         "ports": [{"port": names.REST_PORT, "protocol": "TCP"}],
     }
     return [
-        _policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside),
+        _policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users),
         _policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
         _policy(cluster, names.rest(cluster.name), labels.role(cluster.name, "rest"), operator),
     ]
 
 
-def _policy(cluster: Cluster, name: str, selector: dict[str, str], rule: Object) -> Object:
+def _policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object) -> Object:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": pod.metadata(cluster, name, "network"),
-        "spec": {"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [rule]},
+        "spec": {"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [*rules]},
     }
 
 
