@@ -53,6 +53,13 @@ CASES = (
     _cluster("spec.login.replicas", "must be of type integer", {"login": {"replicas": "1"}}, "valid integer"),
     _cluster("spec.auth.type", "supported values", {"auth": {"type": "none"}}, "choose one of 'slurm' or 'munge'"),
     _cluster("spec.jail.claim.size", "should match", {"jail": {"claim": {"size": "many"}}}, "so that it matches"),
+    _cluster("spec.jail.refill.keep", "written plainly", {"jail": {"refill": {"keep": ["/home/"]}}}),
+    _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/home", "/usr"]}}}),
+    _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/proc/1"]}}}),
+    _cluster("spec.jail.refill", "needs populate: Once", {"jail": {"populate": "Never", "refill": {"request": "a"}}}),
+    _cluster(
+        "spec.jail.refill.request", "should match", {"jail": {"refill": {"request": "a b"}}}, "so that it matches"
+    ),
     _cluster("spec.jail.submounts", "exactly one of", _submount(tmpfs={"size": "1Gi"})),
     _cluster("spec.jail.submounts", "exactly one of", {"jail": {"submounts": [{"path": "/data"}]}}),
     _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/proc/x")),

@@ -1,38 +1,28 @@
 #!/bin/sh
-# Copy this container's root, the jail image, into an empty jail. `soperator.agents.populate seal` checks and completes the copy.
+# Copy this container's root, the jail image, to a claim's root.partial. `soperator.agents.populate seal` checks, completes and places it.
 #
 # Runs in the jail's own image, whatever distribution that is: POSIX sh, coreutils, findutils, sed. Killed at any point, a
 # later run starts the copy over; the manifest, written last, says that the copy is whole. Usage: copy.sh [CLAIM [FROM]]
 set -eu
+export LC_ALL=C
 claim=${1:-/mnt/jail} from=${2:-/}
 partial=$claim/root.partial records=$claim/.soperator
-export LC_ALL=C
+# shellcheck source=images/populate/claim.sh
+. "${0%/*}/claim.sh"
 
-complain() {
-    echo "soperator: $*" >&2
-    { echo "soperator: $*" > /dev/termination-log; } 2> /dev/null || true
-    exit 1
-}
-
-[ ! -e "$records/populated.json" ] || exit 0
-if [ -n "$(ls -A "$claim/root" 2> /dev/null)" ]; then
-    [ -e "$records/manifest" ] && [ ! -e "$partial" ] && exit 0 # renamed, and killed before the record was written
-    complain "$claim/root holds files that no populate Job sealed; empty it, or set spec.jail.populate to Never to use it as it is."
-fi
-[ ! -e "$records/manifest" ] || [ ! -e "$partial" ] || exit 0 # copied, not yet sealed
-mkdir -p "$records" || complain "Cannot write to $claim."
-rm -rf "$records/manifest" "$partial" || complain "Cannot remove what an interrupted copy left in $partial."
-mkdir "$partial"
-: > "$records/began"
+errors=$(mktemp -p "${TMPDIR:-/dev/shm}") || errors=/dev/null
 
 cd "$from"
 # One cp is bound by one core, so the folders of the third level are copied side by side; those above them are made first. The options:
 # -x stays on this root's own file system, -a keeps hard links, extended attributes (capabilities) and numeric owners.
-find . -xdev -mindepth 1 -maxdepth 2 -type d -printf '%P\0' | (cd "$partial" && xargs -0 mkdir -p --)
-find . -xdev -mindepth 1 -maxdepth 3 ! -type d -print0 | xargs -0 -r -n 9999 cp -ax --parents -t "$partial" -- &
-find . -xdev -mindepth 3 -maxdepth 3 -type d -print0 | xargs -0 -r -n 4 -P "$(nproc)" cp -ax --parents -t "$partial" -- || failed=yes
+find . -xdev -mindepth 1 -maxdepth 2 -type d -printf '%P\0' | (cd "$partial" && xargs -0 mkdir -p --) 2>> "$errors" || failed=yes
+find . -xdev -mindepth 1 -maxdepth 3 ! -type d -print0 | xargs -0 -r -n 9999 cp -ax --parents -t "$partial" -- 2>> "$errors" &
+find . -xdev -mindepth 3 -maxdepth 3 -type d -print0 | xargs -0 -r -n 4 -P "$(nproc)" cp -ax --parents -t "$partial" -- 2>> "$errors" || failed=yes
 wait $! || failed=yes
-[ -z "${failed:-}" ] || complain "Copying $from to $partial failed; is $claim full?"
+if [ -n "${failed:-}" ]; then
+    why=$(head -n 1 "$errors") room=$(df -h --output=avail "$claim" | tail -n 1 | tr -d ' ')
+    complain 1 "Copying $from to $partial failed: ${why:-a tool ended without a word}; $room are free on the claim."
+fi
 find . -xdev -maxdepth 2 -type d | while IFS= read -r folder; do
     chown --reference="$folder" "$partial/$folder" && chmod --reference="$folder" "$partial/$folder" && touch -r "$folder" "$partial/$folder"
 done

@@ -27,6 +27,7 @@ ORDER = (
     "scale",
     "rollout",
     "change",
+    "refill",
     "kills",
     "directory",
     "munge",

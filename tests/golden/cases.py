@@ -6,7 +6,7 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import jail, points, worker
+from soperator.render import points, populate, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
@@ -102,7 +102,7 @@ def rendered(case: str) -> dict[str, Object]:
     objects = [
         render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
     ]
-    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + jail.render_populate(
+    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + populate.render_populate(
         cluster, DEFAULTS
     )
     members = [

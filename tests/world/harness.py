@@ -15,6 +15,7 @@ import httpx2
 from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
 from soperator.control.slurm import SlurmWatch
+from soperator.control.word import ask_jail
 from soperator.kube import kinds
 from soperator.runtime.main import run
 from soperator.slurmrest.client import SlurmRest
@@ -137,11 +138,25 @@ class Town:
 
     def populate_ends(self, name, job, cluster="demo"):
         """Let a pod of the Job with this uid succeed, before the Job itself says so."""
+        self.populate_pod(name, job, {"phase": "Succeeded"}, cluster)
+
+    def populate_pod(self, name, job, status, cluster="demo"):
+        """Let the Job with this uid have a pod with this status."""
         labels = {f"{GROUP}/cluster": cluster, f"{GROUP}/role": "populate", "app.kubernetes.io/managed-by": "soperator"}
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{cluster}-populate", "uid": job}
         meta = {"name": name, "namespace": NS, "labels": labels, "ownerReferences": [owner]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}}
-        self.fake.world.seed(pod | {"status": {"phase": "Succeeded"}})
+        self.fake.world.seed(pod | {"status": status})
+
+    def login_follows(self, cluster="demo"):
+        """Do what the StatefulSet controller would: as many login pods as it is told."""
+        wanted = self.find(kinds.STATEFULSET, f"{cluster}-login")["spec"]["replicas"]
+        if not wanted and self.find(kinds.POD, f"{cluster}-login-0"):
+            self.fake.world.remove(kinds.POD, NS, f"{cluster}-login-0")
+        self.daemons_run(cluster) if wanted else None
+        self.fake.world.change(
+            kinds.STATEFULSET, (NS, f"{cluster}-login"), {"status": {"replicas": wanted}}, sub="status"
+        )
 
     def pods_run(self):
         """Make every pod of ours run and be ready, and every worker register with Slurm."""
@@ -164,6 +179,13 @@ class Town:
                 meta = template["metadata"] | {"name": f"{cluster}-{role}-0", "namespace": NS}
                 self.fake.world.seed({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}})
                 self.fake.world.change(kind, (NS, f"{cluster}-{role}"), {"status": {"readyReplicas": 1}}, sub="status")
+
+    def jail_is(self, name, is_well):
+        """Let the container that looks at the jail of a worker's pod say that it is well, or sick."""
+        status = {"name": "jail", "ready": is_well, "started": True, "state": {"running": {}}}
+        ready = {"type": "Ready", "status": "True" if is_well else "False"}
+        said = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [ready], "containerStatuses": [status]}
+        self.fake.world.change(kinds.POD, (NS, name), {"status": said}, sub="status")
 
     async def settle(self, quiet=0.12, longest=8.0):
         """Return once the operator has asked for nothing for a moment."""
@@ -198,7 +220,7 @@ class Town:
 
 
 @asynccontextmanager
-async def operating(town: Town) -> AsyncIterator[Town]:
+async def operating(town: Town, ask=ask_jail) -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order."""
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
@@ -215,7 +237,7 @@ async def operating(town: Town) -> AsyncIterator[Town]:
         return SlurmRest("http://rest", b"key", town.slurm)
 
     said = Options(DEFAULTS, None, None, 0)
-    manager, slurm = assemble(town.fake.api(), said, connect)
+    manager, slurm = assemble(town.fake.api(), said, connect, ask)
     slurm._period, town.watch = 0.05, slurm
     stop = asyncio.Event()
     task = asyncio.create_task(run(manager, stop))

@@ -3,16 +3,17 @@
 Between an empty claim and a sealed jail there are four states, told apart by what exists: nothing or a piece (`root.partial` without a
 `manifest`), a whole copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record
 (`populated.json`). Each step leads from one state to the next by one rename, so a Job killed anywhere goes on where it was. What the
-node's mount plan needs is made here, once, for a node never writes to the shared root (docs/explain/pods.md).
+node's mount plan needs is made here, once, for a node never writes to the shared root (docs/explain/pods.md). A sealed jail is touched only
+by a request that its record does not know yet; `refill` has how.
 
     python3 -m soperator.agents.populate seal --claim /mnt/jail
 """
 
 import argparse
-import ctypes
 import hashlib
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator import __version__
+from soperator.agents.claim import Refusal, alone, flush
 from soperator.agents.loader import link_driver
+from soperator.agents.refill import Journal, overwrite, present, put_back, read_journal, write_journal
 
 BUNDLE = "/opt/soperator"
 COMMANDS = (
@@ -50,8 +53,8 @@ ACCOUNTS = {"slurm": 64030, "sshd": 64033}
 #: Files that `complete` adds to, so that a seal killed after it finds them changed.
 TOUCHED = frozenset({"etc/passwd", "etc/group"})
 TERMINATION_LOG = Path("/dev/termination-log")
-
-
+#: The exit code that says that no later run will fare better; the Job then fails at once.
+FINAL = 65
 #: By this file ssh in the jail knows the cluster's nodes; each pod brings the list that it names.
 SSH_CONFIG = Path("etc/ssh/ssh_config.d/soperator.conf")
 SSH_LINES = """\
@@ -61,19 +64,27 @@ Host *
 """
 
 
-class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence for a person."""
-
-
 @dataclass(frozen=True)
 class Record:
-    """What `populated.json` says: a sealed jail's origin and size."""
+    """What `populated.json` says: a sealed jail's origin and size, and the last request that was carried out on it."""
 
     image: str
     version: str
     files: int
     bytes: int
     seconds: float
+    request: str = ""
+    mode: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the Job was made for. Without a request an empty claim is filled, and a sealed jail left alone."""
+
+    image: str = ""
+    request: str = ""
+    mode: str = ""
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -147,27 +158,73 @@ def _add_line(path: Path, name: str, line: str) -> None:
         path.write_text(f"{text}{ending}{line}\n", errors="surrogateescape")
 
 
-def seal(claim: Path, image: str) -> str:
+def seal(claim: Path, wanted: Wanted) -> str:
     """Bring the claim to its end from whatever state it is in, and say in a sentence what was done."""
     started = time.monotonic()
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
-    if (records / "populated.json").exists():
+    record, journal = read_record(records), read_journal(records)
+    if record and not journal and wanted.request in ("", record.request):
+        _tidy(claim)
         return f"{root} is complete already."
-    if not (records / "manifest").exists():
+    if not journal and not (records / "manifest").exists():
         raise Refusal(f"{claim} holds no whole copy: copy.sh has to run before seal.")
+    if journal or partial.exists():
+        origin, told = journal or wanted, _place(claim, wanted, journal)
+    elif root.exists() and not record:
+        origin, told = _intent(records) or wanted, ""
+    else:
+        raise Refusal(f"{claim} has a manifest but no root.partial; remove {records}/manifest and run the Job again.")
     entries = manifest(records)
-    if partial.exists():
-        _check(partial, entries, records)
+    files, size = len(entries), sum(entry.size for entry in entries)
+    image = record.image if record and origin.mode == "Missing" else origin.image
+    made = Record(image, __version__, files, size, round(_age(records, started), 1), origin.request, origin.mode)
+    _write_record(records, made)
+    _tidy(claim)
+    if wanted.request not in ("", origin.request):
+        raise Refusal(
+            f"An interrupted Job's work on {root} was finished; the next run does what {wanted.request} asks."
+        )
+    return told or f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
+
+
+def _intent(records: Path) -> Wanted | None:
+    """Return what the Job that copied was made for."""
+    with suppress(FileNotFoundError, ValueError):
+        image, request, mode = (records / "intent").read_text().removesuffix("\n").split(" ")
+        return Wanted(image, request, mode)
+    return None
+
+
+def _place(claim: Path, wanted: Wanted, journal: Journal | None) -> str:
+    """Bring a copy, or what an interrupted Job left of one, to where it belongs."""
+    partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
+    if not journal:
+        _check(partial, manifest(records), records)
         complete(partial)
         flush(claim)
-        _rename(partial, root)
-    elif not root.exists():
-        raise Refusal(
-            f"{claim} has a manifest but neither root nor root.partial; remove {records} and run the Job again."
-        )
-    files, size = len(entries), sum(entry.size for entry in entries)
-    _write_record(records, Record(image, __version__, files, size, round(_age(records, started), 1)))
-    return f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
+        if not root.exists() or not any(root.iterdir()):
+            partial.rename(root)
+            return ""
+        if not wanted.request:
+            raise Refusal(f"{root} exists and is not empty; it was not touched.", final=True)
+        keep = present(root, wanted.keep) if wanted.mode == "Overwrite" else ()
+        journal = Journal(wanted.request, wanted.mode, wanted.image, keep)
+        write_journal(records, journal)
+    if journal.mode == "Overwrite":
+        overwrite(claim, journal)
+        complete(root)
+        kept = ", ".join(journal.keep) or "nothing"
+        return f"{root} was filled anew and kept {kept}; the former one is {claim}/root.previous."
+    filled = put_back(partial, root) if partial.exists() else 0
+    return f"{filled} paths that {root} lacked were put back."
+
+
+def read_record(records: Path) -> Record | None:
+    """Return what is recorded of a sealed jail; None where it is not sealed."""
+    with suppress(FileNotFoundError):
+        said = json.loads((records / "populated.json").read_text())
+        return Record(**{name: value for name, value in said.items() if name in Record.__dataclass_fields__})
+    return None
 
 
 def _check(partial: Path, entries: list[Entry], records: Path) -> None:
@@ -177,23 +234,6 @@ def _check(partial: Path, entries: list[Entry], records: Path) -> None:
         (records / "manifest").unlink()
         first = " and ".join([*wrong[:1], *([f"{len(wrong) - 1} more"] if len(wrong) > 1 else [])]) or "it is empty"
         raise Refusal(f"The copy in {partial} is not the image: {first}; the next run copies again.")
-
-
-def _rename(partial: Path, root: Path) -> None:
-    try:
-        partial.rename(root)
-    except OSError as error:
-        raise Refusal(f"{root} exists and is not empty; it was not touched ({error.strerror}).") from error
-
-
-def flush(claim: Path) -> None:
-    """Bring everything on the claim's file system to its storage."""
-    descriptor = os.open(claim, os.O_RDONLY)
-    try:
-        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
-            raise Refusal(f"{claim} could not be written to its storage: {os.strerror(ctypes.get_errno())}.")
-    finally:
-        os.close(descriptor)
 
 
 def _age(records: Path, started: float) -> float:
@@ -213,25 +253,42 @@ def _write_record(records: Path, record: Record) -> None:
         os.fsync(file.fileno())
     new.rename(records / "populated.json")
     flush(records)
-    for name in ("manifest", "sums", "began"):
+
+
+def _tidy(claim: Path) -> None:
+    """Remove what the way to the record needed; the journal goes first, for as long as it is there the copy may hold what users own."""
+    records = claim / ".soperator"
+    for name in ("moving", "manifest", "sums", "began", "intent"):
         (records / name).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(claim / "root.partial")
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence, also where Kubernetes shows it."""
+    """Run the command line; an error is one sentence, also where Kubernetes shows it, and a success the record."""
     parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.populate", description=__doc__)
     parser.add_argument("verb", choices=["seal"])
     parser.add_argument("--claim", type=Path, default=Path("/mnt/jail"))
     parser.add_argument("--image", default=os.environ.get("SOPERATOR_JAIL_IMAGE", ""))
+    parser.add_argument("--request", default=os.environ.get("SOPERATOR_REQUEST", ""))
+    parser.add_argument("--mode", default=os.environ.get("SOPERATOR_MODE", ""))
+    parser.add_argument("--keep", action="append", default=[])
     chosen = parser.parse_args()
+    records = chosen.claim / ".soperator"
     try:
-        print(seal(chosen.claim, chosen.image))
+        with alone(records):
+            print(seal(chosen.claim, Wanted(chosen.image, chosen.request, chosen.mode, tuple(chosen.keep))), flush=True)
+        _tell((records / "populated.json").read_text())
     except (Refusal, OSError) as error:
-        sentence = f"soperator: {error}"
-        if TERMINATION_LOG.exists():
-            with suppress(OSError):
-                TERMINATION_LOG.write_text(sentence)
-        sys.exit(sentence)
+        _tell(f"soperator: {error}")
+        print(f"soperator: {error}", file=sys.stderr)
+        sys.exit(FINAL if isinstance(error, Refusal) and error.final else 1)
+
+
+def _tell(text: str) -> None:
+    if TERMINATION_LOG.exists():
+        with suppress(OSError):
+            TERMINATION_LOG.write_text(text)
 
 
 if __name__ == "__main__":

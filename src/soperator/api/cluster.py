@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import SLURM_NAME, Model, Text
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
 
 
@@ -58,6 +58,33 @@ class Auth(Model):
     )
 
 
+class Refill(Model):
+    """A request to bring the jail image into a jail that is filled already. It is carried out once."""
+
+    request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+        default="",
+        description=(
+            "Any word that was not there before is one request, for example today's date; the jail's record keeps the "
+            "last one that was carried out."
+        ),
+    )
+    mode: Literal["Missing", "Overwrite"] = Field(
+        default="Missing",
+        description=(
+            "Missing: put back what the jail lacks of its image, while everything runs. Overwrite: drain all workers, wait until "
+            "no job runs, close login, replace the whole root by the image, and resume."
+        ),
+    )
+    keep: list[Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)]] = Field(
+        default_factory=lambda: ["/home"],
+        max_length=64,
+        description=(
+            "Paths of the jail that an overwrite keeps, beside the users and groups that people made. The rest of the "
+            "former root stays as root.previous on the claim until the next overwrite."
+        ),
+    )
+
+
 class Jail(Model):
     """The shared root file system of all login and worker nodes."""
 
@@ -82,6 +109,9 @@ class Jail(Model):
         description=(
             "Once: fill an empty claim, never touch a filled one. Never: the claim already holds a root file system."
         ),
+    )
+    refill: Refill = Field(
+        default_factory=Refill, description="A request to repair or to replace the jail from its image."
     )
     submounts: list[Submount] = Field(
         default_factory=list, max_length=64, description=("Other storage at paths inside the jail, on every node.")

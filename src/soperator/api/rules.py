@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from soperator.api.change import SHARE, SOME
-from soperator.api.cluster import LoginService, Partition, SlurmClusterSpec
+from soperator.api.cluster import LoginService, Partition, Refill, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.nodeset import Driver, Gpu
 from soperator.api.quantity import amount
+from soperator.api.refill import ASKED, REFILL
 from soperator.api.rule import Rule, cel_at_least, cel_list, cel_text
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
 
@@ -210,6 +211,7 @@ NODE_LOSS = (
 #: By name of the model, for the schema; `of_model` is the same for an instance.
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
+        Refill.__name__: REFILL,
         Submount.__name__: SUBMOUNT,
         HostPath.__name__: HOST_PATH,
         Tmpfs.__name__: TMPFS,
@@ -223,7 +225,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Drain": DRAIN,
         "NodeLoss": NODE_LOSS,
         "Auth": AUTH,
-        "Jail": JAIL,
+        "Jail": (*JAIL, *ASKED),
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
     }

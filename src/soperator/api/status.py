@@ -45,6 +45,9 @@ class SlurmClusterStatus(Model):
     config: str = Field(
         default="", max_length=64, description="Hash of the configuration that slurmctld runs with and has handed out."
     )
+    refilled: str = Field(
+        default="", max_length=63, description="The last request of spec.jail.refill that was carried out."
+    )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
 

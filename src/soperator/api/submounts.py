@@ -31,8 +31,8 @@ RESERVED_PATHS = ("/", "/opt", "/etc", "/etc/pam.d", "/var", "/var/lib", "/var/s
 LEAST = "64Ki"
 
 _TREES = "|".join(tree.lstrip("/").replace(".", "[.]") for tree in RESERVED_TREES)
-_RESERVED = f"^/({_TREES})(/.*)?$|^/tmp/"
-_CROOKED = "//|/[.][.]?(/|$)|./$"
+RESERVED = f"^/({_TREES})(/.*)?$|^/tmp/"
+CROOKED = "//|/[.][.]?(/|$)|./$"
 _CLIMBING = "(^|/)[.][.](/|$)"
 
 #: Kubernetes' kinds of volumes. A pod with another one is taken, and given an empty folder. Source: core/v1 Volume of Kubernetes 1.36.
@@ -83,19 +83,19 @@ SUBMOUNT = (
         field="per_job",
     ),
     Rule(
-        cel=f"!self.path.matches('{_RESERVED}') && !(self.path in {cel_list(RESERVED_PATHS)})",
+        cel=f"!self.path.matches('{RESERVED}') && !(self.path in {cel_list(RESERVED_PATHS)})",
         message=(
             f"path holds what every node mounts itself ({', '.join(RESERVED_TREES)}, a folder above one "
             "of them, or one below /tmp): "
             "choose another path in the jail, for example /home"
         ),
-        holds=lambda mount: not re.search(_RESERVED, mount.path) and mount.path not in RESERVED_PATHS,
+        holds=lambda mount: not re.search(RESERVED, mount.path) and mount.path not in RESERVED_PATHS,
         field="path",
     ),
     Rule(
-        cel=f"self.path == '/' || !self.path.matches('{_CROOKED}')",
+        cel=f"self.path == '/' || !self.path.matches('{CROOKED}')",
         message="path must be written plainly: without '//', '.', '..' and without a '/' at its end",
-        holds=lambda mount: mount.path == "/" or not re.search(_CROOKED, mount.path),
+        holds=lambda mount: mount.path == "/" or not re.search(CROOKED, mount.path),
         field="path",
     ),
 )

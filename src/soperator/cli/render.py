@@ -61,10 +61,10 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
-    from soperator.render import jail, points, worker
+    from soperator.render import points, populate, worker
     from soperator.render.cluster import render_cluster
 
-    out = [*render_cluster(cluster, defaults, jail_ready=True), *jail.render_populate(cluster, defaults)]
+    out = [*render_cluster(cluster, defaults, jail_ready=True), *populate.render_populate(cluster, defaults)]
     out += points.render_mount_points(cluster, node_sets, defaults)
     for node_set in node_sets:
         out.append(worker.render_plan(cluster, node_set))

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather
+from soperator.control import ending, gather, jail
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.admission import cluster_problems
 from soperator.decide.availability import Facts, Verdict, judge
+from soperator.decide.refill import Step
 from soperator.kube import kinds
 from soperator.kube.views import Custom
-from soperator.render import jail, points
+from soperator.render import login, points
 from soperator.render.cluster import render_cluster
 from soperator.render.model import Cluster
+from soperator.render.populate import render_populate
 from soperator.runtime.apply import Owner
 from soperator.runtime.controller import Outcome
 from soperator.runtime.status import Condition
@@ -23,6 +25,10 @@ from soperator.slurmrest.client import SlurmError
 
 #: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
 PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
+
+
+#: Of a spec that cannot be read nothing is known.
+_NOT_LOOKED = jail.Look(Step())
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,14 @@ class ClusterControl:
             return await self._end(obj)
         read = read_cluster(obj)
         problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
-        if isinstance(read, Cluster) and not problems:
-            await self._apply(obj, read)
-        return await self._status(obj, read if isinstance(read, Cluster) else None, problems)
+        if not isinstance(read, Cluster):
+            return await self._status(obj, None, problems)
+        seen, refused = jail.look(self.operator, obj, read), ""
+        if not problems:
+            pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
+            seen, refused = await jail.settle(self.operator, read, seen, pointed)
+            await self._apply(obj, read, seen, pointed)
+        return await self._status(obj, read, problems, seen, refused)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -65,23 +76,24 @@ class ClusterControl:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(self, obj: Custom, cluster: Cluster) -> None:
+    async def _apply(self, obj: Custom, cluster: Cluster, seen: jail.Look, pointed: bool) -> None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
         owner, nodesets = Owner.of(kinds.SLURMCLUSTER, obj.metadata), gather.members(operator, cluster)
-        filled, had_login = not gather.jail_wait(operator, cluster), gather.has_login(operator, cluster)
-        pointed = not gather.point_wait(operator, cluster, nodesets)
-        if filled and not pointed:
+        had_login = jail.has_login(operator, cluster)
+        if seen.is_filled and not pointed:
             job = points.render_mount_points(cluster, nodesets, operator.defaults, gather.fill(operator, cluster))
             await operator.applier.apply(owner, job)
             if (
                 had_login
             ):  # its pods, and those of the workers, would be replaced by some that cannot mount what they are to mount
                 return
-        objects = render_cluster(cluster, operator.defaults, (filled and pointed) or had_login)
-        if not filled and not gather.has_populate(operator, cluster):
-            objects += jail.render_populate(cluster, operator.defaults)
+        opens = seen.step.login and pointed
+        shown = login.closed(cluster) if had_login and not seen.step.login else cluster
+        objects = render_cluster(shown, operator.defaults, opens or had_login)
+        if seen.step.job == "make":
+            objects += render_populate(cluster, operator.defaults, seen.carried_out)
         await operator.applier.apply(owner, objects, PRUNED)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(key)
@@ -101,9 +113,18 @@ class ClusterControl:
             return known, f"slurmctld has a new configuration and cannot hand it out: {error}"
         return running, ""
 
-    async def _status(self, obj: Custom, cluster: Cluster | None, problems: Sequence[Problem]) -> Outcome:
-        facts = gather.facts(self.operator, cluster, problems) if cluster else Facts(problems=problems)
+    async def _status(
+        self,
+        obj: Custom,
+        cluster: Cluster | None,
+        problems: Sequence[Problem],
+        seen: jail.Look = _NOT_LOOKED,
+        refused: str = "",
+    ) -> Outcome:
+        wait = jail.why_not(self.operator, cluster, seen) if cluster else ""
+        facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
         config, behind = await self._hand_out(obj, cluster) if cluster else (obj.status.get("config", ""), "")
+        behind = behind or refused
         facts = replace(facts, slurm=facts.slurm or behind)
         verdict = judge(facts)
         fields = {
@@ -113,24 +134,23 @@ class ClusterControl:
             "workers": str(facts.workers),
             "address": gather.address(self.operator, cluster) if cluster else "",
             "config": config,
+            "refilled": seen.carried_out,
             "why": verdict.why,
         }
-        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems))
+        ready = Condition("JailReady", "Unknown", "InvalidSpec")
+        if cluster:
+            ready = jail.condition(self.operator, cluster, seen, facts.points)
+        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems, ready))
         return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again)
 
 
-def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> list[Condition]:
+def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail_ready: Condition) -> list[Condition]:
     """The conditions of a SlurmCluster: the verdict, and what it stands on."""
     said = "; ".join(map(str, problems))
     return [
         Condition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
         Condition("SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said),
-        Condition(
-            "JailReady",
-            "False" if facts.jail or facts.points else "True",
-            _jail_reason(facts),
-            facts.jail or facts.points,
-        ),
+        jail_ready,
         Condition(
             "Confined",
             "False" if facts.confined else "True",
@@ -144,11 +164,3 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem]) -> l
             facts.workers.trouble if facts.workers.is_short else "",
         ),
     ]
-
-
-def _jail_reason(facts: Facts) -> str:
-    if facts.jail:
-        return "Waiting"
-    if facts.points:
-        return "MountPointsMissing"
-    return "Filled" if facts.is_populated else "NotOurs"

@@ -9,13 +9,13 @@ from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset, read_world
 from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
+from soperator.decide.drain import JAIL
 from soperator.decide.policy import policy_of
 from soperator.decide.workers import Seen
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition, Pod
 from soperator.render import config, labels, names, points, worker
-from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.node import SlurmNode
 
@@ -33,16 +33,15 @@ def world(operator: Operator, namespace: str) -> World:
     return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims, secrets)  # type: ignore[arg-type]
 
 
-def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem]) -> Facts:
+def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
     """Everything that the verdict over a cluster stands on."""
     key = (cluster.namespace, cluster.name)
     nodesets = [read_nodeset(each) for each in operator.stores.nodesets_of(key)]
     each_role = [workers(operator, each) for each in nodesets if isinstance(each, NodeSet)]
     return Facts(
         problems=problems,
-        jail=jail_wait(operator, cluster),
+        jail=jail,
         points=point_wait(operator, cluster, members(operator, cluster)),
-        is_populated=cluster.spec.jail.has_job,
         confined=unconfined(operator, cluster),
         slurm=operator.slurm.trouble(key),
         controller=_role(operator, cluster, "controller", 1),
@@ -93,18 +92,6 @@ def counts(seen: Seen | None) -> dict[str, int]:
     }
 
 
-def jail_wait(operator: Operator, cluster: Cluster) -> str:
-    """Why the jail is not filled yet; empty when it is, or when the operator is not to fill it."""
-    if not cluster.spec.jail.has_job:
-        return ""
-    job = _job(operator, cluster, names.populate(cluster.name))
-    if job is None:
-        return "the jail is to be filled"
-    if _is_done(operator, job):
-        return ""
-    return _populating(operator, cluster, job)
-
-
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
     """Why the mount points that these NodeSets and login need are not all in the jail yet; empty when they are."""
     needed = points.points(cluster, nodesets)
@@ -129,15 +116,12 @@ def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]
 
 
 def fill(operator: Operator, cluster: Cluster) -> str:
-    """Which filling of the jail this is: mount points that were made in a former root are not in this one."""
+    """Which filling of the jail this is: mount points of a former root are not in this one, but filled gaps make no other root."""
     job = _job(operator, cluster, names.populate(cluster.name))
+    if job and job.metadata.annotations.get(labels.MODE) == "Missing":
+        made = _job(operator, cluster, names.mount_points(cluster.name))
+        return made.metadata.annotations.get(labels.FILL, "") if made else job.metadata.uid
     return job.metadata.uid if job else ""
-
-
-def has_populate(operator: Operator, cluster: Cluster) -> bool:
-    """Whether this cluster has its populate Job; one that a cluster of this name left behind is not it."""
-    owned = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
-    return any(each.metadata.name == names.populate(cluster.name) for each in owned)
 
 
 def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
@@ -151,11 +135,6 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
     """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
     found = cluster_problems(cluster.name, world(operator, cluster.namespace))
     return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
-
-
-def has_login(operator: Operator, cluster: Cluster) -> bool:
-    """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
-    return operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.login(cluster.name)) is not None
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
@@ -208,19 +187,6 @@ def _failed(job: Job) -> Condition | None:
     return next((each for each in job.status.conditions if each.type == "Failed" and each.status == "True"), None)
 
 
-def _populating(operator: Operator, cluster: Cluster, job: Job) -> str:
-    claim = jail_claim(cluster)
-    failed = _failed(job)
-    found = [pod for pod in _of_role(operator, cluster, "populate") if pod.status.phase != "Succeeded"]
-    detail = pods.trouble(found[-1], operator.stores.nodes) if found else ""
-    if failed:
-        return (
-            f"Job {job.metadata.name} could not fill the jail on claim {claim}: {detail or failed.message}; "
-            f"mend the cause, then delete the Job to try again"
-        )
-    return f"Job {job.metadata.name} is filling the jail on claim {claim}" + (f": {detail}" if detail else "")
-
-
 def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
     port = next(iter(service.spec.ports), None)
     if port is None:
@@ -253,6 +219,9 @@ def _pods(operator: Operator, nodeset: NodeSet) -> tuple[Pod, ...]:
 
 
 def _worker_trouble(pod: Pod, nodes: object, operator: Operator) -> str:
+    known = nodes.get(pod.spec.hostname) if isinstance(nodes, dict) else None
+    if known and known.reason.startswith(JAIL):
+        return f"Slurm node {known.name} is {known.said}"
     if text := pods.trouble(pod, operator.stores.nodes):
         return text
     if not isinstance(nodes, dict):

@@ -16,6 +16,7 @@ from soperator.control.operator import Operator
 from soperator.control.pace import Pace
 from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
+from soperator.control.word import Ask, ask_jail
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Secret
@@ -83,14 +84,22 @@ async def main(said: Options) -> int:
         slurm.close()
 
 
-def assemble(api: Api, said: Options, connect: Connect) -> tuple[Manager, SlurmWatch]:
-    """Put the parts together; `connect` makes the client of a cluster's slurmrestd."""
+def assemble(api: Api, said: Options, connect: Connect, ask: Ask = ask_jail) -> tuple[Manager, SlurmWatch]:
+    """Put the parts together; `connect` makes the client of a cluster's slurmrestd, `ask` asks a worker about its jail."""
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets))
     recorder, pace = Recorder(api, clock=_now), Pace(clock=_now)
     operator = Operator(
-        api, stores, Applier(api, stores.applied()), StatusWriter(api), recorder, slurm, said.defaults, pace
+        api,
+        stores,
+        Applier(api, stores.applied()),
+        StatusWriter(api),
+        recorder,
+        slurm,
+        said.defaults,
+        pace,
+        ask_jail=ask,
     )
     metrics = Metrics()
     cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather
+from soperator.control import ending, gather, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
 from soperator.decide.admission import nodeset_problems
 from soperator.decide.availability import Role
+from soperator.decide.refill import held
 from soperator.decide.workers import Plan, Seen
 from soperator.kube import kinds
 from soperator.kube.views import Custom
@@ -50,13 +51,16 @@ class NodeSetControl:
             return await self._status(obj, nodeset, Told("; ".join(map(str, problems)), "InvalidSpec"))
         if refused := gather.refusal(self.operator, cluster):
             return await self._status(obj, nodeset, Told(refused, "ClusterRefused"))
-        if waiting := self._waiting(cluster):
+        look = self._look(cluster)
+        if waiting := self._waiting(cluster, look):
             return await self._status(obj, nodeset, Told(waiting, "ClusterNotReady"))
+        if look.step.hold:
+            return await self._hold(obj, cluster, nodeset, look)
         if missing := gather.point_wait(self.operator, cluster, [nodeset]):
             return await self._status(obj, nodeset, Told(missing, "MountPointsMissing"))
         await ending.hold(self.operator, kinds.NODESET, obj)
         await self._apply_plan(obj, cluster, nodeset)
-        seen = gather.seen(self.operator, cluster, nodeset)
+        seen = await sick.told(self.operator, nodeset, gather.seen(self.operator, cluster, nodeset))
         plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
         outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen))
         return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0 if failed else None))
@@ -93,16 +97,26 @@ class NodeSetControl:
         cluster = read_cluster(found) if found else None
         return read, cluster if isinstance(cluster, Cluster) else None, nodeset_problems(read.name, world)
 
-    def _waiting(self, cluster: Cluster) -> str:
+    def _look(self, cluster: Cluster) -> jail.Look:
+        found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)
+        assert found is not None  # it was read a moment ago, and nobody else runs in between
+        return jail.look(self.operator, found, cluster)
+
+    def _waiting(self, cluster: Cluster, look: jail.Look) -> str:
         """Why no worker can be made yet; a cluster that had login before has a jail, whatever became of the Job that filled it."""
-        if gather.has_login(self.operator, cluster):
+        sets = self.operator.stores.children[kinds.STATEFULSET]
+        if sets.get(cluster.namespace, names.login(cluster.name)) is not None:
             return ""
-        if (
-            self.operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name))
-            is None
-        ):
+        if sets.get(cluster.namespace, names.controller(cluster.name)) is None:
             return f"SlurmCluster {cluster.name} has no controller yet; its own status says why"
-        return gather.jail_wait(self.operator, cluster)
+        return jail.why_not(self.operator, cluster, look)
+
+    async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.Look) -> Outcome:
+        """While the jail is being replaced no worker comes or goes, but for pods that have not started."""
+        seen = gather.seen(self.operator, cluster, nodeset)
+        failed = await Workers(self.operator, obj, cluster, nodeset).take(held(seen))
+        why = jail.why_not(self.operator, cluster, look) or f"the jail: {look.step.why}"
+        return await self._status(obj, nodeset, Told(failed or why, "JailRefill", seen=seen))
 
     async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
         """Apply the mount plan, and remove those that no pod has any more."""

@@ -9,6 +9,7 @@ from typing import Any
 from soperator.control.pace import Pace
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
+from soperator.control.word import Ask, ask_jail
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -19,6 +20,9 @@ from soperator.runtime.controller import Terminal
 from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
+
+#: Fields whose change is told at once.
+_NEWS = ("config", "refilled")
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,22 @@ class Operator:
     pace: Pace
     wall: Callable[[], float] = time.time
     held: set[str] = field(default_factory=set)
+    ask_jail: Ask = ask_jail
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
     ) -> float | None:
         """Write a status, or return in how many seconds it may be written. What a person waits for is written at once."""
-        known = {each.get("type"): each.get("status") for each in self.status.current(obj).get("conditions", ())}
+        current = self.status.current(obj)
+        known = {each.get("type"): each.get("status") for each in current.get("conditions", ())}
+        reasons = {each.get("type"): each.get("reason") for each in current.get("conditions", ())}
         first = conditions[0]
         is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
         is_news = is_news or any(known.get(each.type, each.status) != each.status for each in conditions)
-        is_news = is_news or (fields.get("config") or None) != (self.status.current(obj).get("config") or None)
+        is_news = is_news or any(
+            each.type == "JailReady" and reasons.get(each.type, "Waiting") != each.reason for each in conditions
+        )
+        is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
             return wait
         if await self.status.write(kind, obj, fields, conditions):

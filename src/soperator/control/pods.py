@@ -78,6 +78,23 @@ def _told(pod: Pod) -> str:
     return told(condition.reason, condition.message) if condition else ""
 
 
+def is_jail_sick(pod: Pod) -> bool:
+    """Whether the container that looks at the jail says that steps would fail there; one that has just begun has not said anything yet."""
+    status = next((each for each in pod.status.container_statuses if each.name == "jail"), None)
+    if status is None or status.ready or pod.metadata.deletion_timestamp is not None:
+        return False
+    return bool(status.restart_count) or bool(status.state.running and status.started)
+
+
+def last_words(pod: Pod, container: str = "") -> str:
+    """What a container of an ended pod left as its last message: the one that failed, or the named one."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        end = status.state.terminated
+        if end and (status.name == container or (not container and end.exit_code)):
+            return end.message.strip()
+    return ""
+
+
 def _is_failing(pod: Pod) -> bool:
     """Whether a container cannot be started, or ends again and again."""
     waiting = [each.state.waiting for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
@@ -112,6 +129,8 @@ def _container(status: ContainerStatus) -> str:
     if status.state.terminated and status.state.terminated.exit_code:
         end = status.state.terminated
         return f"container {status.name} ended with {end.exit_code} ({end.reason}) {end.message}".strip()
+    if status.name == "jail" and status.state.running and status.started and not status.ready:
+        return "its jail cannot be entered"
     if status.state.running and not status.ready and status.restart_count:
         return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
     return ""

@@ -55,6 +55,10 @@ class Workers:
         await self._at_once(map(self._condition, [each for each in actions if isinstance(each, Tell)]))
         return plan, refused
 
+    async def take(self, actions: Sequence[Action]) -> str:
+        """Take actions that were decided elsewhere; return what Slurm refused."""
+        return await self._take_all(actions)
+
     async def _take_all(self, actions: Sequence[Action]) -> str:
         """Take actions side by side; return the first refusal."""
         refusals: list[str] = []

@@ -36,7 +36,6 @@ class Facts:
     problems: Sequence[Problem] = ()
     jail: str = ""
     points: str = ""
-    is_populated: bool = True
     confined: str = ""
     slurm: str = ""
     controller: Role = field(default_factory=Role)

@@ -1,8 +1,7 @@
-"""The jail's claim, and the Job that fills it once. How a node mounts the jail is the mount plan's (`plan`)."""
+"""The jail's claim. The Job that fills it is `populate`'s, and how a node mounts it the mount plan's (`plan`)."""
 
-from soperator.api.common import Resources
-from soperator.render import names, pod, rights
-from soperator.render.model import Cluster, Defaults, Object
+from soperator.render import names, pod
+from soperator.render.model import Cluster, Object
 
 
 def render_claim(cluster: Cluster) -> list[Object]:
@@ -32,59 +31,3 @@ def render_state_claim(cluster: Cluster) -> list[Object]:
     if cluster.spec.controller.state.name:
         return []
     return [_claim(cluster, names.state_claim(cluster.name), "ReadWriteOnce", owned=True)]
-
-
-def render_populate(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The Job that fills an empty jail and seals it; it finds out by itself that there is nothing to do."""
-    if not cluster.spec.jail.has_job:
-        return []
-    return [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": pod.metadata(cluster, names.populate(cluster.name), "populate"),
-            "spec": {
-                "backoffLimit": 3,
-                "template": {
-                    "metadata": {"labels": _populate_labels(cluster)},
-                    "spec": _populate_pod(cluster, defaults),
-                },
-            },
-        }
-    ]
-
-
-def _populate_labels(cluster: Cluster) -> dict[str, str]:
-    labels: dict[str, str] = pod.metadata(cluster, "", "populate")["labels"]
-    return labels
-
-
-def _populate_pod(cluster: Cluster, defaults: Defaults) -> Object:
-    agent = cluster.spec.images.populate or defaults.populate
-    jail = cluster.spec.jail.image or defaults.jail
-    script = pod.mount("script", "/soperator")
-    claim = pod.mount("jail", pod.JAIL)
-    spec = pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
-        "restartPolicy": "OnFailure",
-        "hostUsers": not cluster.spec.security.user_namespace,
-        "initContainers": [
-            _as_root(pod.container(cluster, "script", agent, Resources()), [script])
-            | {"command": ["cp", "/usr/share/soperator/copy.sh", "/soperator/copy.sh"]},
-            _as_root(pod.container(cluster, "copy", jail, Resources()), [script, claim])
-            | {"command": ["sh", "/soperator/copy.sh"]},
-        ],
-        "containers": [
-            _as_root(pod.container(cluster, "seal", agent, Resources()), [claim])
-            | {
-                "command": ["python3", "-m", "soperator.agents.populate", "seal", "--claim", pod.JAIL],
-                "env": pod.env(SOPERATOR_JAIL_IMAGE=jail),
-            }
-        ],
-        "volumes": [pod.claim("jail", jail_claim(cluster)), pod.empty("script")],
-    }
-    spec.pop("subdomain")
-    return spec
-
-
-def _as_root(container: Object, mounts: list[Object]) -> Object:
-    return container | {"securityContext": pod.file_maker(*rights.POPULATE), "volumeMounts": mounts}

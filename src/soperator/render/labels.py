@@ -20,6 +20,9 @@ ABANDON = f"{GROUP}/abandon-jobs"
 FINALIZER = f"{GROUP}/drain"
 KEEP = f"{GROUP}/keep"
 IN_SERVICE = f"{GROUP}/InService"
+IMAGE = f"{GROUP}/image"
+REQUEST = f"{GROUP}/request"
+MODE = f"{GROUP}/mode"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

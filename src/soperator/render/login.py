@@ -1,5 +1,7 @@
 """Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
 
+from dataclasses import replace
+
 from soperator.api.common import Resources
 from soperator.render import directory, labels, names, own_root, plan, pod, points, sshd, submounts
 from soperator.render.model import Cluster, Defaults, Object
@@ -8,6 +10,12 @@ from soperator.render.model import Cluster, Defaults, Object
 def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
     """The StatefulSet, Service, ConfigMap and PodDisruptionBudget of login."""
     return [_stateful_set(cluster, defaults), _service(cluster), _config_map(cluster), _budget(cluster)]
+
+
+def closed(cluster: Cluster) -> Cluster:
+    """The same cluster without a login pod, for as long as nobody may be in the jail."""
+    spec = cluster.spec
+    return replace(cluster, spec=spec.model_copy(update={"login": spec.login.model_copy(update={"replicas": 0})}))
 
 
 def _files(cluster: Cluster) -> dict[str, str]:

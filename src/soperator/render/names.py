@@ -12,6 +12,8 @@ CONTROLLER_PORT = 6817
 SLURMD_PORT = 6818
 REST_PORT = 6820
 SSH_PORT = 22
+#: Where a worker says whether its jail can be entered.
+JAIL_PORT = 6822
 
 
 def fit(name: str) -> str:

@@ -21,7 +21,8 @@ def _nodes_service(cluster: Cluster) -> Object:
 
 def _policies(cluster: Cluster) -> list[Object]:
     """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
-    reached from login and other workers only. From outside come SSH to login, and the operator to REST.
+    reached from login and other workers only. From outside come SSH to login, and the operator to REST and to what workers
+    say of their jail.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
     inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}], "ports": high}
@@ -33,10 +34,12 @@ def _policies(cluster: Cluster) -> list[Object]:
         "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}],
         "ports": [{"port": names.REST_PORT, "protocol": "TCP"}],
     }
+    asked = operator | {"ports": [{"port": names.JAIL_PORT, "protocol": "TCP"}]}
     return [
         _policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users),
         _policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
         _policy(cluster, names.rest(cluster.name), labels.role(cluster.name, "rest"), operator),
+        _policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked),
     ]
 
 

@@ -8,13 +8,13 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, submounts
+from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, submounts, watch
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
 
 #: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and whether it goes on
-#: well is Slurm's to say: so there is no readiness probe, which besides would delay a node by up to its period.
+#: well is Slurm's to say: so it has no readiness probe, which besides would delay a node by up to its period.
 _HAS_STARTED: Object = {
     "exec": {"command": ["sh", "-c", "kill -0 $(cat /tmp/slurmd.pid)"]},
     "periodSeconds": 1,
@@ -115,7 +115,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *own_root.init_containers(cluster, defaults, points.own_points(cluster, [nodeset])),
             *driver.init_containers(cluster, nodeset, defaults),
         ],
-        "containers": [_slurmd(cluster, nodeset, index, defaults)],
+        "containers": [_slurmd(cluster, nodeset, index, defaults), watch.container(cluster, nodeset, defaults)],
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
             *own_root.volumes(cluster),

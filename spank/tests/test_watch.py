@@ -1,0 +1,181 @@
+"""jail-watch: what it says of a jail that is well, that lacks something, that hangs, and that comes back."""
+
+import ctypes
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import Build, Jail
+
+DEADLINE = 1
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+@contextmanager
+def hung(path: Path) -> Iterator[None]:
+    """Mount a FUSE file system whose server never answers, so that whoever touches the path waits."""
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+    if libc.mount(b"hung", bytes(path), b"fuse", 0, options):
+        pytest.skip(f"no FUSE here: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield
+    finally:
+        libc.umount2(bytes(path), 2)  # MNT_DETACH
+        os.close(device)
+
+
+@contextmanager
+def watching(jail: Jail) -> Iterator["Watch"]:
+    """Run jail-watch over a jail, quickly, as an ordinary user."""
+    for parent in (jail.build.folder, *jail.build.folder.parents[:-2]):
+        parent.chmod(parent.stat().st_mode | 0o011)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [jail.build.jail + "-watch", "--plan", str(jail.plan), "--port", str(port)]
+    words += ["--period", "1", "--deadline", str(DEADLINE)]
+    env = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}
+    with subprocess.Popen(words, env=env, user=65532, group=65532, extra_groups=[]) as process:
+        try:
+            yield Watch(port)
+        finally:
+            process.terminate()
+            assert process.wait(10) == 0
+
+
+class Watch:
+    """A running jail-watch."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self) -> tuple[int, str]:
+        """Status and sentence."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=2) as answer:
+                return answer.status, answer.read().decode().strip()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode().strip()
+        except OSError:
+            return 0, ""
+
+    def until(self, code: int, words: str = "", seconds: float = 8) -> None:
+        """Wait until it answers so."""
+        end = time.monotonic() + seconds
+        got = self.ask()
+        while got[0] != code or words not in got[1]:
+            assert time.monotonic() < end, got
+            time.sleep(0.05)
+            got = self.ask()
+
+
+@pytest.fixture(autouse=True)
+def is_root() -> None:
+    """Mounts and another user need root."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+def test_a_jail_with_all_its_mount_points_is_well(jail: Jail) -> None:
+    """It says ok, also where a source belongs to another container and a mount point lies in a folder of root's alone."""
+    (jail.root / "data/secret/inner").mkdir(parents=True)
+    (jail.root / "data/secret").chmod(0o700)
+    jail.write_plan(
+        ("bind", "/run/no-such-source", "/home", "-", "slurmd's own"),
+        ("bind", "/usr", "/data/secret/inner", "-", "deep"),
+    )
+    with watching(jail) as watch:
+        watch.until(200, "ok")
+
+
+def test_a_missing_mount_point_is_told_with_its_line_until_it_is_back(jail: Jail) -> None:
+    """A step would fail there, so the node is to take none."""
+    jail.write_plan(("bind", "/usr", "/scratch", "-", "submount"))
+    with watching(jail) as watch:
+        watch.until(503, "/scratch")
+        (jail.root / "scratch").mkdir()
+        watch.until(200)
+        (jail.root / "scratch").rmdir()
+        (jail.root / "scratch").symlink_to("/data")
+        watch.until(503, "/scratch")
+
+
+def test_a_root_that_vanishes_is_told_and_may_come_back(jail: Jail) -> None:
+    """Renamed away and back again."""
+    with watching(jail) as watch:
+        watch.until(200)
+        jail.root.rename(jail.root.with_name("away"))
+        watch.until(503, f"cannot open the root {jail.root}: No such file or directory")
+        jail.root.with_name("away").rename(jail.root)
+        watch.until(200)
+
+
+@pytest.mark.parametrize("where", [".", "data"])
+def test_a_storage_that_hangs_is_told_by_its_path_and_noticed_when_it_answers_again(jail: Jail, where: str) -> None:
+    """The watch itself never waits: it answers all the time, leaves one stuck process behind at most, and recovers."""
+    jail.write_plan(("bind", str(jail.root / "data"), "/home", "-", "submount"))
+    with watching(jail) as watch:
+        watch.until(200)
+        with hung(jail.root / where):
+            watch.until(503, f"{(jail.root / where)} does not answer within {DEADLINE} s")
+            began = time.monotonic()
+            for _ in range(20):
+                assert watch.ask()[0] == 503
+            assert time.monotonic() - began < 2
+        watch.until(200)
+
+
+def test_a_dead_server_is_told_by_the_kernels_word(jail: Jail) -> None:
+    """A FUSE mount whose server has died answers at once, with an error."""
+    jail.write_plan(("bind", str(jail.root / "data"), "/home", "-", "submount"))
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+    if libc.mount(b"dead", bytes(jail.root / "data"), b"fuse", 0, options):
+        pytest.skip("no FUSE here")
+    os.close(device)
+    try:
+        with watching(jail) as watch:
+            watch.until(503, "Transport endpoint is not connected")
+    finally:
+        libc.umount2(bytes(jail.root / "data"), 2)
+
+
+def test_one_look_ends_with_what_it_saw(jail: Jail) -> None:
+    """slurmd waits for this before it starts: a node whose jail cannot be entered takes no jobs."""
+    words = [jail.build.jail + "-watch", "--plan", str(jail.plan), "--once", "--deadline", "1"]
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+    with hung(jail.root):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, f"soperator: jail: {jail.root} does not answer within 1 s\n")
+    jail.root.rename(jail.root.with_name("away"))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "No such file or directory" in done.stderr
+
+
+def test_silent_clients_do_not_keep_it_from_answering(jail: Jail) -> None:
+    """Connections that say nothing are dropped one after the other."""
+    with watching(jail) as watch:
+        watch.until(200)
+        silent = [socket.create_connection(("127.0.0.1", watch.port)) for _ in range(3)]
+        watch.until(200)
+        for each in silent:
+            each.close()
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--plan", "x"], ["--plan", "x", "--port", "0"], ["--port", "1", "--what", "x"], ["--once"]]
+)
+def test_wrong_usage_is_told(build: Build, words: list[str]) -> None:
+    """Exit code 64 and the usage."""
+    done = subprocess.run([build.jail + "-watch", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert done.stderr.startswith("usage: jail-watch")

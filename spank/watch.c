@@ -1,0 +1,328 @@
+/*
+ * jail-watch: says over HTTP whether a step could enter the jail here.
+ *
+ *   jail-watch --plan PATH --port N [--period SECONDS] [--deadline SECONDS]
+ *   jail-watch --plan PATH --once [--deadline SECONDS]      one look: exit code 0, or 1 and the sentence on stderr
+ *
+ * 200 while every source of the plan that this container has, and every mount point of the jail, answers; else 503 with one
+ * sentence. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
+ * touches the jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
+ * behind, and none is made beside it; the storage answers again when it is gone, and the next one looks at once.
+ *
+ * It needs no rights. What it may not see (a folder of root's above a mount point) is not its to judge, and neither is a
+ * source that only slurmd's container has.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mounts.h"
+#include "plan.h"
+#include "points.h"
+#include "report.h"
+
+enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200 };
+enum { ABOUT = '?', RESULT = '=' };
+
+struct options {
+	const char *plan;
+	bool once;
+	long port, period, deadline;
+};
+
+/* What is known: the sentence is empty while all is well. `child` looks, and is about to touch `touched`. */
+struct watch {
+	struct report trouble;
+	char touched[512];
+	pid_t child;
+	int channel;
+	bool is_late;
+	int64_t began, next;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
+		return 0;
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void tell(int channel, char what, const char *text)
+{
+	char message[1024];
+	int length = snprintf(message, sizeof(message), "%c%s", what, text);
+
+	if (length < 0 || send(channel, message, (size_t)length < sizeof(message) ? (size_t)length : sizeof(message) - 1, 0) < 0)
+		_exit(1); /* nobody listens any more */
+}
+
+/* A source that this container lacks is another container's. */
+static int look_at_source(const struct plan_mount *entry, struct report *report)
+{
+	struct statvfs status;
+
+	if (entry->source[0] == '\0' || statvfs(entry->source, &status) == 0)
+		return 0;
+	if (entry->kind != PLAN_ROOT && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+		return 0;
+	return report_fail(report, "jail: %s does not answer as it should (plan line %d): %m", entry->source, entry->line);
+}
+
+static int look_at_target(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
+{
+	struct report own = { "" };
+	int fd;
+
+	if (points_holder(plan, entry) != &plan->mounts[0])
+		return 0;
+	fd = mounts_open_target(root_fd, entry, &own);
+	if (fd < 0)
+		return errno == EACCES ? 0 : report_fail(report, "%s", own.text);
+	return close(fd) < 0 ? report_fail(report, "jail: cannot close %s: %m", entry->target) : 0;
+}
+
+static int look(const struct plan *plan, int channel, struct report *report)
+{
+	const struct plan_mount *root = &plan->mounts[0];
+	int root_fd;
+
+	tell(channel, ABOUT, root->source);
+	root_fd = open(root->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return report_fail(report, "jail: cannot open the root %s: %m", root->source);
+	for (int i = 0; i < plan->count; i++) {
+		tell(channel, ABOUT, plan->mounts[i].source[0] != '\0' ? plan->mounts[i].source : plan->mounts[i].target);
+		if (look_at_source(&plan->mounts[i], report) < 0)
+			return -1;
+		tell(channel, ABOUT, plan->mounts[i].target);
+		if (i > 0 && look_at_target(root_fd, plan, &plan->mounts[i], report) < 0)
+			return -1;
+	}
+	return close(root_fd) < 0 ? report_fail(report, "jail: cannot close the root %s: %m", root->source) : 0;
+}
+
+static void be_child(const char *path, int channel)
+{
+	static struct plan plan;
+	struct report report = { "" };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(1);
+	tell(channel, ABOUT, path);
+	if (plan_read(path, &plan, &report) == 0)
+		(void)look(&plan, channel, &report); /* what it says is in the report */
+	tell(channel, RESULT, report.text);
+	_exit(0);
+}
+
+static int start_look(struct watch *watch, const struct options *options)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return report_fail(&watch->trouble, "jail: cannot make a channel: %m");
+	watch->child = fork();
+	if (watch->child == 0)
+		be_child(options->plan, pair[1]);
+	if (close(pair[1]) < 0 || watch->child < 0) {
+		(void)close(pair[0]); /* nothing was written to it */
+		return report_fail(&watch->trouble, "jail: cannot start a look: %m");
+	}
+	watch->channel = pair[0];
+	watch->began = now_ms();
+	watch->is_late = false;
+	return 0;
+}
+
+/* Says a change once, for the container's log. */
+static void conclude(struct watch *watch, const char *sentence)
+{
+	if (strcmp(watch->trouble.text, sentence) == 0)
+		return;
+	(void)snprintf(watch->trouble.text, sizeof(watch->trouble.text), "%.700s", sentence);
+	(void)fprintf(stderr, "soperator: %s\n", sentence[0] != '\0' ? sentence : "jail: every mount of the plan is ready");
+}
+
+/* Takes what the child said; a result that comes after the deadline is news like any other. */
+static void hear(struct watch *watch)
+{
+	char message[1024];
+	ssize_t got = recv(watch->channel, message, sizeof(message) - 1, MSG_DONTWAIT);
+
+	if (got <= 0)
+		return;
+	message[got] = '\0';
+	if (message[0] == RESULT)
+		conclude(watch, message + 1);
+	else
+		(void)snprintf(watch->touched, sizeof(watch->touched), "%.500s", message + 1);
+}
+
+/* Ends a look that has ended, or that is late; a late one may stay for long, and is asked for at each call. */
+static void follow(struct watch *watch, const struct options *options)
+{
+	int status = 0;
+	pid_t got = waitpid(watch->child, &status, WNOHANG);
+
+	if (got == 0) {
+		if (!watch->is_late && now_ms() - watch->began > options->deadline * 1000) {
+			char text[700];
+
+			(void)snprintf(text, sizeof(text), "jail: %s does not answer within %ld s", watch->touched, options->deadline);
+			conclude(watch, text);
+			watch->is_late = true;
+			(void)kill(watch->child, SIGKILL); /* it is there: nobody has waited for it */
+		}
+		return;
+	}
+	while (recv(watch->channel, &(char){ 0 }, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+		hear(watch);
+	if (!watch->is_late && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
+		conclude(watch, "jail: the look at the mounts ended by itself");
+	(void)close(watch->channel); /* nothing was written to it */
+	watch->child = 0;
+	watch->next = watch->is_late ? now_ms() : now_ms() + options->period * 1000;
+}
+
+static void answer(int listener, const struct watch *watch)
+{
+	const struct timeval patience = { .tv_usec = CLIENT_MS * 1000 };
+	bool is_well = watch->trouble.text[0] == '\0';
+	const char *body = is_well ? "ok" : watch->trouble.text;
+	char request[2048], text[1024];
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), length;
+
+	if (fd < 0)
+		return; /* the client is gone */
+	length = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
+			  is_well ? "200 OK" : "503 Service Unavailable", strlen(body) + 1, body);
+	if (length > 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 && recv(fd, request, sizeof(request), 0) > 0)
+		(void)send(fd, text, (size_t)length, MSG_NOSIGNAL); /* a client that does not listen asks again */
+	(void)close(fd);
+}
+
+static int listen_on(long port)
+{
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_ANY_INIT };
+	struct sockaddr_in at4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), off = 0, on = 1;
+
+	if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return listen(fd, 64) == 0 ? fd : -1;
+	if (fd >= 0 && close(fd) < 0)
+		return -1;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* a machine without IPv6 */
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, (struct sockaddr *)&at4, sizeof(at4)) < 0)
+		return -1;
+	return listen(fd, 64) == 0 ? fd : -1;
+}
+
+static int run(const struct options *options)
+{
+	struct watch watch = { .trouble = { "jail: not looked at yet" }, .channel = -1 };
+	struct pollfd fds[2] = { { .fd = listen_on(options->port), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+
+	if (fds[0].fd < 0) {
+		(void)fprintf(stderr, "soperator: jail: cannot listen on port %ld: %m\n", options->port);
+		return EXIT_STEP;
+	}
+	for (;;) {
+		if (watch.child == 0 && now_ms() >= watch.next && start_look(&watch, options) < 0)
+			watch.next = now_ms() + options->period * 1000;
+		fds[1].fd = watch.child != 0 ? watch.channel : -1;
+		if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
+			return EXIT_STEP;
+		if (fds[1].fd >= 0 && (fds[1].revents & POLLIN) != 0)
+			hear(&watch);
+		if (watch.child != 0)
+			follow(&watch, options);
+		if ((fds[0].revents & POLLIN) != 0)
+			answer(fds[0].fd, &watch);
+	}
+}
+
+static int run_once(const struct options *options)
+{
+	struct watch watch = { .trouble = { "" }, .channel = -1 };
+
+	if (start_look(&watch, options) < 0) {
+		(void)fprintf(stderr, "soperator: %s\n", watch.trouble.text);
+		return EXIT_STEP;
+	}
+	while (watch.child != 0 && !watch.is_late) {
+		struct pollfd said = { .fd = watch.channel, .events = POLLIN };
+
+		if (poll(&said, 1, 1) < 0 && errno != EINTR)
+			return EXIT_STEP;
+		if ((said.revents & POLLIN) != 0)
+			hear(&watch);
+		follow(&watch, options);
+	}
+	return watch.trouble.text[0] == '\0' ? 0 : 1;
+}
+
+static bool parse_number(const char *text, long most, long *number)
+{
+	char *end = NULL;
+
+	*number = strtol(text, &end, 10);
+	return *end == '\0' && *number > 0 && *number <= most;
+}
+
+static bool parse_options(char **words, struct options *options)
+{
+	for (; words[0] != NULL && (words[1] != NULL || strcmp(words[0], "--once") == 0); words += 2) {
+		if (strcmp(words[0], "--once") == 0)
+			options->once = true, words--;
+		else if (strcmp(words[0], "--plan") == 0)
+			options->plan = words[1];
+		else if (strcmp(words[0], "--port") == 0 && !parse_number(words[1], UINT16_MAX, &options->port))
+			return false;
+		else if (strcmp(words[0], "--period") == 0 && !parse_number(words[1], 3600, &options->period))
+			return false;
+		else if (strcmp(words[0], "--deadline") == 0 && !parse_number(words[1], 3600, &options->deadline))
+			return false;
+		else if (strncmp(words[0], "--p", 3) != 0 && strcmp(words[0], "--deadline") != 0)
+			return false;
+	}
+	return words[0] == NULL && options->plan != NULL && options->once == (options->port == 0);
+}
+
+/* As process 1 of its container it sees no signal that it does not ask for. */
+static void stop(int number)
+{
+	(void)number;
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .period = 2, .deadline = 5 };
+	struct sigaction action = { .sa_handler = stop };
+
+	if (argc < 1 || !parse_options(argv + 1, &options)) {
+		(void)fputs("usage: jail-watch --plan PATH (--port N [--period SECONDS] | --once) [--deadline SECONDS]\n", stderr);
+		return EXIT_USAGE;
+	}
+	if (sigaction(SIGTERM, &action, NULL) < 0 || sigaction(SIGINT, &action, NULL) < 0)
+		return EXIT_STEP;
+	return options.once ? run_once(&options) : run(&options);
+}

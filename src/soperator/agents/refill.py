@@ -1,0 +1,211 @@
+"""Put a checked copy of the image in the place of a jail that is there already, or into its gaps.
+
+Everything is a rename on one file system, and a journal (`moving`) is there from the first rename to the last record: a Job that is killed
+anywhere goes on from what it finds. The old root belongs to its users, who may have put links anywhere in it; so paths are walked by open
+folders, and no link is ever followed.
+"""
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from soperator.agents.accounts import FILES, merged
+from soperator.agents.claim import Refusal
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_MAX_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What is being carried out: the request, its mode (Overwrite or Missing), the image, and the paths that stay."""
+
+    request: str
+    mode: str
+    image: str
+    keep: tuple[str, ...]
+
+
+def read_journal(records: Path) -> Journal | None:
+    """Return the journal of an interrupted Job, or None."""
+    with suppress(FileNotFoundError):
+        said = json.loads((records / "moving").read_text())
+        return Journal(**{**said, "keep": tuple(said["keep"])})
+    return None
+
+
+def write_journal(records: Path, journal: Journal) -> None:
+    """Note what is going to be done, before it begins."""
+    new = records / "moving.new"
+    with new.open("w") as file:
+        json.dump(asdict(journal), file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(records / "moving")
+
+
+def overwrite(claim: Path, journal: Journal) -> None:
+    """Move what is kept from `root` to `root.partial`, and let them change places; the old root stays as `root.previous`."""
+    root, partial, previous = claim / "root", claim / "root.partial", claim / "root.previous"
+    if partial.exists() and root.exists():
+        try:
+            for path in journal.keep:
+                move(root, partial, path)
+        except (OSError, Refusal) as error:
+            _give_back(claim, journal)
+            raise Refusal(
+                f"{error} The former jail is in its place again, unchanged; correct spec.jail.refill.keep.", True
+            ) from error
+        _carry_accounts(root, partial)
+        if previous.exists():
+            shutil.rmtree(previous)
+        root.rename(previous)
+    if partial.exists():
+        partial.rename(root)
+
+
+def present(root: Path, keep: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the paths that a root has; refuse, before anything is moved, one that is a link."""
+    found = []
+    for path in keep:
+        with _parent(root, path) as (folder, name):
+            kind = _kind(folder, name) if folder is not None else ""
+            if kind == "link":
+                raise Refusal(f"{path} of spec.jail.refill.keep is a symbolic link: name what it leads to.", True)
+            if kind:
+                found.append(path)
+    return tuple(found)
+
+
+def move(source: Path, target: Path, path: str) -> None:
+    """Rename one path of a root into another root, over what is there; nothing where the first has it no more."""
+    with _parent(source, path) as (origin, name):
+        if origin is None or not _kind(origin, name):
+            return
+        with _parent(target, path, make=True) as (folder, _):
+            assert folder is not None
+            match _kind(folder, name):
+                case "folder":
+                    shutil.rmtree(name, dir_fd=folder)
+                case "":
+                    pass
+                case _:
+                    os.unlink(name, dir_fd=folder)
+            try:
+                os.rename(name, name, src_dir_fd=origin, dst_dir_fd=folder)
+            except OSError as error:
+                raise Refusal(f"{path} cannot be kept: {error.strerror}.", True) from error
+
+
+def put_back(partial: Path, root: Path) -> int:
+    """Rename into `root` whatever it lacks of `partial`, and return how many paths that were; folders count once, with all in them."""
+    with _opened(partial) as origin, _opened(root) as target:
+        return _fill_gaps(origin, target)
+
+
+def _fill_gaps(origin: int, target: int) -> int:
+    filled = 0
+    for name in sorted(os.listdir(origin)):
+        here, there = _kind(origin, name), _kind(target, name)
+        if not there:
+            os.rename(name, name, src_dir_fd=origin, dst_dir_fd=target)
+            filled += 1
+        elif here == there == "folder":
+            with _opened(name, origin) as below, _opened(name, target) as beside:
+                filled += _fill_gaps(below, beside)
+    return filled
+
+
+def _give_back(claim: Path, journal: Journal) -> None:
+    """Undo all moves; the copy, which lacks them then, is made anew by whoever asks again."""
+    for path in reversed(journal.keep):
+        with _parent(claim / "root", path) as (folder, name):
+            if folder is not None and not _kind(folder, name):
+                move(claim / "root.partial", claim / "root", path)
+    records = claim / ".soperator"
+    (records / "manifest").unlink(missing_ok=True)
+    (records / "moving").unlink()
+
+
+def _carry_accounts(root: Path, partial: Path) -> None:
+    old, new = _read_all(root), _read_all(partial)
+    for name, text in merged(old, new).items():
+        if text != new.get(name):
+            _write(partial / "etc", name, text, 0o640 if name.endswith("shadow") else 0o644)
+
+
+def _read_all(root: Path) -> dict[str, str]:
+    found = {}
+    with suppress(OSError), _opened(root) as top, _opened("etc", top) as etc:
+        for name in FILES:
+            with suppress(OSError):
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=etc)
+                with os.fdopen(descriptor, "rb") as file:
+                    found[name] = file.read(_MAX_BYTES).decode("utf-8", "surrogateescape")
+    return found
+
+
+def _write(folder: Path, name: str, text: str, mode: int) -> None:
+    """Replace a file whole; its owner, mode and group stay as they were."""
+    new, path = folder / f".{name}.new", folder / name
+    new.write_text(text, errors="surrogateescape")
+    with suppress(FileNotFoundError):
+        before = path.lstat()
+        os.chown(new, before.st_uid, before.st_gid)
+        mode = stat.S_IMODE(before.st_mode)
+    new.chmod(mode)
+    new.rename(path)
+
+
+def _kind(folder: int, name: str) -> str:
+    """Say what a name is: folder, link, file, or nothing."""
+    try:
+        mode = os.lstat(name, dir_fd=folder).st_mode
+    except FileNotFoundError:
+        return ""
+    return "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
+
+
+@contextmanager
+def _opened(path: Path | str, above: int | None = None) -> Iterator[int]:
+    descriptor = os.open(path, _FOLDER, dir_fd=above)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _parent(root: Path, path: str, make: bool = False) -> Iterator[tuple[int | None, str]]:
+    """Open the folder above a path of a root, without following a link; None where a part of it does not exist."""
+    *above, name = path.strip("/").split("/")
+    here: int | None = os.open(root, _FOLDER)
+    try:
+        for part in above:
+            assert here is not None
+            below = _below(here, part, path, make)
+            os.close(here)
+            here = below
+            if here is None:
+                break
+        yield here, name
+    finally:
+        if here is not None:
+            os.close(here)
+
+
+def _below(folder: int, part: str, path: str, make: bool) -> int | None:
+    try:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o755, dir_fd=folder)
+        return os.open(part, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Refusal(f"{path} cannot be kept, for {part} in it is not a folder: {error.strerror}.", True) from error

@@ -1,0 +1,239 @@
+"""How the jail does: what the policy over its filling is given, what is said about it, and the acts that it decides upon."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from soperator.control import pods
+from soperator.control.operator import Operator
+from soperator.decide import refill
+from soperator.decide.drain import JAIL
+from soperator.decide.refill import Seen, Step
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.objects import Job, StatefulSet
+from soperator.kube.views import Custom, Pod
+from soperator.render import labels, names
+from soperator.render.jail import jail_claim
+from soperator.render.model import Cluster
+from soperator.render.populate import jail_image, render_populate, request
+from soperator.runtime.status import Condition
+from soperator.slurmrest.client import SlurmError
+
+_HOWTO = "docs/howto/upgrade-the-jail.md"
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the jail: the step that follows, and the Job and the request that it stands on."""
+
+    step: Step
+    job: Job | None = None
+    carried_out: str = ""
+    is_filled: bool = True
+
+
+def look(operator: Operator, obj: Custom, cluster: Cluster) -> Look:
+    """What is to be done about the jail of a cluster."""
+    if not cluster.spec.jail.has_job:
+        return Look(Step())
+    job = _job(operator, cluster)
+    told = str(operator.status.current(obj).get("refilled", ""))
+    made_for = job.metadata.annotations.get(labels.REQUEST, "") if job else ""
+    is_complete = job is not None and _is_complete(operator, job)
+    carried_out = made_for if is_complete and made_for else told
+    step = refill.decide(_seen(operator, cluster, job, carried_out))
+    return Look(step, job, carried_out, is_filled=step.login and (is_complete or _login(operator, cluster) is not None))
+
+
+async def settle(operator: Operator, cluster: Cluster, seen: Look, pointed: bool) -> tuple[Look, str]:
+    """Take the step but for what is rendered; return the look with a Job to make only if a fresh answer from Slurm agrees, and what Slurm refused.
+
+    No node takes jobs again before the mount points are there (`pointed`).
+    """
+    client = operator.slurm.client((cluster.namespace, cluster.name))
+    step, refused = seen.step, ""
+    try:
+        for name in step.drain if client else ():
+            assert client is not None
+            await client.drain(name, refill.OVERWRITE)
+        for name in step.resume if client and pointed else ():
+            assert client is not None
+            await client.resume(name)
+        if step.job == "make" and step.hold and client and _login(operator, cluster) is not None:
+            fresh = replace(_seen(operator, cluster, seen.job, seen.carried_out), nodes=await client.nodes())
+            seen = replace(seen, step=refill.decide(fresh))
+    except SlurmError as error:
+        refused = str(error)
+        seen = replace(seen, step=replace(step, job="keep"))
+    if seen.step.job == "drop" and seen.job:
+        meta = seen.job.metadata
+        await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
+    return seen, refused
+
+
+def has_login(operator: Operator, cluster: Cluster) -> bool:
+    """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
+    return _login(operator, cluster) is not None
+
+
+def why_not(operator: Operator, cluster: Cluster, seen: Look) -> str:
+    """Why nobody can work in the jail, in one sentence; empty where one can."""
+    return "" if seen.is_filled else _told(operator, cluster, seen)
+
+
+def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> Condition:
+    """The condition JailReady. A failed repair of a jail in which people work makes it no less ready."""
+    if seen.is_filled and points:
+        return Condition("JailReady", "False", "MountPointsMissing", points)
+    if sick := _sick(operator, cluster):
+        return Condition("JailReady", "False", "NotAnswering", sick)
+    if not cluster.spec.jail.has_job:
+        return Condition("JailReady", "True", "NotOurs")
+    said = _told(operator, cluster, seen)
+    failed = seen.job is not None and _failure(seen.job) is not None
+    if not seen.is_filled:
+        closed = seen.step.hold and _login(operator, cluster) is not None
+        return Condition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else "Waiting", said)
+    if said:
+        reason = "RefillFailed" if failed else "Draining" if seen.step.hold else "Refilling"
+        return Condition("JailReady", "True", reason, said)
+    other = _other_image(operator, cluster, seen)
+    return Condition("JailReady", "True", "FilledFromAnother" if other else "Filled", other)
+
+
+def _sick(operator: Operator, cluster: Cluster) -> str:
+    """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered everywhere."""
+    key = (cluster.namespace, cluster.name)
+    found = [each for each in operator.stores.cluster_pods(key) if pods.is_jail_sick(each)]
+    names = sorted(each.spec.hostname for each in found)
+    if not names:
+        return ""
+    node = (operator.slurm.nodes(key) or {}).get(names[0])
+    said = node.reason.removeprefix(JAIL) if node and node.reason.startswith(JAIL) else ""
+    return f"no step can begin on {refill.some(names)}" + (f": {said}" if said else "")
+
+
+def _told(operator: Operator, cluster: Cluster, seen: Look) -> str:
+    """What goes on, or went wrong, in one sentence; empty when nothing does."""
+    if seen.job is None:
+        return (
+            f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else "the jail is to be filled"
+        )
+    if _is_complete(operator, seen.job):
+        return f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else ""
+    return _progress(operator, cluster, seen.job) + (f" ({seen.step.why})" if seen.step.why else "")
+
+
+def _progress(operator: Operator, cluster: Cluster, job: Job) -> str:
+    """What a Job does, or why it failed: the words of its newest pod, for only those are about the present attempt."""
+    claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
+    what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
+    attempts = sorted(operator.stores.pods.by("owner", job.metadata.uid), key=_age)
+    detail = pods.trouble(attempts[-1], operator.stores.nodes) if attempts else ""
+    failure = _failure(job)
+    if failure is None:
+        return f"{what} is filling the jail on claim {claim}" + (f": {detail}" if detail else "")
+    last = next((text for text in (pods.last_words(each) for each in reversed(attempts)) if text), "")
+    return (
+        f"{what} could not fill the jail on claim {claim}: {last or detail or failure}; "
+        f"mend the cause, then delete the Job to try again"
+    )
+
+
+def _other_image(operator: Operator, cluster: Cluster, seen: Look) -> str:
+    """Say that the jail was filled from another image than the present one; empty where it was not, or is not known."""
+    wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
+    if made_from in ("", wanted):
+        return ""
+    named = "spec.jail.image" if cluster.spec.jail.image else "the operator's default"
+    return f"filled from {made_from}; {named} is {wanted}, which changes nothing in a filled jail ({_HOWTO} has how to upgrade)"
+
+
+def _origin(operator: Operator, job: Job | None) -> str:
+    """The image that the jail's own record names, as seal's last words have it; else the one that the Job was made with."""
+    if job is None:
+        return ""
+    for pod in operator.stores.pods.by("owner", job.metadata.uid):
+        with suppress(ValueError, AttributeError):
+            return str(json.loads(pods.last_words(pod, "seal")).get("image", ""))
+    return job.metadata.annotations.get(labels.IMAGE, "")
+
+
+def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: str) -> Seen:
+    key = (cluster.namespace, cluster.name)
+    asked, found = request(cluster, carried_out), operator.stores.cluster_pods(key)
+    login = _login(operator, cluster)
+    replicas = (login.spec.replicas, login.status.replicas) if login else (0, 0)
+    workers = [each for each in found if each.metadata.labels.get(labels.ROLE) == "worker"]
+    seen_workers = ((each.spec.hostname, pods.worker(each, operator.stores.nodes)) for each in workers)
+    return Seen(
+        request=asked.request,
+        overwrites=asked.mode == "Overwrite" and bool(asked.request),
+        job=_job_seen(operator, cluster, job, carried_out),
+        has_live_pods=any(_is_live(each) for role in ("populate", "mount-points") for each in _of_role(found, role)),
+        was_up=login is not None,
+        is_login_closed=login is not None and login.spec.replicas == 0 and cluster.spec.login.replicas > 0,
+        login_pods=max(*replicas, len(_of_role(found, "login"))),
+        nodes=operator.slurm.nodes(key),
+        workers={name: worker for name, worker in seen_workers if worker},
+    )
+
+
+def _job_seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: str) -> refill.Job | None:
+    if job is None:
+        return None
+    said = job.metadata.annotations
+    present = render_populate(cluster, operator.defaults, carried_out)[0]["metadata"]["annotations"][labels.TEMPLATE]
+    return refill.Job(
+        request=said.get(labels.REQUEST, ""),
+        overwrites=said.get(labels.MODE) == "Overwrite",
+        is_current=said.get(labels.TEMPLATE) == present,
+        is_complete=_is_complete(operator, job),
+    )
+
+
+def _job(operator: Operator, cluster: Cluster) -> Job | None:
+    """The Job of this cluster, as long as it is not on its way out; one that a cluster of this name left behind is not it."""
+    owned: Sequence[Job] = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
+    found = [each for each in owned if each.metadata.name == names.populate(cluster.name)]
+    return next((each for each in found if each.metadata.deletion_timestamp is None), None)
+
+
+def _login(operator: Operator, cluster: Cluster) -> StatefulSet | None:
+    found: StatefulSet | None = operator.stores.children[kinds.STATEFULSET].get(
+        cluster.namespace, names.login(cluster.name)
+    )
+    return found
+
+
+def _is_complete(operator: Operator, job: Job) -> bool:
+    """A Job says so some seconds after its pod has succeeded."""
+    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
+    return done or any(each.status.phase == "Succeeded" for each in operator.stores.pods.by("owner", job.metadata.uid))
+
+
+def _failure(job: Job) -> str | None:
+    """Why a Job was given up, in Kubernetes' words; None while it is not."""
+    return next(
+        (
+            each.message
+            for each in job.status.conditions
+            if each.type in ("Failed", "FailureTarget") and each.status == "True"
+        ),
+        None,
+    )
+
+
+def _is_live(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def _of_role(found: Sequence[Pod], role: str) -> list[Pod]:
+    return [each for each in found if each.metadata.labels.get(labels.ROLE) == role]
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    made = pod.metadata.creation_timestamp
+    return (made.isoformat() if made else "", pod.metadata.name)
