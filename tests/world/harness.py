@@ -182,8 +182,10 @@ class Town:
 
     def jail_is(self, name, is_well):
         """Let the container that looks at the jail of a worker's pod say that it is well, or sick."""
-        status = {"name": "jail", "ready": is_well, "started": True, "state": {"running": {}}}
-        ready = {"type": "Ready", "status": "True" if is_well else "False"}
+        running = {"startedAt": "2026-01-01T00:00:00Z"}
+        status = {"name": "jail", "ready": is_well, "state": {"running": running}}
+        since = "2026-01-01T00:01:00Z"
+        ready = {"type": "Ready", "status": "True" if is_well else "False", "lastTransitionTime": since}
         said = {"phase": "Running", "podIP": "10.0.0.1", "conditions": [ready], "containerStatuses": [status]}
         self.fake.world.change(kinds.POD, (NS, name), {"status": said}, sub="status")
 

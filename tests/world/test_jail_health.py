@@ -4,7 +4,7 @@ import pytest
 
 from soperator.control.word import reason
 from soperator.kube import kinds
-from tests.world.harness import Town, operating
+from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
@@ -54,3 +54,15 @@ async def test_a_sick_jail_drains_its_node_with_its_own_words_until_it_is_well(t
 def test_what_a_worker_says_becomes_one_plain_line(said, told):
     """Whoever answers on a worker's port cannot write more than a line of text into Slurm."""
     assert reason(said) == told
+
+
+async def test_a_worker_that_has_just_begun_is_not_sick(town):
+    """The container that looks at the jail is not ready before its first look; nobody drains the node for that."""
+    await town.up(CLUSTER, WORKERS)
+    status = {"name": "jail", "ready": False, "state": {"running": {"startedAt": "2026-01-01T00:00:05Z"}}}
+    ready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    said = {"phase": "Running", "conditions": [ready], "containerStatuses": [status]}
+    town.fake.world.change(kinds.POD, (NS, "demo-worker-0"), {"status": said}, sub="status")
+    await town.settle(quiet=0.3)
+    assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
+    assert "it is starting" in town.status(kinds.NODESET, "worker")["why"]

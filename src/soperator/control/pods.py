@@ -79,11 +79,16 @@ def _told(pod: Pod) -> str:
 
 
 def is_jail_sick(pod: Pod) -> bool:
-    """Whether the container that looks at the jail says that steps would fail there; one that has just begun has not said anything yet."""
+    """Whether the container that looks at the jail says that steps would fail there, and said otherwise since it began.
+
+    One that has just begun is not ready either; but its pod has not ceased to be ready since then.
+    """
     status = next((each for each in pod.status.container_statuses if each.name == "jail"), None)
-    if status is None or status.ready or pod.metadata.deletion_timestamp is not None:
+    if status is None or status.ready or not status.state.running or pod.metadata.deletion_timestamp is not None:
         return False
-    return bool(status.restart_count) or bool(status.state.running and status.started)
+    began = status.state.running.started_at
+    ceased = [each.last_transition_time for each in pod.status.conditions if each.type == "Ready"]
+    return any(began and each and each > began for each in ceased)
 
 
 def last_words(pod: Pod, container: str = "") -> str:
@@ -112,6 +117,8 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
     )
     if unscheduled:
         return f"no Node takes it: {unscheduled.message}"
+    if is_jail_sick(pod):
+        return "its jail cannot be entered"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if text := _container(status):
             return text + _remedy(pod, status)
@@ -129,8 +136,6 @@ def _container(status: ContainerStatus) -> str:
     if status.state.terminated and status.state.terminated.exit_code:
         end = status.state.terminated
         return f"container {status.name} ended with {end.exit_code} ({end.reason}) {end.message}".strip()
-    if status.name == "jail" and status.state.running and status.started and not status.ready:
-        return "its jail cannot be entered"
     if status.state.running and not status.ready and status.restart_count:
         return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
     return ""

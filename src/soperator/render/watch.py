@@ -25,11 +25,10 @@ def container(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> Object:
             pod.mount("plan", "/etc/soperator/jail", readOnly=True),
             *[each | {"readOnly": True} for each in placed],
         ],
-        "startupProbe": _probe(1, 3600),
-        "readinessProbe": _probe(2, 2),
+        "readinessProbe": {
+            "httpGet": {"path": "/", "port": names.JAIL_PORT},
+            "periodSeconds": 2,
+            "failureThreshold": 2,
+            "timeoutSeconds": 3,
+        },
     }
-
-
-def _probe(period: int, failures: int) -> Object:
-    asks = {"httpGet": {"path": "/", "port": names.JAIL_PORT}}
-    return asks | {"periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 3}
