@@ -50,7 +50,7 @@ struct watch {
 	char touched[512];
 	pid_t child;
 	int channel;
-	bool is_late;
+	bool has_looked, is_late;
 	int64_t began, next;
 };
 
@@ -153,6 +153,7 @@ static int start_look(struct watch *watch, const struct options *options)
 /* Says a change once, for the container's log. */
 static void conclude(struct watch *watch, const char *sentence)
 {
+	watch->has_looked = true;
 	if (strcmp(watch->trouble.text, sentence) == 0)
 		return;
 	(void)snprintf(watch->trouble.text, sizeof(watch->trouble.text), "%.700s", sentence);
@@ -238,15 +239,17 @@ static int listen_on(long port)
 static int run(const struct options *options)
 {
 	struct watch watch = { .trouble = { "jail: not looked at yet" }, .channel = -1 };
-	struct pollfd fds[2] = { { .fd = listen_on(options->port), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+	struct pollfd fds[2] = { { .fd = -1, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+	int listener = listen_on(options->port);
 
-	if (fds[0].fd < 0) {
+	if (listener < 0) {
 		(void)fprintf(stderr, "soperator: jail: cannot listen on port %ld: %m\n", options->port);
 		return EXIT_STEP;
 	}
 	for (;;) {
 		if (watch.child == 0 && now_ms() >= watch.next && start_look(&watch, options) < 0)
 			watch.next = now_ms() + options->period * 1000;
+		fds[0].fd = watch.has_looked ? listener : -1; /* who asks early waits for the first look */
 		fds[1].fd = watch.child != 0 ? watch.channel : -1;
 		if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
 			return EXIT_STEP;
@@ -254,8 +257,8 @@ static int run(const struct options *options)
 			hear(&watch);
 		if (watch.child != 0)
 			follow(&watch, options);
-		if ((fds[0].revents & POLLIN) != 0)
-			answer(fds[0].fd, &watch);
+		if (fds[0].fd >= 0 && (fds[0].revents & POLLIN) != 0)
+			answer(listener, &watch);
 	}
 }
 
