@@ -220,7 +220,7 @@ def _pods(operator: Operator, nodeset: NodeSet) -> tuple[Pod, ...]:
 
 def _worker_trouble(pod: Pod, nodes: object, operator: Operator) -> str:
     known = nodes.get(pod.spec.hostname) if isinstance(nodes, dict) else None
-    if known and known.reason.startswith(JAIL):
+    if known and known.is_draining and known.reason.startswith(JAIL):
         return f"Slurm node {known.name} is {known.said}"
     if text := pods.trouble(pod, operator.stores.nodes):
         return text

@@ -19,7 +19,7 @@ def pod(**spec):
 def test_a_worker_has_host_keys_and_roots_list_where_ssh_is_on():
     """Host keys are for root alone, and of the login nodes' ConfigMap only the list of root's keys is there."""
     spec = pod()
-    (slurmd,) = spec["containers"]
+    slurmd, _watch = spec["containers"]
     volumes = {each["name"]: each for each in spec["volumes"]}
     mounted = {each["name"]: each for each in slurmd["volumeMounts"]}
     assert volumes["hostkeys"]["secret"] == {"secretName": "demo-ssh-host-keys", "defaultMode": 0o400}
