@@ -140,6 +140,7 @@ static int mount_in(int dev_fd, const char *name, const char *type, const char *
 static int bind_others(int dev_fd, const struct plan *plan, const char *name, struct report *report)
 {
 	char path[300];
+	struct stat status;
 	DIR *folder;
 	int fd, result = 0;
 
@@ -156,7 +157,8 @@ static int bind_others(int dev_fd, const struct plan *plan, const char *name, st
 	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL;) {
 		if (snprintf(path, sizeof(path), "%s/%s", name, entry->d_name) >= (int)sizeof(path))
 			result = report_fail(report, "jail: device name %s is too long", entry->d_name);
-		else if (entry->d_type == DT_CHR && !dev_is_gpu(plan, path))
+		else if (fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(status.st_mode) &&
+			 !dev_is_gpu(plan, path))
 			result = bind_node(dev_fd, path, false, report);
 	}
 	(void)closedir(folder); /* nothing was written to it */

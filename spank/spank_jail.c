@@ -40,6 +40,7 @@ SPANK_PLUGIN(jail, 1);
 #include "caps.h"
 #include "enter.h"
 #include "follow.h"
+#include "gpus.h"
 #include "holder.h"
 #include "jobs.h"
 #include "mark.h"
@@ -47,9 +48,10 @@ SPANK_PLUGIN(jail, 1);
 #include "plan.h"
 #include "report.h"
 
-/* SLURM_EXTERN_CONT and SLURM_BATCH_SCRIPT in slurm.h */
+/* SLURM_EXTERN_CONT, SLURM_BATCH_SCRIPT and SLURM_INTERACTIVE_STEP in slurm.h */
 #define EXTERN_STEP 0xfffffffc
 #define BATCH_STEP 0xfffffffb
+#define INTERACTIVE_STEP 0xfffffffa
 
 enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, VALUE_MAX = 128 * 1024 };
 
@@ -171,6 +173,29 @@ static bool enter_alone(spank_t spank)
 	return entered != ENTER_FAILED;
 }
 
+/*
+ * Brings the GPUs along that Slurm has given to this step. Of the variables that name them slurmstepd sets or removes one before
+ * the first hook, whatever the user has put into the job's environment: the job's for the two steps that have all, the
+ * step's for all others. It does so wherever GresTypes names gpu.
+ */
+static int bring_gpus(spank_t spank, struct report *report)
+{
+	static struct plan plan;
+	static struct gpus gpus;
+	bool has_all = step_of(spank) == BATCH_STEP || step_of(spank) == INTERACTIVE_STEP;
+	char list[4096] = "";
+	int result = 0;
+
+	if (spank_getenv(spank, has_all ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", list, sizeof(list)) != ESPANK_SUCCESS)
+		return 0;
+	if (plan_read(options.plan, &plan, report) < 0)
+		return -1;
+	if (gpus_take(&plan, list, &gpus, report) < 0 || gpus_give(&gpus, &plan, &holder, report) < 0)
+		result = -1;
+	plan_free(&plan);
+	return result;
+}
+
 /* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
 static bool make_step_ready(spank_t spank, struct report *report)
 {
@@ -182,6 +207,7 @@ static bool make_step_ready(spank_t spank, struct report *report)
 	if (made == HOLDER_LATE)
 		return false;
 	mark = mark_set(item_of(spank, S_JOB_UID, 0));
+	(void)bring_gpus(spank, report); /* a step without its devices is not ready, but inside */
 	if (holder_enter_outer(&holder, report) < 0)
 		return false;
 	(void)follow_start(&holder, say, report);

@@ -113,7 +113,7 @@ def test_a_step_survives_slurmd(slurm: Slurm) -> None:
 
 def test_a_failed_mount_fails_the_step_and_not_the_node(slurm: Slurm) -> None:
     """The sentence is on srun's stderr and in the batch job's output, nothing runs, and the node stays idle."""
-    sentence = "jail: mount point /nope is missing in the jail (plan line 9)\n"
+    sentence = "jail: mount point /nope is missing in the jail (plan line 10)\n"
     slurm.sh(f"cp {PLAN} /plan.good; printf 'tmpfs\\t-\\t/nope\\t-\\t-\\n' >>{PLAN}")
     try:
         step = slurm.sh("srun echo ran", user="alice")

@@ -51,6 +51,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugin")
     script = 'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt BUILD=/srv'
     subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
+    (folder / "devices").mkdir()
+    for number in range(4):
+        os.mknod(folder / f"devices/fakegpu{number}", 0o20666, os.makedev(1, 3))  # a made-up GPU that works like /dev/null
     return folder
 
 

@@ -1,0 +1,104 @@
+"""GPUs: a job's /dev has those that Slurm gave to it, and no others. The devices are made up: /dev/null under other numbers."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PODS, Jail, Pod
+from test_jobs import shell
+from trixie import NEEDS, Slurm, wait_idle
+
+PATTERNS = [("gpus", "/dev/fakegpu[0-9]*", "/dev", "-", "-"), ("gpus", "/dev/fakedri/renderD[0-9]*", "/dev", "-", "-")]
+NAMES = ["fakegpu0", "fakegpu1", "fakegpu2", "fakegpu11", "fakegpuctl", "fakedri/renderD0", "fakedri/renderD1", "fakedri/other"]
+MAKE = "".join(f"mkdir -p $(dirname {{dev}}/{name}); mknod -m 666 {{dev}}/{name} c 1 3; " for name in NAMES)
+# The pod's /dev with the devices in it: a user namespace may bind device nodes, not make them.
+HERE = (
+    'mkdir /run/dev; mount -t tmpfs x /run/dev; for d in null zero full random urandom tty; do touch /run/dev/$d; '
+    'mount --bind /dev/$d /run/dev/$d; done; '
+    + "".join(f"mkdir -p $(dirname /run/dev/{name}); touch /run/dev/{name}; mount --bind {{nodes}}/{name} /run/dev/{name}; " for name in NAMES)
+    + "mount --move /run/dev /dev; "
+)
+SEEN = "cd /dev; ls -d fake* fakedri/*; for d in fakegpu* fakedri/*; do echo x >$d || echo dead $d; done"
+
+
+@pytest.fixture
+def nodes(jail: Jail, tmp_path: Path) -> str:
+    """Device nodes on the machine; the plan knows them, and no longer says `minimal`."""
+    made = tmp_path / "nodes"
+    subprocess.run(["sh", "-c", MAKE.format(dev=made)], check=True)
+    jail.lines[4] = ("dev", "-", "/dev", "-", "devices")
+    jail.write_plan(*PATTERNS)
+    return HERE.format(nodes=made)
+
+
+def of_job(output: str) -> list[str]:
+    return sorted(line for line in output.splitlines() if line.startswith("fake"))
+
+
+COMMON = ["fakedri", "fakedri/other", "fakegpuctl"]
+
+
+def test_a_step_has_its_gpus(jail: Jail, pod: Pod, nodes: str) -> None:
+    """A step sees the devices with its numbers, which work, and none of the others."""
+    done = shell(jail, pod, nodes + f"step 7 0 1000 '{SEEN}'", SLURM_STEP_GPUS="1,11")
+    assert of_job(done.stdout) == sorted([*COMMON, "fakegpu1", "fakegpu11", "fakedri/renderD1"]), done.stdout + done.stderr
+    assert "dead" not in done.stdout
+
+
+def test_a_step_without_gpus_has_none(jail: Jail, pod: Pod, nodes: str) -> None:
+    """A job without GPUs has none, whatever the variable of the other kind of step says."""
+    done = shell(jail, pod, nodes + f"step 7 0 1000 '{SEEN}'", SLURM_JOB_GPUS="0-11")
+    assert of_job(done.stdout) == COMMON, done.stdout + done.stderr
+    done = shell(jail, pod, nodes + f"step 7 0xfffffffb 1000 '{SEEN}'", SLURM_STEP_GPUS="0-11")
+    assert of_job(done.stdout) == COMMON
+
+
+def test_a_later_step_brings_more(jail: Jail, pod: Pod, nodes: str) -> None:
+    """What a later step has been given comes to what the job has, in its own /dev and not in another job's."""
+    script = f"""
+SLURM_STEP_GPUS=0 step 7 0 1000 true; step 8 0 1000 true; SLURM_STEP_GPUS=0,2 step 7 1 1000 true
+step 7 2 1000 '{SEEN}; echo --'; step 8 1 1000 '{SEEN}'; names jail-holder"""
+    first, second = shell(jail, pod, nodes + script).stdout.split("--\n")
+    assert of_job(first) == sorted([*COMMON, "fakegpu0", "fakegpu2", "fakedri/renderD0"])
+    assert of_job(second) == COMMON
+
+
+def test_a_login_session_has_none(jail: Jail, nodes: str) -> None:
+    """`jail run` shows no device that belongs to jobs."""
+    done = shell(jail, PODS["userns-move"], nodes + f"$jail run --plan {jail.plan} -- sh -c '{SEEN}'")
+    assert of_job(done.stdout) == COMMON, done.stderr
+
+
+def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) -> None:
+    """Root of the job puts a link where a device is to go: the later step fails with a sentence and mounts nothing elsewhere."""
+    script = "step 7 0 0 'ln -s /tmp/elsewhere /dev/fakegpu0; touch /tmp/elsewhere'; SLURM_STEP_GPUS=0 step 7 1 0 'echo ran'"
+    done = shell(jail, pod, nodes + script)
+    assert "jail: cannot make a place for the device fakegpu0: " in done.stderr
+    assert "ran" not in done.stdout.split()
+
+
+@pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
+def test_slurm_gives_each_job_its_own(slurm: Slurm) -> None:
+    """Two jobs that run at a time see the two GPUs that Slurm gave to each; a job without sees none, whatever it claims."""
+    script = "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'; sleep 1"
+    slurm.sh(f"printf '%s\\n' '#!/bin/sh' \"{script.replace('$', chr(92) + '$')}\" >/mnt/jail/root/home/alice/gpus; chmod 755 /mnt/jail/root/home/alice/gpus")
+    batch = "sbatch -W --gres=gpu:2 --output=gpus.out.{} /mnt/jail/root/home/alice/gpus"
+    done = slurm.sh(f"{batch.format(1)} & {batch.format(2)}; wait; SLURM_JOB_GPUS=0,1 SLURM_STEP_GPUS=0,1 srun -Q ls /dev", user="alice")
+    assert "fakegpu" not in done.stdout
+    first, second = (slurm.read(f"/home/alice/gpus.out.{n}").split() for n in (1, 2))
+    for numbers, *seen in (first, second):
+        assert seen == [*(f"fakegpu{n}" for n in numbers.split(",")), "2"]
+    assert not set(first[0].split(",")) & set(second[0].split(","))
+    assert wait_idle(slurm) == "idle none"
+
+
+@pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
+def test_no_kind_of_step_gets_what_the_environment_claims(slurm: Slurm) -> None:
+    """A job with one GPU that names all four in its environment sees one: in a step, with an external launcher, and in a script."""
+    claim = "SLURM_JOB_GPUS=0,1,2,3 SLURM_STEP_GPUS=0,1,2,3"
+    for step in ("srun -Q --gres=gpu:1", "srun -Q --gres=gpu:1 --external-launcher"):
+        done = slurm.sh(f"{claim} {step} sh -c 'ls /dev | grep -c fakegpu'", user="alice")
+        assert done.stdout == "1\n", done.stderr
+    slurm.sh(f"{claim} sbatch -W --gres=gpu:1 --output=claim --wrap 'ls /dev | grep -c fakegpu'", user="alice")
+    assert slurm.read("/home/alice/claim") == "1\n"
+    assert wait_idle(slurm) == "idle none"
