@@ -32,6 +32,7 @@ SPANK_PLUGIN(jail, 1);
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -46,6 +47,7 @@ SPANK_PLUGIN(jail, 1);
 #include "mark.h"
 #include "paths.h"
 #include "plan.h"
+#include "probe.h"
 #include "report.h"
 
 /* SLURM_EXTERN_CONT, SLURM_BATCH_SCRIPT and SLURM_INTERACTIVE_STEP in slurm.h */
@@ -136,6 +138,19 @@ static bool is_ours(spank_t spank)
 	return spank_context() == S_CTX_REMOTE && step_of(spank) != EXTERN_STEP;
 }
 
+/* The mounts of the job are there, but does what is mounted answer? */
+static enum holder_made ask_root(struct report *report)
+{
+	char root[32];
+	int answers;
+
+	(void)snprintf(root, sizeof(root), "/proc/%d/root", holder.id.pid); /* always fits */
+	answers = probe_answers(root, options.seconds, report);
+	if (answers == 0)
+		report_fail(report, "jail: the root of the jail does not answer within %d s", options.seconds);
+	return answers == 1 ? HOLDER_READY : HOLDER_LATE;
+}
+
 static enum holder_made begin(spank_t spank, struct report *report)
 {
 	const struct jobs_wish wish = {
@@ -152,9 +167,10 @@ static enum holder_made begin(spank_t spank, struct report *report)
 	if (wish.id == 0 || wish.uid == (uint32_t)-1)
 		return report_fail(report, "jail: Slurm does not say which job and user this step is of");
 	result = jobs_begin(&wish, &holder, &made, report);
-	if (result == HOLDER_READY)
-		tell_time(made ? "namespaces of the job made" : "namespaces of the job found", since);
-	return result;
+	if (result != HOLDER_READY)
+		return result;
+	tell_time(made ? "namespaces of the job made" : "namespaces of the job found", since);
+	return made ? result : ask_root(report);
 }
 
 /* The job has no namespaces: slurmstepd goes as far as the plan leads, so that the user can hear of it. */

@@ -9,13 +9,25 @@ from test_jobs import shell
 from trixie import NEEDS, Slurm, wait_idle
 
 PATTERNS = [("gpus", "/dev/fakegpu[0-9]*", "/dev", "-", "-"), ("gpus", "/dev/fakedri/renderD[0-9]*", "/dev", "-", "-")]
-NAMES = ["fakegpu0", "fakegpu1", "fakegpu2", "fakegpu11", "fakegpuctl", "fakedri/renderD0", "fakedri/renderD1", "fakedri/other"]
+NAMES = [
+    "fakegpu0",
+    "fakegpu1",
+    "fakegpu2",
+    "fakegpu11",
+    "fakegpuctl",
+    "fakedri/renderD0",
+    "fakedri/renderD1",
+    "fakedri/other",
+]
 MAKE = "".join(f"mkdir -p $(dirname {{dev}}/{name}); mknod -m 666 {{dev}}/{name} c 1 3; " for name in NAMES)
 # The pod's /dev with the devices in it: a user namespace may bind device nodes, not make them.
 HERE = (
-    'mkdir /run/dev; mount -t tmpfs x /run/dev; for d in null zero full random urandom tty; do touch /run/dev/$d; '
-    'mount --bind /dev/$d /run/dev/$d; done; '
-    + "".join(f"mkdir -p $(dirname /run/dev/{name}); touch /run/dev/{name}; mount --bind {{nodes}}/{name} /run/dev/{name}; " for name in NAMES)
+    "mkdir /run/dev; mount -t tmpfs x /run/dev; for d in null zero full random urandom tty; do touch /run/dev/$d; "
+    "mount --bind /dev/$d /run/dev/$d; done; "
+    + "".join(
+        f"mkdir -p $(dirname /run/dev/{name}); touch /run/dev/{name}; mount --bind {{nodes}}/{name} /run/dev/{name}; "
+        for name in NAMES
+    )
     + "mount --move /run/dev /dev; "
 )
 SEEN = "cd /dev; ls -d fake* fakedri/*; for d in fakegpu* fakedri/*; do echo x >$d || echo dead $d; done"
@@ -41,7 +53,9 @@ COMMON = ["fakedri", "fakedri/other", "fakegpuctl"]
 def test_a_step_has_its_gpus(jail: Jail, pod: Pod, nodes: str) -> None:
     """A step sees the devices with its numbers, which work, and none of the others."""
     done = shell(jail, pod, nodes + f"step 7 0 1000 '{SEEN}'", SLURM_STEP_GPUS="1,11")
-    assert of_job(done.stdout) == sorted([*COMMON, "fakegpu1", "fakegpu11", "fakedri/renderD1"]), done.stdout + done.stderr
+    assert of_job(done.stdout) == sorted([*COMMON, "fakegpu1", "fakegpu11", "fakedri/renderD1"]), (
+        done.stdout + done.stderr
+    )
     assert "dead" not in done.stdout
 
 
@@ -71,7 +85,9 @@ def test_a_login_session_has_none(jail: Jail, nodes: str) -> None:
 
 def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) -> None:
     """Root of the job puts a link where a device is to go: the later step fails with a sentence and mounts nothing elsewhere."""
-    script = "step 7 0 0 'ln -s /tmp/elsewhere /dev/fakegpu0; touch /tmp/elsewhere'; SLURM_STEP_GPUS=0 step 7 1 0 'echo ran'"
+    script = (
+        "step 7 0 0 'ln -s /tmp/elsewhere /dev/fakegpu0; touch /tmp/elsewhere'; SLURM_STEP_GPUS=0 step 7 1 0 'echo ran'"
+    )
     done = shell(jail, pod, nodes + script)
     assert "jail: cannot make a place for the device fakegpu0: " in done.stderr
     assert "ran" not in done.stdout.split()
@@ -80,10 +96,16 @@ def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) ->
 @pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
 def test_slurm_gives_each_job_its_own(slurm: Slurm) -> None:
     """Two jobs that run at a time see the two GPUs that Slurm gave to each; a job without sees none, whatever it claims."""
-    script = "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'; sleep 1"
-    slurm.sh(f"printf '%s\\n' '#!/bin/sh' \"{script.replace('$', chr(92) + '$')}\" >/mnt/jail/root/home/alice/gpus; chmod 755 /mnt/jail/root/home/alice/gpus")
-    batch = "sbatch -W --gres=gpu:2 --output=gpus.out.{} /mnt/jail/root/home/alice/gpus"
-    done = slurm.sh(f"{batch.format(1)} & {batch.format(2)}; wait; SLURM_JOB_GPUS=0,1 SLURM_STEP_GPUS=0,1 srun -Q ls /dev", user="alice")
+    script = (
+        "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'; sleep 1"
+    )
+    file = "/mnt/jail/root/home/alice/gpus"
+    (Path(f"/proc/{slurm.pid}/root") / file[1:]).write_text(f"#!/bin/sh\n{script}\n")
+    batch = "sbatch -W --gres=gpu:2 --output=gpus.out.{} " + file
+    done = slurm.sh(
+        f"{batch.format(1)} & {batch.format(2)}; wait; SLURM_JOB_GPUS=0,1 SLURM_STEP_GPUS=0,1 srun -Q ls /dev",
+        user="alice",
+    )
     assert "fakegpu" not in done.stdout
     first, second = (slurm.read(f"/home/alice/gpus.out.{n}").split() for n in (1, 2))
     for numbers, *seen in (first, second):

@@ -49,7 +49,7 @@ until_true 'names sleep'
 step 7 1 1000 'cat /tmp/a /dev/shm/b; cat /proc/[0-9]*/comm | sort | uniq -c; pkill sleep'
 wait $first
 step 7 2 1000 'cat /tmp/a /dev/shm/b'
-epilog 7; echo released $?; names jail-holder; ls /run/jail/jobs
+epilog 7; echo released $?; ls /run/jail/jobs; until_true '! names jail-holder >/dev/null'
 """
     done = shell(jail, pod, script)
     assert done.stderr == ""
@@ -110,7 +110,7 @@ step 7 0 1000 'exec sleep 3333' 'setsid sleep 4444 & exec sleep 3333' &
 until_true 'pgrep -xf "sleep 4444"'; until_true '[ $(pgrep -xfc "sleep 3333") = 2 ]'
 kill -9 $(pgrep -x stepd)
 until_true '! pgrep -xf "sleep 3333"'
-epilog 7; echo $(pgrep -xc sleep; names jail-holder)
+epilog 7; until_true '! names jail-holder >/dev/null'; pgrep -xc sleep
 """
     done = shell(jail, pod, script)
     assert done.stdout.splitlines()[-1] == "0", done.stdout + done.stderr

@@ -53,7 +53,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
     (folder / "devices").mkdir()
     for number in range(4):
-        os.mknod(folder / f"devices/fakegpu{number}", 0o20666, os.makedev(1, 3))  # a made-up GPU that works like /dev/null
+        os.mknod(
+            folder / f"devices/fakegpu{number}", 0o20666, os.makedev(1, 3)
+        )  # a made-up GPU that works like /dev/null
     return folder
 
 
