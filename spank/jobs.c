@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -135,6 +136,33 @@ static int write_wish(int folder_fd, const struct jobs_wish *wish, const struct 
 	return write_file(folder_fd, "uid", text, report);
 }
 
+static int keep_plan(int folder_fd, const char *path, struct report *report)
+{
+	int from = open(path, O_RDONLY | O_CLOEXEC);
+	int to = from < 0 ? -1 : openat(folder_fd, "plan", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	size_t left = PLAN_BYTES_MAX + 1;
+	ssize_t got = -1;
+
+	if (from < 0)
+		return report_fail(report, "plan %s: cannot be read: %m", path);
+	while (to >= 0 && left > 0 && (got = sendfile(to, from, NULL, left)) > 0)
+		left -= (size_t)got;
+	if (to < 0 || got < 0)
+		report_fail(report, "jail: cannot keep the plan of a job: %m");
+	(void)close(from); /* nothing was written to it */
+	if (to >= 0 && close(to) < 0)
+		report_fail(report, "jail: cannot keep the plan of a job: %m");
+	return report->text[0] == '\0' ? 0 : -1;
+}
+
+int jobs_plan(uint32_t id, const char *name, struct plan *plan, struct report *report)
+{
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), JOBS_FOLDER "/%u/plan", id); /* always fits */
+	return plan_read_as(path, name, plan, report);
+}
+
 static enum holder_made make(int folder_fd, const struct jobs_wish *wish, struct jobs_job *job, struct report *report)
 {
 	struct plan *plan = calloc(1, sizeof(*plan));
@@ -143,7 +171,7 @@ static enum holder_made make(int folder_fd, const struct jobs_wish *wish, struct
 
 	if (plan == NULL)
 		return report_fail(report, "jail: no memory for the plan: %m");
-	if (plan_read(wish->plan, plan, report) == 0) {
+	if (keep_plan(folder_fd, wish->plan, report) == 0 && jobs_plan(wish->id, wish->plan, plan, report) == 0) {
 		plan->job = wish->id;
 		if (write_wish(folder_fd, wish, plan, report) == 0)
 			result = holder_make(plan, wish->ipc, wish->seconds, &job->holder, report);
@@ -292,7 +320,7 @@ static int remove_scratch(int folder_fd, struct report *report)
 /* Removes a job that is locked, with its processes, and unlocks it. */
 static int remove_job(int folder_fd, uint32_t id, struct report *report)
 {
-	static const char *const files[] = { "pid", "scratch", "uid" };
+	static const char *const files[] = { "pid", "plan", "scratch", "uid" };
 	struct jobs_job job;
 	char path[64];
 	int result = 0;

@@ -2,7 +2,7 @@
  * The jobs of this node that have namespaces.
  *
  * JOBS_FOLDER/ID belongs to one job: `uid` and `pid` are files with its user and its holder (pid and time of start), `scratch`
- * lists its folders on the node, one path a line. It lies on the machine's or pod's own /run, which no jail sees, and is
+ * lists its folders on the node, one path a line, and `plan` is the plan with which it began and which it keeps. It lies on the machine's or pod's own /run, which no jail sees, and is
  * root's. The folder itself is locked (flock) by who makes, joins or removes the job's namespaces, so first steps may race.
  * What is in the files is believed only as far as the process of the holder is there.
  *
@@ -46,6 +46,9 @@ int jobs_find(uid_t uid, struct jobs_job *job, struct report *report);
 
 /* Calls `visit` for each live job of this node. */
 int jobs_each(void (*visit)(const struct jobs_job *job, void *context), void *context, struct report *report);
+
+/* The plan that a job keeps; messages name it `name`. */
+int jobs_plan(uint32_t id, const char *name, struct plan *plan, struct report *report);
 
 /* Moves the calling process, which has one thread, into the job's namespaces; its children are born in the job's pid namespace. */
 int jobs_join(const struct jobs_job *job, struct report *report);

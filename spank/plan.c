@@ -297,7 +297,7 @@ int plan_parse(const char *path, const char *text, size_t length, struct plan *p
 	return -1;
 }
 
-int plan_read(const char *path, struct plan *plan, struct report *report)
+int plan_read_as(const char *path, const char *name, struct plan *plan, struct report *report)
 {
 	char *text = malloc(PLAN_BYTES_MAX + 1);
 	size_t length = 0;
@@ -311,17 +311,22 @@ int plan_read(const char *path, struct plan *plan, struct report *report)
 			length += (size_t)got;
 	}
 	if (fd < 0 || text == NULL || got < 0)
-		report_fail(report, "plan %s: cannot be read: %m", path);
+		report_fail(report, "plan %s: cannot be read: %m", name);
 	else if (length > PLAN_BYTES_MAX)
-		report_fail(report, "plan %s: is larger than %d bytes", path, PLAN_BYTES_MAX);
+		report_fail(report, "plan %s: is larger than %d bytes", name, PLAN_BYTES_MAX);
 	else
-		result = plan_parse(path, text, length, plan, report);
+		result = plan_parse(name, text, length, plan, report);
 	if (fd >= 0 && close(fd) < 0 && result == 0) {
 		plan_free(plan);
-		result = report_fail(report, "plan %s: cannot be closed: %m", path);
+		result = report_fail(report, "plan %s: cannot be closed: %m", name);
 	}
 	free(text);
 	return result;
+}
+
+int plan_read(const char *path, struct plan *plan, struct report *report)
+{
+	return plan_read_as(path, path, plan, report);
 }
 
 void plan_free(struct plan *plan)

@@ -51,6 +51,9 @@ struct plan {
 /* Reads and checks a plan. On success the caller ends its use with plan_free. */
 int plan_read(const char *path, struct plan *plan, struct report *report);
 
+/* The same for a copy of the plan: messages name it `name`. */
+int plan_read_as(const char *path, const char *name, struct plan *plan, struct report *report);
+
 /* The same for `length` bytes of text; `path` is only for messages. */
 int plan_parse(const char *path, const char *text, size_t length, struct plan *plan, struct report *report);
 

@@ -33,7 +33,6 @@ SPANK_PLUGIN(jail, 1);
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -45,6 +44,7 @@ SPANK_PLUGIN(jail, 1);
 #include "holder.h"
 #include "jobs.h"
 #include "mark.h"
+#include "options.h"
 #include "paths.h"
 #include "plan.h"
 #include "probe.h"
@@ -57,18 +57,12 @@ SPANK_PLUGIN(jail, 1);
 
 enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, VALUE_MAX = 128 * 1024 };
 
-struct options {
-	const char *plan;
-	bool ipc, timing;
-	int seconds;
-};
-
 static struct options options;
 static struct holder holder = HOLDER_NONE;
 static struct report trouble;
 static unsigned int mark;
 static bool is_inside;
-static struct plan paths; /* for its lines `path`: the plan is out of reach when the environment is to be changed */
+static struct plan kept; /* the job's plan, which is out of reach when the environment is to be changed */
 
 static void say(const char *sentence)
 {
@@ -89,35 +83,6 @@ static void tell_time(const char *what, int64_t since)
 		slurm_info("jail: %s in %lld us", what, (long long)(now() - since));
 	else
 		slurm_debug("jail: %s in %lld us", what, (long long)(now() - since));
-}
-
-static bool take_option(const char *word)
-{
-	char *end;
-
-	if (strncmp(word, "plan=/", 6) == 0) {
-		options.plan = word + 5;
-		return true;
-	}
-	if (strncmp(word, "deadline=", 9) == 0) {
-		options.seconds = (int)strtol(word + 9, &end, 10);
-		return word[9] != '\0' && *end == '\0' && options.seconds > 0 && options.seconds <= 3600;
-	}
-	options.ipc |= strcmp(word, "ipc") == 0;
-	options.timing |= strcmp(word, "timing") == 0;
-	return strcmp(word, "ipc") == 0 || strcmp(word, "timing") == 0;
-}
-
-static int read_options(int ac, char **av, struct report *report)
-{
-	options = (struct options){ .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS };
-	for (int i = 0; i < ac; i++)
-		if (!take_option(av[i]))
-			return report_fail(report,
-					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, ipc, "
-					   "deadline=SECONDS, timing",
-					   av[i]);
-	return 0;
 }
 
 static uint32_t item_of(spank_t spank, spank_item_t item, uint32_t otherwise)
@@ -196,20 +161,15 @@ static bool enter_alone(spank_t spank)
  */
 static int bring_gpus(spank_t spank, struct report *report)
 {
-	static struct plan plan;
 	static struct gpus gpus;
 	bool has_all = step_of(spank) == BATCH_STEP || step_of(spank) == INTERACTIVE_STEP;
 	char list[4096] = "";
-	int result = 0;
 
 	if (spank_getenv(spank, has_all ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", list, sizeof(list)) != ESPANK_SUCCESS)
 		return 0;
-	if (plan_read(options.plan, &plan, report) < 0)
+	if (gpus_take(&kept, list, &gpus, report) < 0)
 		return -1;
-	if (gpus_take(&plan, list, &gpus, report) < 0 || gpus_give(&gpus, &plan, &holder, report) < 0)
-		result = -1;
-	plan_free(&plan);
-	return result;
+	return gpus_give(&gpus, &kept, &holder, report);
 }
 
 /* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
@@ -223,7 +183,8 @@ static bool make_step_ready(spank_t spank, struct report *report)
 	if (made == HOLDER_LATE)
 		return false;
 	mark = mark_set(item_of(spank, S_JOB_UID, 0));
-	(void)bring_gpus(spank, report); /* a step without its devices is not ready, but inside */
+	if (jobs_plan(item_of(spank, S_JOB_ID, 0), options.plan, &kept, report) == 0)
+		(void)bring_gpus(spank, report); /* a step without its devices is not ready, but inside */
 	if (holder_enter_outer(&holder, report) < 0)
 		return false;
 	(void)follow_start(&holder, say, report);
@@ -264,7 +225,7 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	(void)spank;
 	if (spank_context() != S_CTX_SLURMD)
 		return DONE;
-	if (read_options(ac, av, &report) == 0 && plan_read(options.plan, &plan, &report) == 0) {
+	if (options_read(ac, av, &options, &report) == 0 && plan_read(options.plan, &plan, &report) == 0) {
 		count = jobs_sweep(&plan, &report);
 		plan_free(&plan);
 	}
@@ -279,11 +240,11 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 {
 	if (spank_context() != S_CTX_REMOTE)
 		return DONE;
-	if (read_options(ac, av, &trouble) == 0) {
+	if (options_read(ac, av, &options, &trouble) == 0) {
 		if (step_of(spank) == EXTERN_STEP)
 			make_early(spank);
 		else
-			is_inside = plan_read(options.plan, &paths, &trouble) == 0 && make_step_ready(spank, &trouble);
+			is_inside = make_step_ready(spank, &trouble);
 	}
 	if (trouble.text[0] == '\0' || step_of(spank) == EXTERN_STEP)
 		return DONE;
@@ -295,7 +256,7 @@ static void set_paths(spank_t spank)
 {
 	static char old[VALUE_MAX], value[VALUE_MAX];
 
-	for (const struct plan_mount *each = paths.mounts; each < paths.mounts + paths.count; each++) {
+	for (const struct plan_mount *each = kept.mounts; each < kept.mounts + kept.count; each++) {
 		spank_err_t found;
 
 		if (each->kind != PLAN_PATH)
@@ -385,7 +346,7 @@ int slurm_spank_job_epilog(spank_t spank, int ac, char **av)
 	struct report report = { "" };
 	int64_t since = now();
 
-	(void)read_options(ac, av, &report); /* a wrong word has been told by each step */
+	(void)options_read(ac, av, &options, &report); /* a wrong word has been told by each step */
 	report.text[0] = '\0';
 	if (jobs_release(item_of(spank, S_JOB_ID, 0), &report) < 0) {
 		say(report.text);

@@ -189,7 +189,7 @@ def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
     )
     script += "until [ -e /mnt/tmp/job-$job/x ]; do n=$((n+1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; "
     script += "kill -9 $(cat /run/slurmd.pid); sleep 0.2; setsid slurmd; ls /run/jail/jobs/$job"
-    assert slurm.sh(script).stdout.split() == ["pid", "scratch", "uid"]
+    assert slurm.sh(script).stdout.split() == ["pid", "plan", "scratch", "uid"]
     assert wait_idle(slurm) == "idle none"
     assert slurm.sh("ls -A /mnt/tmp /run/jail/jobs").stdout.split() == ["/mnt/tmp:", "/run/jail/jobs:"]
     assert processes(slurm) == []
