@@ -54,6 +54,37 @@ def test_kubectl_drain_of_a_node_ends_when_the_job_has_ended(lab: Lab, alice: st
     lab.wait_available()
 
 
+def test_a_bounded_drain_warns_a_job_and_requeues_it(lab: Lab, alice: str) -> None:
+    """An annotation of the Node drains its worker; after the warning the job waits for its turn again, and the node is free."""
+    warn = 'trap "echo warned > warned" USR1; rm -f warned; while :; do sleep 0.2; done'
+    number = lab.ssh(alice, f"sbatch --parsable --requeue -w worker-1 -o /dev/null --wrap '{warn}'").strip()
+    lab.until("the job runs", lambda: lab.ssh(alice, f"squeue -h -j {number} -o %T").strip() == "RUNNING", 30)
+    node, mark = lab.pods("worker")["demo-worker-1"]["spec"]["nodeName"], "slurm.soperator.io/drain"
+    lab.patch(
+        "nodeset", "worker", {"drain": {"maxWait": "1s", "then": "Requeue", "signal": "USR1", "warnBefore": "4s"}}
+    )
+    lab.kubectl("annotate", "node", node, f"{mark}=true")
+    try:
+        lab.until("users see until when", lambda: "its jobs end at" in lab.ssh(alice, "sinfo -h -R"), 30)
+        assert lab.ssh(alice, f"squeue -h -j {number} -o %T").strip() == "RUNNING"
+        lab.until("the job waits again", lambda: "PENDING" in lab.ssh(alice, f"squeue -h -j {number} -o %T"), 30)
+        assert lab.ssh(alice, "cat warned") == "warned\n"
+        assert "Restarts=1" in lab.ssh(alice, f"scontrol show job -o {number}")
+        lab.until("the worker may be evicted", lambda: protection(lab, "demo-worker-1") == "false", 30)
+    finally:
+        lab.ssh(alice, f"scancel {number}")
+        lab.kubectl("annotate", "node", node, f"{mark}-")
+        lab.patch("nodeset", "worker", {"drain": None})
+    lab.until("the worker is protected again", lambda: protection(lab, "demo-worker-1") == "true", 30)
+    lab.until("its node is idle", lambda: lab.ssh(alice, "sinfo -h -n worker-1 -o %T").strip() == "idle", 30)
+    lab.wait_available()
+
+
+def protection(lab: Lab, name: str) -> str:
+    """The label by which our PodDisruptionBudget finds a worker."""
+    return str(lab.pods("worker")[name]["metadata"]["labels"]["slurm.soperator.io/protected"])
+
+
 def test_a_busy_worker_stays_while_slurm_is_silent_and_the_operator_is_new(lab: Lab, alice: str) -> None:
     """Scaled in with slurmrestd hung and the operator just started, no worker goes; when it answers again the idle one does."""
     if not lab.target.is_local:

@@ -61,8 +61,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             node["state"] = [*node["state"], "DRAIN"]
             node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(time.time())}}
         if "RESUME" in body["state"]:
-            node["state"] = [each for each in node["state"] if each != "DRAIN"]
-            node["reason"] = ""
+            node["state"] = [each for each in node["state"] if each != "DRAIN"]  # 24.11 keeps the reason
 
     def run(self, number, name):
         """Make a job without a time limit run on a node."""

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from soperator.control import pods
+from soperator.control import pods, scontrol
 from soperator.control.operator import Operator
 from soperator.decide.rollout import decide
 from soperator.decide.service import IN_SERVICE
@@ -111,7 +111,10 @@ class Workers:
                 await client.drain(node, why)
             case End(_, _, jobs, requeue) if client:
                 for job in jobs:
-                    await client.end(job, requeue)
+                    if requeue and job.may_requeue:
+                        await scontrol.requeue(self.operator.api, self.cluster, job.number)
+                    else:
+                        await client.cancel(job.number)
 
     async def _delete(self, index: int) -> None:
         pod = self._pod(index)

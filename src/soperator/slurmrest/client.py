@@ -52,10 +52,9 @@ class SlurmRest:
         """Send a signal to all processes of a job; raises SlurmError."""
         await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
 
-    async def end(self, job: SlurmJob, requeue: bool) -> None:
-        """End a job, and let it wait for its turn again where that is asked and the job may; raises SlurmError."""
-        again = "?flags=FEDERATION_REQUEUE" if requeue and job.may_requeue else ""
-        await self._call("DELETE", f"job/{job.number}{again}")
+    async def cancel(self, job: int) -> None:
+        """End a job for good; raises SlurmError."""
+        await self._call("DELETE", f"job/{job}")
 
     async def reconfigure(self) -> None:
         """Let slurmctld read its files again and hand them to every daemon; raises SlurmError."""

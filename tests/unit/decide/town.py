@@ -80,7 +80,7 @@ class Town:
             case Resume() if node:
                 assert node.reason != DISK, "an administrator's drain is undone"
                 assert pod is None or pod.protected, "a pod in service may be evicted"
-                self.nodes[name] = replace(node, states=node.states - {"DRAIN"}, reason="")
+                self.nodes[name] = replace(node, states=node.states - {"DRAIN"})  # Slurm keeps the reason
                 self.drained_at.pop(name, None)
             case Forget():
                 assert not self.running(name)
@@ -143,8 +143,8 @@ class Town:
         """Slurm notices that no slurmd answers for a node: it is DOWN, and its jobs are requeued."""
         node = self.nodes.get(f"w-{index}")
         if node and (index not in self.pods or self.pods[index].phase != "Running"):
-            reason = node.reason if node.is_draining else "Not responding"
-            self.nodes[node.name] = replace(node, states=node.states - {"IDLE", "ALLOCATED"} | {"DOWN"}, reason=reason)
+            states = node.states - {"IDLE", "ALLOCATED"} | {"DOWN"}
+            self.nodes[node.name] = replace(node, states=states, reason=node.reason or "Not responding")
             self.jobs = {number: job for number, job in self.jobs.items() if node.name not in job.nodes}
 
     def evict(self, index):
@@ -172,8 +172,7 @@ class Town:
             node = self.nodes.get(f"w-{index}")
             if node:
                 states = node.states - {"IDLE", "ALLOCATED"} | {"DOWN"}
-                reason = node.reason if node.is_draining else "Not responding"
-                self.nodes[node.name] = replace(node, states=states, reason=reason)
+                self.nodes[node.name] = replace(node, states=states, reason=node.reason or "Not responding")
                 self.jobs = {number: job for number, job in self.jobs.items() if node.name not in job.nodes}
 
     def recover(self, number):
