@@ -61,6 +61,7 @@ auth_provider = none
 sudo_provider = none
 access_provider = permit
 ldap_uri = ldap://ldap.slurm.svc.cluster.local
+ldap_id_use_start_tls = false
 ldap_search_base = dc=test
 ldap_default_bind_dn = cn=admin,dc=test
 ldap_default_authtok = secret
