@@ -365,3 +365,9 @@ def test_a_session_ends_with_its_job(lab: Lab, alice: str, job: Held) -> None:
     assert before[0] == before[1]
     refused = said(command(lab, alice, then=hop("worker-0", "hostname")))
     assert "has no job on worker-0" in refused.stderr, refused
+    count = "grep -sl sshd-session /proc/[0-9]*/comm | wc -l"
+    lab.until(
+        "no process of a session is left in the pod",
+        lambda: lab.kubectl("exec", "demo-worker-0", "-c", "slurmd", "--", "sh", "-c", count).strip() == "0",
+        10,
+    )
