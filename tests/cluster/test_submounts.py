@@ -55,7 +55,7 @@ def mounted(lab: Lab, shared: str) -> Iterator[None]:
     lab.patch("slurmcluster", lab.cluster, {"jail": {"submounts": None}})
     lab.until("local-0 is gone", lambda: "demo-local-0" not in lab.pods(), 60)
     lab.wait_available(150)
-    lab.ssh("root", "rmdir /shared /fast/ram /fast/node /fast")
+    lab.ssh("root", "rmdir /shared /fast/* /fast")
 
 
 def test_a_claim_is_one_folder_on_login_and_every_node(lab: Lab, mounted: None, alice: str) -> None:
@@ -121,3 +121,32 @@ def test_a_path_through_a_link_is_refused_in_a_condition_and_touches_nothing(lab
         lab.ssh("root", "rm /via")
     lab.wait_available()
     assert {name: each["metadata"]["uid"] for name, each in lab.pods("worker").items()} == before
+
+
+def test_a_removed_mount_point_is_told_to_the_job_and_made_again(lab: Lab, mounted: None, alice: str) -> None:
+    """A step says which folder somebody took away; the Job that made it makes it again when it is deleted."""
+    lab.ssh("root", "rmdir /fast/node")
+    said = lab.ssh(alice, "timeout 20 srun -w local-0 true 2>&1 || true")
+    assert "mount point /fast/node is missing in the jail" in said
+    lab.kubectl("delete", "job", "demo-mount-points")
+    again = "timeout 20 srun -w local-0 echo fine 2>/dev/null || true"
+    lab.until("jobs run on local-0 again", lambda: lab.ssh(alice, again) == "fine\n", 60)
+    lab.wait_available()
+
+
+def test_a_running_job_keeps_its_mounts_and_the_node_its_plan(lab: Lab, mounted: None, alice: str) -> None:
+    """Another submount waits for the job to end; then the node is made anew with it."""
+    held = lab.hold("local-0")
+    uid = lab.look("pod", "demo-local-0")["metadata"]["uid"]
+    more = {"path": "/fast/more", "tmpfs": {"size": "1Mi"}}
+    lab.patch("nodeset", "local", {"submounts": [*lab.look("nodeset", "local")["spec"]["submounts"], more]})
+    named = "jsonpath={range .items[*]}{.metadata.name}{'\\n'}{end}"
+    chosen = ("get", "configmap", "-l", "slurm.soperator.io/nodeset=local", "-o", named)
+    lab.until("the plans of both pods are there", lambda: len(lab.kubectl(*chosen).split()) == 2, 60)
+    look = f"srun --overlap --jobid {held.number} sh -c 'findmnt -n -o FSTYPE /fast/ram; findmnt /fast/more || echo not here'"
+    assert lab.ssh(alice, look).split("\n")[:2] == ["tmpfs", "not here"]
+    assert lab.look("pod", "demo-local-0")["metadata"]["uid"] == uid
+    held.let_go()
+    lab.wait_available()
+    assert lab.ssh(alice, "srun -w local-0 findmnt -n -o FSTYPE /fast/more") == "tmpfs\n"
+    assert len(lab.kubectl(*chosen).split()) == 1
