@@ -37,7 +37,7 @@ def programs() -> Iterator[Copy]:
         yield Path("/usr/sbin", name), PREFIX / "sbin" / name
     for name in ("sshd-session", "sshd-auth", "sftp-server"):
         yield Path("/usr/lib/openssh", name), PREFIX / "libexec" / name
-    for name in ("cat", "ssh-keygen"):
+    for name in ("cat", "ssh-keygen", "skopeo", "umoci", "mksquashfs", "unsquashfs"):
         yield Path("/usr/bin", name), PREFIX / "libexec" / name
     for name in DAEMONS.split():
         yield Path("/usr/sbin", name), Path("/usr/sbin", name)
@@ -102,11 +102,14 @@ def place(out: Path, source: Path, target: Path) -> Path:
 
 
 def set_search_path(files: Iterable[Path], loader: Path | None) -> None:
-    """Make the files search the bundle, and programs also start by its loader."""
-    interpreter = ["--set-interpreter", str(loader)] if loader else []
+    """Make the files search the bundle, and programs also start by its loader.
+
+    In two steps and in this order: in one, and the other way round, patchelf 0.18 makes of skopeo a program that crashes.
+    """
     for file in files:
-        command = ["patchelf", *interpreter, "--force-rpath", "--set-rpath", str(PREFIX / "lib"), str(file)]
-        subprocess.run(command, check=True)
+        subprocess.run(["patchelf", "--force-rpath", "--set-rpath", str(PREFIX / "lib"), str(file)], check=True)
+        if loader:
+            subprocess.run(["patchelf", "--set-interpreter", str(loader), str(file)], check=True)
 
 
 def main(out: Path) -> None:

@@ -20,6 +20,7 @@ ORDER = (
     "per_node",
     "rights",
     "ssh",
+    "containers",
     "isolation",
     "idle",
     "bad_input",

@@ -41,7 +41,7 @@ def files(cluster: Cluster) -> dict[str, str]:
         "slurm.conf": slurm_conf(cluster),
         "cgroup.conf": _with_extra(conf.render(conf.lines({"CgroupPlugin": "disabled"})), extra.cgroup),
         "gres.conf": _with_extra("", extra.gres),
-        "plugstack.conf": f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n",
+        "plugstack.conf": _PLUGINS,
     }
 
 
@@ -52,6 +52,12 @@ def slurm_conf(cluster: Cluster) -> str:
     extra = cluster.spec.config.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra)
 
+
+#: At a step's end a container is saved before the jail's plugin ends what is left of the step, so it stands first.
+_PLUGINS = f"""\
+required {BUNDLE}/lib/slurm/spank_container.so
+required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}
+"""
 
 _MAIN = Partition(name="main", default=True)
 

@@ -21,6 +21,7 @@ ROOT = f"{pod.JAIL}/root"
 _SPOOL = "/var/spool/slurmd"
 _LOGIN_SHM = "64Mi"
 _KNOWN_HOSTS = "/run/soperator/known_hosts"
+_CONTAINERS = "/run/soperator/containers"
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,13 @@ def _worker() -> list[Mount]:
     return [
         Mount("bind", _SPOOL, _SPOOL, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),
         Mount("bind", conf, conf, ("ro", "nosuid", "nodev"), "slurmd's configuration"),
+        Mount(
+            "bind",
+            "/mnt/tmp/containers",
+            _CONTAINERS,
+            ("nosuid", "nodev"),
+            "images of containers, unpacked once on this node",
+        ),
     ]
 
 

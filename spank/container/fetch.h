@@ -1,0 +1,19 @@
+/*
+ * Fetching an image and making it one squashfs file: skopeo brings it, umoci lays its layers over each other,
+ * mksquashfs packs the tree. The image's own configuration goes into the tree (config.h).
+ *
+ * It happens in a folder on the node; in the cache on the shared root a file appears only when it is whole.
+ */
+#ifndef CONTAINER_FETCH_H
+#define CONTAINER_FETCH_H
+
+#include "image.h"
+#include "source.h"
+
+int fetch_digest(const struct source *source, char *digest, size_t size, struct report *report);
+
+/* Makes image->file. */
+int fetch_image(const struct source *source, const char *reference, const struct place *place, const struct image *image,
+		struct report *report);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * Where things lie.
+ *
+ *   ~/.cache/soperator/containers/   on the shared root, of one user, for all nodes:
+ *       <digest>.sqsh                an image, fetched once
+ *       steps/<step>-<image>         the digest that a tag meant when the step began, the same on all its nodes
+ *   STORAGE/<uid>/                   on the node, of one user, for all of his jobs there:
+ *       trees/<key>/                 an image unpacked, which nobody writes to
+ *       named/<name>/                a container that outlives its job (scope=global)
+ *   /tmp/.containers-<uid>/<job>/    on the node, gone with the job's own /tmp:
+ *       <name>/ or step-<step>/      a container: upper, work, root, socket, lock
+ *
+ * STORAGE is /run/soperator/containers where the node has it, and otherwise /tmp. Every folder belongs to the user
+ * and is shut to others; one that is found to be somebody else's is an error, for /tmp may be open to all.
+ */
+#ifndef CONTAINER_PLACE_H
+#define CONTAINER_PLACE_H
+
+#include <limits.h>
+
+#include "../report.h"
+#include "request.h"
+
+enum { PLACE_MAX = 512 };
+
+struct place {
+	char cache[PLACE_MAX];
+	char node[PLACE_MAX];	/* STORAGE/<uid> */
+	char box[PLACE_MAX];	/* the container's folder */
+};
+
+/* Says where the container of the request lies, and makes nothing. `uid` is its user. */
+int place_find(const struct request *request, unsigned int uid, const char *home, struct place *place,
+	       struct report *report);
+
+/* Makes a folder and those above it which are missing below `top`, and checks that it is ours and shut. */
+int place_make(const char *path, struct report *report);
+
+/* Joins two parts; -1 with a sentence where they are too long. `to` holds PLACE_MAX + 128. */
+int place_join(char *to, const char *folder, const char *name, struct report *report);
+
+/* Removes a folder with all that is in it, whatever the modes; what is not there is no error. */
+int place_remove(const char *path, struct report *report);
+
+/* Opens a lock file and waits for the lock. -1 with a sentence. Where a file system has no locks, none is taken. */
+int place_lock(const char *path, int operation, struct report *report);
+
+#endif

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""A small image, and a registry that serves it: all that the tests need of the world of containers.
+
+`oci.py make FOLDER --root / PROGRAM...` writes an OCI layout with the programs of a root and the libraries that they load, in two layers: the
+second one changes a file of the first and takes one away. `oci.py serve FOLDER PORT [--login USER:WORD]` serves any layout over
+plain HTTP under every name, so that tags and digests are looked up as in a real registry. Standard library only: it also runs in a jail.
+"""
+
+import argparse
+import base64
+import gzip
+import hashlib
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = {
+    "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "FROM_IMAGE=image", "SHARED=image"],
+    "WorkingDir": "/work/here",
+    "Entrypoint": ["/entrypoint"],
+    "Cmd": ["sh"],
+}
+ENTRYPOINT = '#!/bin/sh\necho the entry point runs\nexport BY_ENTRYPOINT=yes\nexec "$@"\n'
+
+
+def libraries(root: Path, program: str) -> list[str]:
+    """Return the files that a program of a root loads."""
+    where = [] if str(root) == "/" else ["chroot", str(root)]
+    shown = subprocess.run([*where, "ldd", program], capture_output=True, text=True, check=False).stdout
+    return [word for line in shown.splitlines() for word in line.split() if word.startswith("/")]
+
+
+def gathered(root: Path, programs: Sequence[str]) -> dict[str, bytes]:
+    """Return the programs and their libraries by their paths below usr/."""
+    found: dict[str, bytes] = {}
+    for program in programs:
+        for path in (program, *libraries(root, program)):
+            inside = path if path.startswith("/usr/") else f"/usr{path}"
+            source = root / path.lstrip("/")
+            while source.is_symlink():
+                target = source.readlink()
+                source = root / str(target).lstrip("/") if target.is_absolute() else source.parent / target
+            found[inside.lstrip("/")] = source.read_bytes()
+    return found
+
+
+def layer(files: Mapping[str, bytes], links: Mapping[str, str] | None = None) -> bytes:
+    """Return a gzipped layer; files below bin folders, and scripts, can be executed."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name, target in (links or {}).items():
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname, link.mode = tarfile.SYMTYPE, target, 0o777
+            tar.addfile(link)
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755 if content[:4] == b"\x7fELF" or content[:2] == b"#!" else 0o644
+            entry.uid = entry.gid = 33 if name.startswith("owned") else 0
+            tar.addfile(entry, io.BytesIO(content))
+        shadow = tarfile.TarInfo("etc/closed")
+        shadow.mode, shadow.size = 0, 7
+        tar.addfile(shadow, io.BytesIO(b"closed\n"))
+    return gzip.compress(packed.getvalue(), 1, mtime=0)
+
+
+def put(folder: Path, content: bytes, kind: str) -> dict[str, Any]:
+    """Write a blob and return its descriptor."""
+    digest = hashlib.sha256(content).hexdigest()
+    (folder / "blobs/sha256").mkdir(parents=True, exist_ok=True)
+    (folder / "blobs/sha256" / digest).write_bytes(content)
+    return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(content)}
+
+
+def make(folder: Path, root: Path, programs: Sequence[str]) -> str:
+    """Write a layout with one image, tagged `one`, and return its digest."""
+    first = {
+        **gathered(root, programs),
+        "etc/word": b"first\n",
+        "etc/gone": b"gone\n",
+        "entrypoint": ENTRYPOINT.encode(),
+    }
+    second = {
+        "etc/word": b"second\n",
+        "etc/.wh.gone": b"",
+        "owned-by-33": b"33\n",
+        "home/README": b"\n",
+        "tmp/README": b"\n",
+    }
+    layers = [layer(first, LINKS), layer(second)]
+    plain = [f"sha256:{hashlib.sha256(gzip.decompress(each)).hexdigest()}" for each in layers]
+    config = {"architecture": "amd64", "os": "linux", "config": CONFIG, "rootfs": {"type": "layers", "diff_ids": plain}}
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": put(folder, json.dumps(config).encode(), "application/vnd.oci.image.config.v1+json"),
+        "layers": [put(folder, each, "application/vnd.oci.image.layer.v1.tar+gzip") for each in layers],
+    }
+    entry = put(folder, json.dumps(manifest).encode(), MANIFEST)
+    entry["annotations"] = {"org.opencontainers.image.ref.name": "one"}
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
+    return str(entry["digest"])
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD of the distribution API."""
+
+    folder: Path
+    login: str
+
+    def do_HEAD(self) -> None:
+        """Answer without the body."""
+        self.answer(False)
+
+    def do_GET(self) -> None:
+        """Answer with the body."""
+        self.answer(True)
+
+    def answer(self, has_body: bool) -> None:
+        """Find the blob or the manifest."""
+        said = self.headers.get("Authorization", "")
+        if self.login and said != "Basic " + base64.b64encode(self.login.encode()).decode():
+            self.reply(401, b'{"errors":[{"code":"UNAUTHORIZED","message":"log in"}]}', "application/json", has_body)
+            return
+        parts = self.path.split("?")[0].strip("/").split("/")
+        kind, name = (parts[-2], parts[-1]) if len(parts) > 3 else ("", "")
+        digest = name
+        if kind == "manifests" and not name.startswith("sha256:"):
+            index = json.loads((self.folder / "index.json").read_text())
+            tags = {
+                each["annotations"]["org.opencontainers.image.ref.name"]: each["digest"] for each in index["manifests"]
+            }
+            digest = tags.get(name, "")
+        path = self.folder / "blobs/sha256" / digest.removeprefix("sha256:")
+        if self.path.strip("/") == "v2":
+            self.reply(200, b"{}", "application/json", has_body)
+        elif digest and path.is_file():
+            self.reply(
+                200,
+                path.read_bytes(),
+                MANIFEST if kind == "manifests" else "application/octet-stream",
+                has_body,
+                digest,
+            )
+        else:
+            self.reply(
+                404,
+                b'{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}',
+                "application/json",
+                has_body,
+            )
+
+    def reply(self, code: int, body: bytes, kind: str, has_body: bool, digest: str = "") -> None:
+        """Write one answer."""
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if code == 401:
+            self.send_header("WWW-Authenticate", 'Basic realm="tests"')
+        if digest:
+            self.send_header("Docker-Content-Digest", digest)
+        self.end_headers()
+        if has_body:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        """One line for each request, where the test can count them."""
+        print(self.command, getattr(self, "path", format), flush=True)
+
+
+def serve(folder: Path, port: int, login: str) -> None:
+    """Serve until killed."""
+    kind = type("Served", (Handler,), {"folder": folder, "login": login})
+    ThreadingHTTPServer(("", port), kind).serve_forever()
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    making = verbs.add_parser("make")
+    making.add_argument("folder", type=Path)
+    making.add_argument("--root", type=Path, default=Path("/"))
+    making.add_argument("programs", nargs="+")
+    serving = verbs.add_parser("serve")
+    serving.add_argument("folder", type=Path)
+    serving.add_argument("port", type=int)
+    serving.add_argument("--login", default="")
+    said = parser.parse_args()
+    if said.verb == "make":
+        print(make(said.folder, said.root, said.programs))
+    else:
+        serve(said.folder, said.port, said.login)
+
+
+if __name__ == "__main__":
+    main()
