@@ -11,7 +11,7 @@
 enum { WORD_MAX = 4096 };
 
 struct entry {
-	char machine[256], login[WORD_MAX], password[WORD_MAX];
+	char machine[WORD_MAX], login[WORD_MAX], password[WORD_MAX];
 };
 
 static FILE *open_netrc(void)
