@@ -38,7 +38,10 @@ def image(lab: Lab, alice: str) -> Iterator[str]:
 
 def run(lab: Lab, image: str, options: str, command: str) -> str:
     """What srun of a container printed, its errors behind."""
-    return lab.ssh("alice", f"cd boxes; ENROOT_ALLOW_HTTP=y srun -Q --container-image={image} {options} {command} 2>&1 || echo code $?")
+    return lab.ssh(
+        "alice",
+        f"cd boxes; ENROOT_ALLOW_HTTP=y srun -Q --container-image={image} {options} {command} 2>&1 || echo code $?",
+    )
 
 
 def test_two_nodes_run_one_image_of_a_registry(lab: Lab, image: str) -> None:

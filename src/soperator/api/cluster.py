@@ -218,6 +218,13 @@ class Config(Model):
     slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
     cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
     gres: Text = Field(default="", description="Extra lines of gres.conf.")
+    plugstack: Text = Field(
+        default="",
+        description=(
+            "SPANK plugins beside those of the operator, as lines of plugstack.conf: required or optional, the whole path, "
+            "arguments. The file must be there in slurmd's image and in the jail, at the same path."
+        ),
+    )
 
 
 class Security(Model):
@@ -237,6 +244,22 @@ class Security(Model):
             "that; a pod on any other Node does not start, and says so."
         ),
     )
+
+
+class Containers(Model):
+    """What srun, sbatch and salloc make of --container-image where the user says nothing else."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Whether they know the options. Off where config.plugstack brings Pyxis, for two plugins cannot have the same.",
+    )
+    scope: Literal["job", "global"] = Field(
+        default="job",
+        description="How long a container with a name lasts on its node: as its job, or until the node's disk is new.",
+    )
+    entrypoint: bool = Field(default=False, description="Whether the image's entry point runs.")
+    remap_root: bool = Field(default=False, description="Whether the user is root in name.")
+    mount_home: bool = Field(default=False, description="Whether the user's home is mounted.")
 
 
 class Health(Model):
@@ -264,5 +287,6 @@ class SlurmClusterSpec(Model):
         default_factory=list, max_length=256, description="Partitions; none means one, named main, over all nodes."
     )
     config: Config = Field(default_factory=Config, description="Extra lines of Slurm's configuration files.")
+    containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
     health: Health = Field(default_factory=Health, description="Health checks.")
     accounting: Accounting = Field(default_factory=Accounting, description="Accounting.")

@@ -6,7 +6,7 @@ that its nodes carry. So scaling changes no file, and only an edit of the cluste
 
 import hashlib
 
-from soperator.api.cluster import Partition, SlurmClusterSpec
+from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
 from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Object
 from soperator.slurm import conf
@@ -41,7 +41,7 @@ def files(cluster: Cluster) -> dict[str, str]:
         "slurm.conf": slurm_conf(cluster),
         "cgroup.conf": _with_extra(conf.render(conf.lines({"CgroupPlugin": "disabled"})), extra.cgroup),
         "gres.conf": _with_extra("", extra.gres),
-        "plugstack.conf": _PLUGINS,
+        "plugstack.conf": plugstack_conf(cluster.spec),
     }
 
 
@@ -53,11 +53,27 @@ def slurm_conf(cluster: Cluster) -> str:
     return _with_extra(conf.render(ours), extra) + shared_lines(extra)
 
 
-#: At a step's end a container is saved before the jail's plugin ends what is left of the step, so it stands first.
-_PLUGINS = f"""\
-required {BUNDLE}/lib/slurm/spank_container.so
-required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}
-"""
+def plugstack_conf(spec: SlurmClusterSpec) -> str:
+    """The text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
+    ours = [*_containers(spec.containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
+    return _with_extra("".join(ours), spec.config.plugstack)
+
+
+def _containers(spec: Containers) -> list[str]:
+    if not spec.enabled:
+        return []
+    said = {
+        "container_scope": "" if spec.scope == "job" else spec.scope,
+        "execute_entrypoint": "1" if spec.entrypoint else "",
+        "remap_root": "1" if spec.remap_root else "",
+        "mount_home": "1" if spec.mount_home else "",
+    }
+    words = [
+        f"required {BUNDLE}/lib/slurm/spank_container.so",
+        *(f"{key}={value}" for key, value in said.items() if value),
+    ]
+    return [" ".join(words) + "\n"]
+
 
 _MAIN = Partition(name="main", default=True)
 

@@ -64,12 +64,30 @@ def lint_text(field: str, text: str, owned: Mapping[str, str]) -> list[Problem]:
     return found
 
 
+def lint_plugins(field: str, text: str) -> list[Problem]:
+    """Return what is wrong with extra lines of plugstack.conf: one that Slurm cannot read makes every srun fail, or is passed over."""
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where, remedy = f"{field}, line {number}", ""
+        if words[0] not in ("required", "optional") or len(words) < 2 or not words[1].startswith("/"):
+            remedy = "write required or optional, the plugin's whole path, and its arguments"
+        elif words[1].endswith(("/spank_jail.so", "/spank_container.so")):
+            remedy = "the operator loads it itself; its arguments are in spec.containers"
+        if remedy:
+            found.append(Problem(where, line.strip()[:80], remedy))
+    return found
+
+
 def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     """Return the problems of a SlurmCluster's extra lines and partition options."""
     found = [
         *lint_text("spec.config.slurm", spec.config.slurm, OWNED),
         *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
         *lint_text("spec.config.gres", spec.config.gres, {}),
+        *lint_plugins("spec.config.plugstack", spec.config.plugstack),
     ]
     for number, partition in enumerate(spec.partitions):
         for key, value in partition.options.items():

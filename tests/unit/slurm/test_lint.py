@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_text, settings, shared_lines
+from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_plugins, lint_text, settings, shared_lines
 from soperator.slurm.owned import OWNED
 
 
@@ -105,6 +105,16 @@ def test_extra_lines_of_every_file_are_checked() -> None:
         "spec.config.cgroup, line 1",
         "spec.config.gres, line 1",
     ]
+
+
+def test_plugins_are_named_by_their_whole_path() -> None:
+    """A line of plugstack.conf that Slurm would refuse or pass over is told, and one that loads a plugin of ours twice."""
+    good = "# a site's own\nrequired /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis\n\noptional /opt/x.so # why\n"
+    bad = "include /etc/slurm/plugstack.conf.d/*\nrequired x.so\nrequired\nrequired /opt/soperator/lib/slurm/spank_jail.so\n"
+    assert lint_plugins("plugstack", good) == []
+    problems = lint_plugins("plugstack", bad)
+    assert [problem.field for problem in problems] == [f"plugstack, line {number}" for number in (1, 2, 3, 4)]
+    assert problems[3].remedy.startswith("the operator loads it itself")
 
 
 def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
