@@ -10,6 +10,9 @@
 #include "config.h"
 #include "credentials.h"
 #include "program.h"
+#include "tree.h"
+
+enum { PARTIALS_KEPT_S = 24 * 3600 };
 
 /* enroot's word for registries without TLS; registries.conf has another for single ones. */
 static const char *tls_verify(void)
@@ -126,16 +129,19 @@ static int lay_out(const char *folder, struct report *report)
 }
 
 /* /dev comes from the jail, and nobody could make the nodes again. */
-static int pack(const char *folder, const struct image *image, struct report *report)
+static int pack(const char *folder, const struct place *place, const struct image *image, struct report *report)
 {
-	char host[65] = "", partial[PLACE_MAX + 256];
+	char host[65] = "", partials[PLACE_MAX + 128], partial[PLACE_MAX + 256];
 	const char *words[] = { "mksquashfs", "tree", partial, "-comp", "zstd", "-Xcompression-level", "1", "-all-root",
 				"-no-xattrs", "-noappend", "-no-progress", "-quiet", "-mem", "512M", "-wildcards", "-e",
 				"dev/*", NULL };
 	struct program mksquashfs = { .words = words, .folder = folder, .has_file_rights = true };
 
 	(void)gethostname(host, sizeof(host) - 1);
-	(void)snprintf(partial, sizeof(partial), "%s.partial-%s-%d", image->file, host, getpid());
+	if (place_join(partials, place->cache, "partial", report) < 0 || place_make(partials, report) < 0)
+		return -1;
+	tree_forget_old(partials, PARTIALS_KEPT_S);
+	(void)snprintf(partial, sizeof(partial), "%s/%s-%d", partials, host, getpid());
 	if (program_run(&mksquashfs, "cannot pack the image", report) < 0 || rename(partial, image->file) < 0) {
 		report_fail(report, "container: cannot put the image at %s: %m", image->file);
 		(void)unlink(partial);
@@ -151,16 +157,15 @@ int fetch_image(const struct source *source, const char *reference, const struct
 	char folder[PLACE_MAX + 128];
 	int result;
 
-	if (place_make(place->node, report) < 0 || place_join(folder, place->node, "fetch-XXXXXX", report) < 0)
+	if (place_join(folder, place->box, "fetch", report) < 0 || place_remove(folder, report) < 0 ||
+	    place_make(folder, report) < 0)
 		return -1;
-	if (mkdtemp(folder) == NULL)
-		return report_fail(report, "container: cannot make %s: %m", folder);
 	result = source->kind == SOURCE_ARCHIVE ? bring_archive(source, folder, report)
 						: bring(source, reference, folder, report);
 	if (result == 0)
 		result = lay_out(folder, report);
 	if (result == 0)
-		result = pack(folder, image, report);
+		result = pack(folder, place, image, report);
 	(void)place_remove(folder, &later);
 	return result;
 }

@@ -2,7 +2,7 @@
  * Fetching an image and making it one squashfs file: skopeo brings it, umoci lays its layers over each other,
  * mksquashfs packs the tree. The image's own configuration goes into the tree (config.h).
  *
- * It happens in a folder on the node; in the cache on the shared root a file appears only when it is whole.
+ * It happens in the container's folder on the node, which goes with the job even where that is killed; in the cache on the shared root a file appears only when it is whole.
  */
 #ifndef CONTAINER_FETCH_H
 #define CONTAINER_FETCH_H

@@ -151,7 +151,7 @@ static void serve(struct keeper *keeper)
 /* By its open folder: what its path is in the container is the user's to say. */
 static void remove_box(struct keeper *keeper, struct report *report)
 {
-	static const char *const parts[] = { "upper", "work", "root", "image", "step", "failed", "alive", "lock", "socket" };
+	static const char *const parts[] = { "upper", "work", "root", "fetch", "image", "step", "failed", "alive", "lock", "socket" };
 	char self[PLACE_MAX + 8];
 
 	if (fchdir(keeper->box_fd) < 0)

@@ -3,12 +3,13 @@
  *
  *   ~/.cache/soperator/containers/   on the shared root, of one user, for all nodes:
  *       <digest>.sqsh                an image, fetched once
+ *       partial/                     what is being written
  *       steps/<step>-<image>         the digest that a tag meant when the step began, the same on all its nodes
  *   STORAGE/<uid>/                   on the node, of one user, for all of his jobs there:
  *       trees/<key>/                 an image unpacked, which nobody writes to
  *       named/<name>/                a container that outlives its job (scope=global)
  *   /tmp/.containers-<uid>/<job>/    on the node, gone with the job's own /tmp:
- *       <name>/ or step-<step>/      a container: upper, work, root, socket, lock
+ *       <name>/ or step-<step>/      a container: upper, work, root, socket, lock, and fetch while its image is fetched
  *
  * STORAGE is /run/soperator/containers where the node has it, and otherwise /tmp. Every folder belongs to the user
  * and is shut to others; one that is found to be somebody else's is an error, for /tmp may be open to all.

@@ -15,6 +15,8 @@
 
 #include "program.h"
 
+#define PARTIAL ".partial" /* what is being unpacked, or was when its job was killed */
+
 void tree_forget_old(const char *folder, long seconds)
 {
 	DIR *open_folder = opendir(folder);
@@ -49,7 +51,7 @@ static int oldest_unused(const char *trees, char *path)
 	int lock = -1;
 
 	while (folder != NULL && (each = readdir(folder)) != NULL) {
-		char candidate[PLACE_MAX + 512];
+		char candidate[PLACE_MAX + 600];
 		size_t length = strlen(each->d_name);
 		int held;
 
@@ -57,8 +59,12 @@ static int oldest_unused(const char *trees, char *path)
 		    fstatat(dirfd(folder), each->d_name, &status, 0) < 0 || (lock >= 0 && status.st_mtime >= oldest))
 			continue;
 		(void)snprintf(candidate, sizeof(candidate), "%s/%.*s", trees, (int)length - 5, each->d_name);
-		if (access(candidate, F_OK) < 0)
-			continue;
+		if (access(candidate, F_OK) < 0) {
+			(void)strcat(candidate, PARTIAL);
+			if (access(candidate, F_OK) < 0)
+				continue;
+			candidate[strlen(candidate) - strlen(PARTIAL)] = '\0';
+		}
 		(void)strcat(candidate, ".lock");
 		held = place_lock(candidate, LOCK_EX | LOCK_NB, &report);
 		if (held < 0)
@@ -75,7 +81,7 @@ static int oldest_unused(const char *trees, char *path)
 
 static void make_room(const char *trees)
 {
-	char path[PLACE_MAX + 512];
+	char path[PLACE_MAX + 600];
 	struct report report = { "" };
 
 	while (is_full(trees)) {
@@ -84,6 +90,8 @@ static void make_room(const char *trees)
 		if (lock < 0)
 			return;
 		path[strlen(path) - 5] = '\0';
+		(void)place_remove(path, &report);
+		(void)strcat(path, PARTIAL);
 		(void)place_remove(path, &report);
 		(void)close(lock);
 	}
@@ -117,7 +125,7 @@ static int unpack_alone(const char *trees, const struct image *image, struct rep
 		return report_fail(report, "container: cannot lock %s: %m", image->tree);
 	if (stat(image->tree, &status) == 0)
 		return 0;
-	(void)snprintf(partial, sizeof(partial), "%s.partial", image->tree);
+	(void)snprintf(partial, sizeof(partial), "%s" PARTIAL, image->tree);
 	make_room(trees);
 	result = place_remove(partial, report);
 	if (result == 0)

@@ -14,6 +14,7 @@ import io
 import json
 import subprocess
 import tarfile
+import time
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -114,6 +115,7 @@ class Handler(BaseHTTPRequestHandler):
 
     folder: Path
     login: str
+    slow: bool
 
     def do_HEAD(self) -> None:
         """Answer without the body."""
@@ -138,6 +140,8 @@ class Handler(BaseHTTPRequestHandler):
                 each["annotations"]["org.opencontainers.image.ref.name"]: each["digest"] for each in index["manifests"]
             }
             digest = tags.get(name, "")
+        if self.slow and kind == "blobs":
+            time.sleep(60)
         path = self.folder / "blobs/sha256" / digest.removeprefix("sha256:")
         if self.path.strip("/") == "v2":
             self.reply(200, b"{}", "application/json", has_body)
@@ -175,9 +179,9 @@ class Handler(BaseHTTPRequestHandler):
         print(self.command, getattr(self, "path", format), flush=True)
 
 
-def serve(folder: Path, port: int, login: str) -> None:
+def serve(folder: Path, port: int, login: str, slow: bool) -> None:
     """Serve until killed."""
-    kind = type("Served", (Handler,), {"folder": folder, "login": login})
+    kind = type("Served", (Handler,), {"folder": folder, "login": login, "slow": slow})
     ThreadingHTTPServer(("", port), kind).serve_forever()
 
 
@@ -193,11 +197,12 @@ def main() -> None:
     serving.add_argument("folder", type=Path)
     serving.add_argument("port", type=int)
     serving.add_argument("--login", default="")
+    serving.add_argument("--slow", action="store_true")
     said = parser.parse_args()
     if said.verb == "make":
         print(make(said.folder, said.root, said.programs))
     else:
-        serve(said.folder, said.port, said.login)
+        serve(said.folder, said.port, said.login, said.slow)
 
 
 if __name__ == "__main__":

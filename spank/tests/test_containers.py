@@ -341,6 +341,38 @@ def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
     assert ".containers-" not in left
 
 
+def test_a_job_cancelled_while_its_image_is_fetched_leaves_nothing(slurm: Slurm, layout: Path) -> None:
+    """A registry that is slow to the point of standing still holds no node: the job ends, and with it what was fetched."""
+    server = serve(slurm, layout, PORT + 2, "--slow")
+    image = f"10.99.0.1:{PORT + 2}#tests/small:one"
+    try:
+        time.sleep(0.3)
+        command = f"sbatch --parsable -o /dev/null --container-image={image} --wrap true"
+        slurm.sh(f"export ENROOT_ALLOW_HTTP=y; rm -rf ~/.cache; job=$({command}); sleep 2; scancel $job", user="alice")
+        assert wait_idle(slurm) == "idle none"
+        assert "skopeo" not in slurm.sh("ps -eo args").stdout
+        assert [each for each in slurm.sh("ls -A /mnt/tmp").stdout.split() if each.startswith("job-")] == []
+        slurm.sh(f"rm -rf {JAIL}/home/alice/.cache/soperator")
+        assert srun(slurm, f"--container-image={IMAGE}", "cat /etc/word").stdout == "second\n"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_terminal_and_salloc(slurm: Slurm) -> None:
+    """`srun --pty` has a terminal in the container, and salloc's shell is in it as well."""
+    done = slurm.sh(
+        f"export ENROOT_ALLOW_HTTP=y; script -qc 'srun -Q --pty --container-image={IMAGE} sh -c \"ls -l /proc/self/fd/0; cat /etc/word\"' /dev/null",
+        user="alice",
+    )
+    assert "/dev/pts/0" in done.stdout
+    assert "second" in done.stdout
+    done = slurm.sh(
+        f"export ENROOT_ALLOW_HTTP=y; echo cat /etc/word | salloc -Q --container-image={IMAGE}", user="alice"
+    )
+    assert done.stdout == "second\n", done.stderr
+
+
 def test_devices_of_the_job_are_those_of_its_container(slurm: Slurm) -> None:
     """/dev is the job's own: the GPU that it was given is there, and no other one."""
     assert "fakegpu" not in srun(slurm, f"--container-image={IMAGE}", "ls /dev").stdout
