@@ -19,6 +19,7 @@ from soperator.slurm.size import quantity
 ROOT = f"{pod.JAIL}/root"
 
 _SPOOL = "/var/spool/slurmd"
+_GPUS = {"nvidia": "/dev/nvidia[0-9]*", "amd": "/dev/dri/renderD[0-9]*"}
 _LOGIN_SHM = "64Mi"
 _KNOWN_HOSTS = "/run/soperator/known_hosts"
 _CONTAINERS = "/run/soperator/containers"
@@ -50,7 +51,7 @@ _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary f
 
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
-    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(), *_driver(nodeset)]
+    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(), *_gpus(nodeset), *_driver(nodeset)]
     return _with(own, submounts.of_worker(cluster, nodeset))
 
 
@@ -125,6 +126,12 @@ def _worker() -> list[Mount]:
             "images of containers, unpacked once on this node",
         ),
     ]
+
+
+def _gpus(nodeset: NodeSet) -> list[Mount]:
+    """Devices of which a job's /dev has only those that Slurm gave to it, by the number at the end of the name."""
+    pattern = _GPUS.get(nodeset.spec.gpu.vendor)
+    return [Mount("gpus", pattern, "/dev", (), "of the pod's GPUs those of the job")] if pattern else []
 
 
 def _driver(nodeset: NodeSet) -> list[Mount]:
