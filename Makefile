@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold golden crds format run spank-test e2e
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -71,6 +71,9 @@ test: check spank-test ## all tests, from unit to the real cluster
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster
 	$(PYTHON) -m local.bench
+
+bench-jail: machine ## measure what the jail costs a job; needs the Debian root of spank/README.md
+	$(MAKE) -C spank bench
 
 run: venv ## run the operator from this tree against KUBECONFIG, without a lease
 	soperator operator --no-lease

@@ -60,20 +60,52 @@ static int take(const char *path, struct gpus *gpus, struct report *report)
 	return 0;
 }
 
+/* Finds the numbers of the devices that a pattern matches. */
+static int list_numbers(DIR *folder, const char *pattern, long *numbers, struct report *report)
+{
+	struct dirent *entry;
+	struct stat status;
+	int count = 0;
+
+	while ((entry = readdir(folder)) != NULL) {
+		if (fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0 || number_of(entry->d_name) < 0 ||
+		    fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(status.st_mode))
+			continue;
+		if (count == GPUS_MAX)
+			return report_fail(report, "jail: more than %d devices match %s", GPUS_MAX, pattern);
+		numbers[count++] = number_of(entry->d_name);
+	}
+	return count;
+}
+
+/* The place of a device among those that match, by their numbers. */
+static long place_of(const char *name, const long *numbers, int count)
+{
+	long place = 0;
+
+	for (int i = 0; i < count; i++)
+		place += numbers[i] < number_of(name);
+	return place;
+}
+
 /* Takes what one pattern matches; only its last part is a pattern. */
 static int take_matching(const char *pattern, const char *list, struct gpus *gpus, struct report *report)
 {
 	const char *last = strrchr(pattern, '/') + 1;
 	char folder_path[PATH_MAX], path[PATH_MAX];
-	int result = 0;
+	long numbers[GPUS_MAX];
+	int count, result = 0;
 	DIR *folder;
 
 	(void)snprintf(folder_path, sizeof(folder_path), "%.*s", (int)(last - pattern), pattern); /* as long as the pattern */
 	folder = opendir(folder_path);
 	if (folder == NULL)
 		return errno == ENOENT ? 0 : report_fail(report, "jail: cannot list %s: %m", folder_path);
-	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL;) {
-		if (fnmatch(last, entry->d_name, FNM_PERIOD) != 0 || !is_in(list, number_of(entry->d_name)))
+	count = list_numbers(folder, last, numbers, report);
+	rewinddir(folder);
+	for (struct dirent *entry; count > 0 && result == 0 && (entry = readdir(folder)) != NULL;) {
+		if (fnmatch(last, entry->d_name, FNM_PERIOD) != 0 || number_of(entry->d_name) < 0 ||
+		    !is_in(list, place_of(entry->d_name, numbers, count)))
 			continue;
 		if (snprintf(path, sizeof(path), "%s%s", folder_path, entry->d_name) >= (int)sizeof(path))
 			result = report_fail(report, "jail: device name %s is too long", entry->d_name);
@@ -81,7 +113,7 @@ static int take_matching(const char *pattern, const char *list, struct gpus *gpu
 			result = take(path, gpus, report);
 	}
 	(void)closedir(folder); /* nothing was written to it */
-	return result;
+	return count < 0 ? -1 : result;
 }
 
 static void close_all(struct gpus *gpus)

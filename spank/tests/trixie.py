@@ -45,18 +45,20 @@ class Slurm:
         return self.sh(f"cat {JAIL}{path}").stdout
 
 
-@pytest.fixture(scope="session")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plugin and the helper, compiled in the trixie root against Slurm's own header."""
-    folder = tmp_path_factory.mktemp("plugin")
+def build_plugin(folder: Path) -> Path:
+    """The plugin and the helper, compiled in the trixie root against Slurm's own header, and made-up GPUs; returns the folder."""
     script = 'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt BUILD=/srv'
     subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
     (folder / "devices").mkdir()
     for number in range(4):
-        os.mknod(
-            folder / f"devices/fakegpu{number}", 0o20666, os.makedev(1, 3)
-        )  # a made-up GPU that works like /dev/null
+        os.mknod(folder / f"devices/fakegpu{number}", 0o20666, os.makedev(1, 3))  # works like /dev/null
     return folder
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What build_plugin made."""
+    return build_plugin(tmp_path_factory.mktemp("plugin"))
 
 
 # `make test` takes the harder kind; `make test-all` both.

@@ -1,0 +1,142 @@
+"""Measures what the jail costs: steps with and without the plugin in one real Slurm, and files inside and outside (`make bench-jail`).
+
+Writes docs/reports/bench-jail.md. The blocks of each kind take turns, plain and in the jail, so that a change of the machine's mood meets
+both. Needs what spank/tests/trixie.py needs.
+"""
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from pods import PODS
+from trixie import HERE, JAIL, TRIXIE, Slurm, build_plugin, wait_until_ready
+
+BLOCKS = 5
+PLUGSTACK = "/etc/slurm/plugstack.conf"
+FILES = r"""
+mkdir -p work; cd work
+begin=${EPOCHREALTIME/./}
+for i in $(seq 2000); do echo $i >f$i; done; cat f* >all; rm f*
+dd if=/dev/zero of=big bs=1M count=64 conv=fsync 2>/dev/null; cat big >/dev/null; rm big all
+files=$((${EPOCHREALTIME/./} - begin))
+printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { return puts("x"); }\n' >a.c
+begin=${EPOCHREALTIME/./}
+for i in $(seq 10); do gcc -O2 -c a.c; done
+echo $files $((${EPOCHREALTIME/./} - begin))
+"""
+
+
+def switch(slurm: Slurm, is_on: bool) -> None:
+    """Starts slurmd anew, with the plugin or without any."""
+    line = "required /opt/soperator/lib/slurm/spank_jail.so" if is_on else "# none"
+    for root in ("", JAIL):
+        slurm.sh(f"echo '{line}' >{root}{PLUGSTACK}")
+    slurm.sh("kill $(cat /run/slurmd.pid); while pgrep -x slurmd >/dev/null; do sleep 0.1; done; setsid slurmd")
+    done = slurm.sh("for i in $(seq 100); do srun -Q true && exit 0; sleep 0.2; done; exit 1")
+    assert done.returncode == 0, done.stderr
+    time.sleep(1)
+
+
+def steps(slurm: Slurm, kind: str, count: int) -> list[int]:
+    """Microseconds of so many steps."""
+    done = slurm.sh(f"bash /steps.sh {kind} {count}", timeout=600)
+    assert done.returncode == 0 and "failed" not in done.stdout, done.stdout + done.stderr
+    return [int(line) for line in done.stdout.split()]
+
+
+def own_times(slurm: Slurm) -> dict[str, list[int]]:
+    """What the plugin says in slurmd's log of its own time."""
+    found: dict[str, list[int]] = {}
+    for what, number in re.findall(r"jail: (.*?) in (\d+) us", slurm.sh("cat /var/log/slurm/d.log", timeout=60).stdout):
+        found.setdefault(what, []).append(int(number))
+    return found
+
+
+def files(slurm: Slurm, rounds: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Microseconds of small files and of a compiler, outside the jail on the jail's file system, and inside."""
+    for place in ("/bench.sh", f"{JAIL}/home/alice/bench.sh"):
+        (Path(f"/proc/{slurm.pid}/root") / place[1:]).write_text(FILES)
+    outside, inside = [], []
+    for _ in range(rounds):
+        done = slurm.sh(f"cd {JAIL}/home/alice && bash /bench.sh", timeout=120)
+        outside.append([int(word) for word in done.stdout.split()])
+        done = slurm.sh("srun -Q --chdir=/home/alice bash bench.sh", timeout=120)
+        inside.append([int(word) for word in done.stdout.split()])
+    return outside, inside
+
+
+def row(name: str, values: list[int]) -> str:
+    """One line of the table: median, quartile and 95th percentile in milliseconds."""
+    parts = statistics.quantiles(values, n=20)
+    return f"| {name} | {len(values)} | {statistics.median(values) / 1000:.2f} | {parts[4] / 1000:.2f} | {parts[18] / 1000:.2f} |"
+
+
+def measure(slurm: Slurm, count: int) -> list[str]:
+    """The lines of the report."""
+    block = count // BLOCKS
+    times: dict[tuple[str, bool], list[int]] = {}
+    for _ in range(BLOCKS):
+        for is_on in (False, True):
+            switch(slurm, is_on)
+            for kind in ("first", "later", "many"):
+                times.setdefault((kind, is_on), []).extend(steps(slurm, kind, block))
+    names = {"first": "`srun true`, a job of its own", "later": "`srun true` in a running job", "many": "64 tasks in one step"}
+    lines = ["| what | steps | median ms | 25 % | 95 % |", "|---|---|---|---|---|"]
+    for kind, name in names.items():
+        plain, jailed = times[kind, False], times[kind, True]
+        lines += [row(f"{name}, plain", plain), row(f"{name}, in the jail", jailed)]
+        lines.append(f"| **difference of the medians** | | **{(statistics.median(jailed) - statistics.median(plain)) / 1000:+.2f}** | | |")
+    lines += ["", "| the plugin's own time, from slurmd's log | times | median µs | 95 % |", "|---|---|---|---|"]
+    for what, values in own_times(slurm).items():
+        lines.append(f"| {what} | {len(values)} | {statistics.median(values):.0f} | {statistics.quantiles(values, n=20)[18]:.0f} |")
+    outside, inside = files(slurm, 20)
+    lines += ["", "| files | rounds | outside ms | inside ms |", "|---|---|---|---|"]
+    for number, name in enumerate(("2,000 small files, 64 MiB written and read", "ten runs of gcc")):
+        medians = [statistics.median(each[number] for each in side) / 1000 for side in (outside, inside)]
+        lines.append(f"| {name} | {len(outside)} | {medians[0]:.0f} | {medians[1]:.0f} |")
+    return lines
+
+
+def main() -> None:
+    """Brings Slurm up in a pod with a user namespace, measures, writes the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[2] / "docs/reports/bench-jail.md")
+    said = parser.parse_args()
+    kind = PODS["userns-move"]
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        (work / "plugin").mkdir()
+        (work / "slurm").mkdir()
+        up = [str(HERE / "slurm/up"), str(TRIXIE), str(work / "slurm"), str(build_plugin(work / "plugin"))]
+        with (work / "up.log").open("w") as log:
+            pod = subprocess.Popen([*kind.words(), "--net", "--", *up], stdout=log, stderr=log)
+        try:
+            slurm = wait_until_ready(pod, kind.userns, work / "up.log")
+            (Path(f"/proc/{slurm.pid}/root") / "steps.sh").write_text((Path(__file__).parent / "steps.sh").read_text())
+            load = os.getloadavg()[0]
+            lines = measure(slurm, said.steps)
+        finally:
+            pod.kill()
+            pod.wait()
+    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+    head = [
+        "# What the jail costs",
+        "",
+        f"Written by `make bench-jail` on {when} UTC: {os.cpu_count()} cores, Linux {os.uname().release}, load at the start {load:.1f}.",
+        "One Slurm 24.11 in namespaces like a pod's (user namespace, root moved without pivot_root); plain and jailed blocks took turns.",
+        "",
+    ]
+    said.out.write_text("\n".join([*head, *lines]) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
