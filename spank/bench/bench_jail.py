@@ -47,7 +47,8 @@ def switch(slurm: Slurm, is_on: bool) -> None:
 def steps(slurm: Slurm, kind: str, count: int) -> list[int]:
     """Microseconds of so many steps."""
     done = slurm.sh(f"bash /steps.sh {kind} {count}", timeout=600)
-    assert done.returncode == 0 and "failed" not in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    assert "failed" not in done.stdout, done.stdout
     return [int(line) for line in done.stdout.split()]
 
 
@@ -87,15 +88,23 @@ def measure(slurm: Slurm, count: int) -> list[str]:
             switch(slurm, is_on)
             for kind in ("first", "later", "many"):
                 times.setdefault((kind, is_on), []).extend(steps(slurm, kind, block))
-    names = {"first": "`srun true`, a job of its own", "later": "`srun true` in a running job", "many": "64 tasks in one step"}
+    names = {
+        "first": "`srun true`, a job of its own",
+        "later": "`srun true` in a running job",
+        "many": "64 tasks in one step",
+    }
     lines = ["| what | steps | median ms | 25 % | 95 % |", "|---|---|---|---|---|"]
     for kind, name in names.items():
         plain, jailed = times[kind, False], times[kind, True]
         lines += [row(f"{name}, plain", plain), row(f"{name}, in the jail", jailed)]
-        lines.append(f"| **difference of the medians** | | **{(statistics.median(jailed) - statistics.median(plain)) / 1000:+.2f}** | | |")
+        lines.append(
+            f"| **difference of the medians** | | **{(statistics.median(jailed) - statistics.median(plain)) / 1000:+.2f}** | | |"
+        )
     lines += ["", "| the plugin's own time, from slurmd's log | times | median µs | 95 % |", "|---|---|---|---|"]
     for what, values in own_times(slurm).items():
-        lines.append(f"| {what} | {len(values)} | {statistics.median(values):.0f} | {statistics.quantiles(values, n=20)[18]:.0f} |")
+        lines.append(
+            f"| {what} | {len(values)} | {statistics.median(values):.0f} | {statistics.quantiles(values, n=20)[18]:.0f} |"
+        )
     outside, inside = files(slurm, 20)
     lines += ["", "| files | rounds | outside ms | inside ms |", "|---|---|---|---|"]
     for number, name in enumerate(("2,000 small files, 64 MiB written and read", "ten runs of gcc")):
