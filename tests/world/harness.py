@@ -42,6 +42,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         if path != "nodes/":
             self.asked.append(f"{request.method} {path}")
         name = path.removeprefix("node/")
+        if path.startswith("node/") and name not in self.nodes:
+            return httpx2.Response(500, json={"errors": [{"error": "Invalid node name specified"}]})
         if request.method == "POST":
             self._update(self.nodes[name], json.loads(await request.aread()))
         if request.method == "DELETE" and path.startswith("node/"):

@@ -135,6 +135,8 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
         assert "POST node/worker-0" in town.slurm.asked
         town.fill_jail()
         await town.settle(quiet=0.6, longest=12)
+        town.pods_run()
+        await town.settle(quiet=0.3)
     assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
     assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]

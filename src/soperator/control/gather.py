@@ -1,6 +1,7 @@
 """What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.validate import World
@@ -52,9 +53,15 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
 
 
 def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> Seen:
-    """What the policy over workers is given; with a reason why they end, none is wanted."""
-    found = [pods.worker(pod, operator.stores.nodes) for pod in _pods(operator, nodeset)]
-    known = {each.index: each for each in found if each}
+    """What the policy over workers is given; with a reason why they end, none is wanted.
+
+    A pod whose deletion was sent is on its way out, although the cache may not have heard of it yet: its node is not to be resumed.
+    """
+    found = _pods(operator, nodeset)
+    seen_pods = ((pod.metadata.uid, pods.worker(pod, operator.stores.nodes)) for pod in found)
+    known = {
+        each.index: replace(each, deleting=True) if uid in operator.deleted else each for uid, each in seen_pods if each
+    }
     nodes = {pod.machine: operator.stores.nodes.get("", pod.machine) for pod in known.values() if pod.machine}
     return Seen(
         nodeset=nodeset.name,

@@ -39,6 +39,7 @@ class Operator:
     pace: Pace
     wall: Callable[[], float] = time.time
     held: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
     ask_jail: Ask = ask_jail
 
     async def tell(

@@ -121,6 +121,7 @@ class Workers:
         if pod is not None:
             where = Deletion(uid=pod.metadata.uid)
             await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
+            self.operator.deleted.add(pod.metadata.uid)
 
     async def _mark(self, mark: Mark) -> None:
         """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone."""

@@ -95,13 +95,13 @@ def _choose(seen: Seen, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str
     if pause := _pause(seen, kept):
         return free, pause
     alive = _without(old, free)
-    broken = [pod for pod in alive if not is_in_service(seen, pod) and not _is_ours(seen, pod)]
-    ready = [pod for pod in _without(alive, broken) if not drain.is_refused(seen, pod)]
-    away = seen.wanted - len(kept) + len([pod for pod in free if pod.deleting]) + len(broken)
+    out = [pod for pod in alive if not is_in_service(seen, pod) and not _is_draining(seen, pod)]
+    ready = [pod for pod in _without(alive, out) if not drain.is_refused(seen, pod)]
+    away = seen.wanted - len(kept) + len([pod for pod in free if pod.deleting]) + len(out)
     away += sum(1 for pod in kept if pod.template == seen.template and not is_in_service(seen, pod))
     candidates = [pod for pod in ready if not (seen.policy.wait_for_idle and is_busy(seen, pod))]
     room = max(0, seen.policy.max_unavailable - away)
-    return [*free, *broken, *sorted(candidates, key=lambda pod: cost(seen, pod))[:room]], ""
+    return [*free, *out, *sorted(candidates, key=lambda pod: cost(seen, pod))[:room]], ""
 
 
 def _pause(seen: Seen, kept: Sequence[WorkerPod]) -> str:
@@ -168,7 +168,7 @@ def _create(seen: Seen, missing: int) -> list[Create]:
 
 
 def _forget(seen: Seen, created: Sequence[Create]) -> list[Forget]:
-    """Remove records whose pod is gone: we drained them, or nobody is to come back under the name. Busy ones stay.
+    """Remove records whose pod is gone: we drained them, a new pod comes under the name, or nobody does. Busy ones stay.
 
     Slurm keeps the features and the size of a node that it knows, whatever a new slurmd of that name says: only a new record has those
     of the new template.
@@ -177,13 +177,22 @@ def _forget(seen: Seen, created: Sequence[Create]) -> list[Forget]:
     return [
         Forget(index, "its new pod has a record of its own" if index in coming else "it has no pod any more")
         for index in seen.known
-        if index not in seen.pods and (_is_done(seen, index) or (index not in coming and _is_junk(seen, index)))
+        if index not in seen.pods
+        and (_is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index))
     ]
 
 
 def _is_done(seen: Seen, index: int) -> bool:
     node = seen.node(index)
     return bool(node and not node.is_busy and drain.is_ours(node))
+
+
+def _is_free(seen: Seen, index: int) -> bool:
+    """Whether a record says nothing that a new pod of its name would want to keep: no job, and no word of an administrator's."""
+    node = seen.node(index)
+    return bool(
+        node and not node.is_busy and not node.is_administrators and (drain.is_ours(node) or not node.is_draining)
+    )
 
 
 def _is_junk(seen: Seen, index: int) -> bool:
@@ -196,6 +205,11 @@ def _is_junk(seen: Seen, index: int) -> bool:
 
 def _is_ours(seen: Seen, pod: WorkerPod) -> bool:
     return drain.is_ours(seen.node(pod.index))
+
+
+def _is_draining(seen: Seen, pod: WorkerPod) -> bool:
+    """Whether a drain of ours still waits for jobs: it may be taken back for a node that became idle."""
+    return _is_ours(seen, pod) and is_busy(seen, pod)
 
 
 def _asks_jobs(seen: Seen, actions: Iterable[Action]) -> bool:

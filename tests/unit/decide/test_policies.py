@@ -16,6 +16,7 @@ from soperator.decide.workers import (
     Delete,
     Drain,
     End,
+    Forget,
     Machine,
     Mark,
     Policy,
@@ -145,6 +146,21 @@ class TestRollout:
         """What a person took out of service for good reasons is not the rollout's doing."""
         nodes = [node(0, "IDLE", "DRAIN", reason="bad disk", reason_by="root"), node(1, "IDLE"), node(2, "IDLE")]
         assert actions(seen(3, [pod(0), *self.OLD[1:]], nodes)) == [Drain(2, ROLLOUT)]
+
+    def test_what_is_drained_for_it_already_is_replaced_although_there_is_no_room(self):
+        """Another node fell silent meanwhile: to resume the drained one would gain nothing, and its pod may be gone by now."""
+        drained = node(1, "IDLE", "DRAIN", reason=ROLLOUT)
+        world = seen(3, [pod(0), *self.OLD[1:]], [node(0, "IDLE", "NOT_RESPONDING"), drained, node(2, "IDLE")])
+        assert [(type(each), each.index) for each in actions(world)] == [(Delete, 1)]
+
+    def test_a_pod_that_comes_back_has_a_record_of_its_own(self):
+        """Slurm would keep the features of the former one; a busy record, and an administrator's words, stay."""
+        pods = self.OLD[1:2]
+        assert Forget(0, "its new pod has a record of its own") in actions(
+            seen(2, pods, [node(0, "IDLE"), node(1, "IDLE")])
+        )
+        for kept in (node(0, "ALLOCATED"), node(0, "IDLE", "DRAIN", reason="bad disk", reason_by="root")):
+            assert not any(isinstance(each, Forget) for each in actions(seen(2, pods, [kept, node(1, "IDLE")])))
 
 
 class TestBoundedDrain:

@@ -131,7 +131,7 @@ STEPS = st.lists(
         st.tuples(st.just("pass"), st.just(9)),
         st.tuples(st.sampled_from(["scale", "blind"]), st.integers(0, 4)),
         st.tuples(st.just("template"), st.sampled_from(["a", "b"])),
-        st.tuples(st.sampled_from(["run", "submit", "finish_on"]), st.integers(0, 4)),
+        st.tuples(st.sampled_from(["run", "submit", "finish_on", "vanish"]), st.integers(0, 4)),
         st.tuples(st.sampled_from(["evict", "forbid", "allow", "time_out"]), st.integers(0, 4)),
         st.tuples(
             st.sampled_from(["cordon", "uncordon", "die", "recover", "pass_time", "pass_time"]), st.integers(0, 2)
@@ -196,6 +196,7 @@ def calm(town):
         town.change_mind(index)
     for _ in range(100):
         for index in range(12):
+            town.vanish(index)
             town.run(index)
             town.finish_on(index)
             town.time_out(index)

@@ -71,8 +71,9 @@ class Town:
         match action:
             case Create(index):
                 self.pods.setdefault(index, WorkerPod(index, self.template, "Pending", False, False, born=self.now))
-            case Delete(index):
-                self.remove(index)
+            case Delete(index) if pod:
+                assert not self.running(name), f"{name} is deleted under a running job"
+                self.pods[index] = replace(pod, deleting=True, ready=False)
             case Drain(_, why) if node:
                 assert not (node.is_draining and node.reason == DISK), "an administrator's drain is overwritten"
                 self.nodes[name] = replace(node, states=node.states | {"DRAIN"}, reason=why, reason_at=self.now)
@@ -80,6 +81,7 @@ class Town:
             case Resume() if node:
                 assert node.reason != DISK, "an administrator's drain is undone"
                 assert pod is None or pod.protected, "a pod in service may be evicted"
+                assert pod is None or not pod.deleting, "a node takes jobs whose pod goes"
                 self.nodes[name] = replace(node, states=node.states - {"DRAIN"})  # Slurm keeps the reason
                 self.drained_at.pop(name, None)
             case Forget():
@@ -121,10 +123,15 @@ class Town:
             assert not self.running(f"w-{index}"), f"w-{index} goes under a running job"
             del self.pods[index]
 
+    def vanish(self, index):
+        """A pod that was deleted has ended."""
+        if index in self.pods and self.pods[index].deleting:
+            self.remove(index)
+
     def run(self, index):
         """A kubelet and a slurmd start the pod, unless its Node is dead."""
         pod = self.pods.get(index)
-        if pod is None or pod.phase == "Running":
+        if pod is None or pod.phase == "Running" or pod.deleting:
             return
         open_ones = [each for each in self.machines.values() if each.ready and not each.leaving]
         if open_ones:
@@ -180,7 +187,7 @@ class Town:
         name = MACHINES[number % 3]
         if not self.machines[name].ready:
             self.machines[name] = replace(self.machines[name], ready=True, since=self.now)
-            for index in [index for index, pod in self.pods.items() if pod.machine == name]:
+            for index in [index for index, pod in self.pods.items() if pod.machine == name and not pod.deleting]:
                 self.pods[index] = replace(self.pods[index], ready=True)
                 self.answer(index)
 
