@@ -224,6 +224,20 @@ def _ensure_base() -> None:
     dockerfile.unlink()
 
 
+def fetch_packages(names: Sequence[str], into: Path) -> list[Path]:
+    """Download packages of the images' own Debian into a folder, where they stay for the next time; return their files."""
+    into.mkdir(parents=True, exist_ok=True)
+    if not all(list(into.glob(f"{name}_*.deb")) for name in names):
+        _ensure_base()
+        dockerfile = into / "Dockerfile"
+        dockerfile.write_text(
+            f"FROM {BASE}\nRUN apt-get update && cd /packages && apt-get download {' '.join(names)}\n"
+        )
+        how = ["--isolation=chroot", "--network=host", f"--volume={into}:/packages", f"--file={dockerfile}"]
+        _buildah("bud", *how, *_apt_volumes(), str(into))
+    return sorted(into.glob("*.deb"))
+
+
 def _apt_volumes() -> list[str]:
     """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
     store = cache() / "apt"

@@ -15,6 +15,7 @@ ORDER = (
     "crds",
     "jobs",
     "jail",
+    "packages",
     "submounts",
     "driver",
     "per_node",
