@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e test-bookworm
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -68,6 +68,11 @@ test: check spank-test ## all tests, from unit to the real cluster
 	$(PYTHON) -m local.demo
 	pytest tests/unit/charts
 	pytest tests/cluster
+
+test-bookworm: venv ## a jail of Debian 12, on the local cluster
+	python3 -m local.images build jail-bookworm
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_BOOKWORM=yes pytest tests/cluster/test_bookworm.py
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster
 	$(PYTHON) -m local.bench

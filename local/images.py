@@ -25,7 +25,6 @@ from local import wheels
 from local.paths import REPOSITORY, cache
 
 SUITE = "trixie"
-BASE = f"localhost/soperator/base:{SUITE}"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
@@ -36,13 +35,18 @@ KEPT_LAYERS = 150
 
 @dataclass(frozen=True)
 class Recipe:
-    """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only."""
+    """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only.
+
+    `folder` is where its Dockerfile is, where that is not its name.
+    """
 
     name: str
     aliases: tuple[str, ...]
     inputs: tuple[str, ...]
     python_packages: bool = False
     optional: bool = False
+    suite: str = SUITE
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ RECIPES = (
         ("images/operator", "images/populate", "src", "requirements/runtime.txt"),
         python_packages=True,
     ),
+    Recipe("jail-bookworm", (), ("images/jail",), optional=True, suite="bookworm", folder="jail"),
     Recipe("sssd", (), ("images/sssd",), optional=True),
     Recipe("slapd", (), ("images/slapd",), optional=True),
 )
@@ -118,15 +123,20 @@ def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def base_fingerprint() -> str:
+def base(suite: str) -> str:
+    """Return the name of the base of a Debian suite."""
+    return f"localhost/soperator/base:{suite}"
+
+
+def base_fingerprint(suite: str = SUITE) -> str:
     """Return a name for what the base is made of."""
-    return hashlib.sha256(f"{SUITE} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{suite} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
 
 
 def image_of(recipe: Recipe) -> Image:
     """Return the image that the present inputs make, built or not."""
     names = (recipe.name, *recipe.aliases)
-    key = fingerprint(REPOSITORY, recipe, base_fingerprint())
+    key = fingerprint(REPOSITORY, recipe, base_fingerprint(recipe.suite))
     tags = tuple(f"{PREFIX}/{name}:{tag}" for tag in (version(), f"{version()}-{key[:8]}") for name in names)
     return Image(recipe.name, tags, cache() / "images" / f"{recipe.name}-{key}.tar")
 
@@ -155,18 +165,18 @@ def _alone() -> Iterator[None]:
 
 def _build(recipe: Recipe, image: Image) -> None:
     image.tar.parent.mkdir(parents=True, exist_ok=True)
-    _ensure_base()
+    _ensure_base(recipe.suite)
     tag = image.tags[0]
     contexts = [f"--build-context=packages={wheels.packages(_run)}"] if recipe.python_packages else []
-    dockerfile = f"images/{recipe.name}/Dockerfile"
+    dockerfile = f"images/{recipe.folder or recipe.name}/Dockerfile"
     how = [
         "--isolation=chroot",
         "--layers",
         f"--tag={tag}",
         f"--file={dockerfile}",
-        f"--build-arg=BASE_IMAGE={BASE}",
+        f"--build-arg=BASE_IMAGE={base(recipe.suite)}",
     ]
-    _buildah("bud", *how, *_apt_volumes(), *contexts, ".")
+    _buildah("bud", *how, *_apt_volumes(recipe.suite), *contexts, ".")
     partial = image.tar.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     _buildah("push", tag, f"docker-archive:{partial}:{tag}")
@@ -197,7 +207,9 @@ def name_all(archive: Path, tags: Sequence[str]) -> None:
 
 
 def _forget_older(image: Image) -> None:
-    tars = sorted(image.tar.parent.glob(f"{image.name}-*.tar"), key=lambda tar: tar.stat().st_mtime, reverse=True)
+    tars = sorted(
+        image.tar.parent.glob(f"{image.name}-{16 * '[0-9a-f]'}.tar"), key=lambda tar: tar.stat().st_mtime, reverse=True
+    )
     for tar in tars[KEPT_TARS:]:
         tar.unlink()
     layers = cache() / "buildah/root/overlay"
@@ -205,9 +217,9 @@ def _forget_older(image: Image) -> None:
         _buildah("rmi", "--prune", check=False)
 
 
-def _ensure_base() -> None:
+def _ensure_base(suite: str) -> None:
     """Make the base image once: the smallest Debian with apt, without documentation."""
-    name = f"localhost/soperator/base-{base_fingerprint()}"
+    name = f"localhost/soperator/base-{base_fingerprint(suite)}"
     if _buildah("inspect", "--type=image", name, check=False, quiet=True) == 0:
         return
     tar = cache() / "images" / "base.partial"
@@ -215,11 +227,13 @@ def _ensure_base() -> None:
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
     mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
     forget = ["--customize-hook=rm -f $1/etc/apt/sources.list"] if mirror else []
-    made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, SUITE, f"{tar}.tar", *mirror]
+    made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, suite, f"{tar}.tar", *mirror]
     _run(["mmdebstrap", "--quiet", *made])
     dockerfile = tar.with_name("base.Dockerfile")
     dockerfile.write_text(f"FROM scratch\nADD {tar.name}.tar /\n")
-    _buildah("bud", "--isolation=chroot", f"--tag={BASE}", f"--tag={name}", f"--file={dockerfile}", str(tar.parent))
+    _buildah(
+        "bud", "--isolation=chroot", f"--tag={base(suite)}", f"--tag={name}", f"--file={dockerfile}", str(tar.parent)
+    )
     Path(f"{tar}.tar").unlink()
     dockerfile.unlink()
 
@@ -228,17 +242,18 @@ def fetch_packages(names: Sequence[str], into: Path) -> list[Path]:
     """Download packages of the images' own Debian into a folder, where they stay for the next time; return their files."""
     into.mkdir(parents=True, exist_ok=True)
     if not all(list(into.glob(f"{name}_*.deb")) for name in names):
-        _ensure_base()
+        with _alone():
+            _ensure_base(SUITE)
         dockerfile = into / "Dockerfile"
         dockerfile.write_text(
-            f"FROM {BASE}\nRUN apt-get update && cd /packages && apt-get download {' '.join(names)}\n"
+            f"FROM {base(SUITE)}\nRUN apt-get update && cd /packages && apt-get download {' '.join(names)}\n"
         )
         how = ["--isolation=chroot", "--network=host", f"--volume={into}:/packages", f"--file={dockerfile}"]
-        _buildah("bud", *how, *_apt_volumes(), str(into))
+        _buildah("bud", *how, *_apt_volumes(SUITE), str(into))
     return sorted(into.glob("*.deb"))
 
 
-def _apt_volumes() -> list[str]:
+def _apt_volumes(suite: str) -> list[str]:
     """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
     store = cache() / "apt"
     (store / "archives/partial").mkdir(parents=True, exist_ok=True)
@@ -248,8 +263,8 @@ def _apt_volumes() -> list[str]:
     conf.write_text("\n".join([*kept, 'APT::Keep-Downloaded-Packages "true";', ""]))
     volumes = [f"{store}/archives:/var/cache/apt/archives", f"{conf}:/etc/apt/apt.conf.d/99host:ro"]
     if mirror := os.environ.get("DEBIAN_MIRROR"):
-        sources = store / "sources.list"
-        sources.write_text(f"deb {mirror} {SUITE} main\n")
+        sources = store / f"sources-{suite}.list"
+        sources.write_text(f"deb {mirror} {suite} main\n")
         volumes.append(f"{sources}:/etc/apt/sources.list:ro")
     return [f"--volume={volume}" for volume in volumes]
 

@@ -17,6 +17,9 @@ if command -v flock > /dev/null; then
     exec 9> "$records/lock"
     flock -n 9 || complain 1 "Another populate Job is at work in $claim."
 fi
+if ! find . -maxdepth 0 -printf '' 2> /dev/null || ! cp --help 2>&1 | grep -q -- --parents; then
+    complain 65 "The jail image has no GNU coreutils and findutils (busybox is not enough): fill the jail from another image."
+fi
 [ ! -e "$records/moving" ] || exit 0 # the copy is being put in its place already
 if [ -e "$records/populated.json" ]; then
     [ -n "$request" ] || exit 0

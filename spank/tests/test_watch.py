@@ -2,8 +2,10 @@
 
 import ctypes
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -35,8 +37,6 @@ def hung(path: Path) -> Iterator[None]:
 @contextmanager
 def watching(jail: Jail) -> Iterator["Watch"]:
     """Run jail-watch over a jail, quickly, as an ordinary user."""
-    for parent in (jail.build.folder, *jail.build.folder.parents[:-2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -77,21 +77,49 @@ class Watch:
             got = self.ask()
 
 
-@pytest.fixture(autouse=True)
-def is_root() -> None:
-    """Mounts and another user need root."""
+@pytest.fixture
+def jail(build: Build) -> Iterator[Jail]:
+    """A jail, its plan and the program in a folder that everybody may pass; pytest takes that right from its own whenever it starts anew."""
     if os.geteuid() != 0:
-        pytest.skip("needs root")
+        pytest.skip("mounts and another user need root")
+    with tempfile.TemporaryDirectory(prefix="jail-watch-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        root = folder / "claim" / "root"
+        for each in ("usr", "tmp", "proc", "dev", "sys", "home", "data"):
+            (root / each).mkdir(parents=True)
+        shutil.copy(build.jail + "-watch", folder / "jail-watch")
+        made = Jail(Build(folder), root, folder / "plan")
+        made.lines = [
+            ("root", str(root), "/", "-", "the shared root"),
+            ("rbind", "/usr", "/usr", "ro", "programs"),
+            ("tmpfs", "-", "/tmp", "nosuid,nodev,size=8m,mode=1777", "private"),
+            ("proc", "-", "/proc", "-", "processes"),
+            ("dev", "-", "/dev", "minimal", "devices"),
+            ("sys", "-", "/sys", "ro", "the machine"),
+        ]
+        made.write_plan()
+        yield made
 
 
 def test_a_jail_with_all_its_mount_points_is_well(jail: Jail) -> None:
-    """It says ok, also where a source belongs to another container and a mount point lies in a folder of root's alone."""
+    """It says ok, also where a source belongs to another container, a mount point lies in a folder of root's alone, or a line is no mount."""
     (jail.root / "data/secret/inner").mkdir(parents=True)
     (jail.root / "data/secret").chmod(0o700)
     jail.write_plan(
         ("bind", "/run/no-such-source", "/home", "-", "slurmd's own"),
         ("bind", "/usr", "/data/secret/inner", "-", "deep"),
+        ("bind", "/run/no-such-source", "/no-such-target", "optional", "skipped"),
+        ("gpus", "/dev/nvidia[0-9]*", "/dev", "-", "what a job is given"),
+        ("path", "PATH", "/no-such-folder", "last", "a variable"),
     )
+    with watching(jail) as watch:
+        watch.until(200, "ok")
+
+
+def test_a_claim_that_only_root_may_enter_is_well_while_it_answers(jail: Jail) -> None:
+    """What it may not see is not its to judge."""
+    jail.root.parent.chmod(0o700)
     with watching(jail) as watch:
         watch.until(200, "ok")
 

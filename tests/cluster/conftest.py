@@ -30,6 +30,7 @@ ORDER = (
     "rollout",
     "change",
     "refill",
+    "sick_jail",
     "kills",
     "directory",
     "munge",

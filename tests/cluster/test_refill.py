@@ -1,13 +1,15 @@
 """The jail under its users' hands: filled whatever is killed, repaired, and replaced without a lost job or home."""
 
 import random
+import shutil
 import subprocess
 import time
 
 import pytest
 
 from local import demo
-from tests.cluster.fills import survive
+from local.paths import DEFAULT_STATE
+from tests.cluster.fills import small_image, survive
 from tests.cluster.lab import Lab, condition
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -20,6 +22,36 @@ def test_a_job_that_is_killed_at_a_random_moment_still_fills_the_jail(lab: Lab) 
     began = time.monotonic()
     survive(lab, 5, random.Random())
     lab.timings.note("five populate Jobs killed → all complete", time.monotonic() - began)
+
+
+def test_a_fill_that_cannot_begin_says_why_and_goes_on_when_it_is_corrected(lab: Lab) -> None:
+    """A jail image that does not exist is named in JailReady within seconds; a corrected one fills the jail, with nothing to delete."""
+    if not lab.target.is_local:
+        pytest.skip("a foreign cluster has storage of its own")
+    name, image = "unfilled", "localhost/soperator/nothing:1"
+    folder = DEFAULT_STATE / "storage" / name
+    demo.helm(lab.target, "slurm-cluster-storage", name, f"cluster={name}", f"hostPath.path={folder}", name="storage")
+    there = Lab(lab.target, name, name, lab.timings)
+    spec = {
+        "jail": {"claim": {"name": f"{name}-jail"}, "image": image},
+        "controller": {"state": {"name": f"{name}-state"}},
+        "login": {"replicas": 0},
+    }
+    began = time.monotonic()
+    try:
+        assert there.apply("SlurmCluster", name, spec).returncode == 0
+        there.until("the image is named", lambda: image in condition(there.status(), "JailReady")["message"], 20)
+        lab.timings.note(
+            "a cluster with a jail image that does not exist → JailReady names it", time.monotonic() - began
+        )
+        there.patch("slurmcluster", name, {"jail": {"image": small_image(lab)}})
+        there.until("the jail is filled", lambda: condition(there.status(), "JailReady")["reason"] == "Filled", 60)
+        assert (folder / f"{name}-jail/root/usr/local/bin/srun").is_symlink()
+    finally:
+        there.tried("delete", "slurmcluster", name, "--wait=false")
+        there.tried("delete", "namespace", name, "--timeout=60s")
+        there.tried("delete", "pv", f"{name}-{name}-jail", f"{name}-{name}-state", "--ignore-not-found")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_a_user_who_deletes_the_shells_is_helped_by_a_request(lab: Lab, alice: str) -> None:

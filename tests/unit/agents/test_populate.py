@@ -185,3 +185,16 @@ def test_completing_twice_changes_nothing(tmp_path: Path) -> None:
     assert [line.split(":")[0] for line in (tmp_path / "etc/passwd").read_text().splitlines()] == ["sshd", "slurm"]
     assert not Path("/nowhere-soperator").exists()
     assert (tmp_path / "tmp").stat().st_mode & 0o7777 == populate.FOLDERS["tmp"]
+
+
+def test_an_image_without_gnu_tools_is_refused_with_what_it_lacks(tmp_path: Path, image: Path) -> None:
+    """busybox' find knows no -printf: the sentence names the tools, and no attempt follows."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "find").write_text("#!/bin/sh\nexit 1\n")
+    (tools / "find").chmod(0o755)
+    env = os.environ | {"PATH": f"{tools}:{os.environ['PATH']}"}
+    words = ["sh", COPY, tmp_path / "claim", image]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 65
+    assert "has no GNU coreutils and findutils" in done.stderr

@@ -56,7 +56,7 @@ def test_an_alias_selects_the_image_that_serves_it() -> None:
 
 def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
     """A typo is answered with the names there are."""
-    with pytest.raises(SystemExit, match="There is no image slum; there are jail, login"):
+    with pytest.raises(SystemExit, match="There is no image slum; there are jail, jail-bookworm, login"):
         selected(["slum"])
 
 
@@ -64,7 +64,7 @@ def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
 def test_every_input_of_a_recipe_exists(recipe: Recipe) -> None:
     """A recipe names files and folders that are there, its own Dockerfile among them."""
     found = list(files_of(images.REPOSITORY, recipe.inputs))
-    assert images.REPOSITORY / f"images/{recipe.name}/Dockerfile" in found
+    assert images.REPOSITORY / f"images/{recipe.folder or recipe.name}/Dockerfile" in found
     assert all((images.REPOSITORY / name).exists() for name in recipe.inputs)
 
 
