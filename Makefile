@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e test-bookworm
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e test-bookworm soak
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -73,6 +73,9 @@ test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	python3 -m local.images build jail-bookworm
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_BOOKWORM=yes pytest tests/cluster/test_bookworm.py
+
+soak: venv ## a hundred kills of each kind under live jobs on the running cluster, and the report docs/reports/kills.md
+	$(PYTHON) -m tests.soak
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster
 	$(PYTHON) -m local.bench

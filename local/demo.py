@@ -124,7 +124,7 @@ def install(target: Target, clock: Clock, auth: str) -> None:
         }
     values = {
         "cluster": cluster,
-        "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
+        "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}},
     }
     helm(target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
 

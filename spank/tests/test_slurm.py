@@ -13,6 +13,25 @@ def test_srun_is_in_the_jail(slurm: Slurm) -> None:
     assert done.stdout.splitlines() == ["/in-the-jail", "jail-holder", "CapBnd:\t00000000a00405fb", "/"]
 
 
+def test_what_slurmd_opens_for_a_user_is_opened_in_the_jail_of_the_job(slurm: Slurm) -> None:
+    """A file that sbcast brings is where the job's steps see it, before the first of them too, and the pod has none of it."""
+    script = "sbcast /tmp/f /tmp/g && srun cat /tmp/g; sbcast -f /tmp/f h; srun cat h; srun ls -d /in-the-jail"
+    done = slurm.sh(f"echo brought >/tmp/f; salloc -Q sh -c '{script}'", user="alice")
+    assert done.stdout.splitlines() == ["brought", "brought", "/in-the-jail"], done.stderr
+    assert slurm.sh("rm /tmp/f; ls /tmp/g /home/alice/h").stdout == ""
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_root_of_the_jail_cannot_write_to_the_pod_by_way_of_slurmd(slurm: Slurm) -> None:
+    """What root broadcasts to a path of the pod is refused where it is read-only, or lands in the jail."""
+    script = "sbcast -f /etc/hostname /opt/soperator/new; sbcast -f /etc/hostname /etc/slurm/new; echo $?"
+    done = slurm.sh(f"salloc -Q sh -c '{script}'")
+    assert "Read-only file system" in done.stderr
+    assert slurm.sh("ls /opt/soperator/new /etc/slurm/new").stdout == ""
+    assert slurm.read("/etc/slurm/new") == slurm.sh("cat /etc/hostname").stdout
+    assert wait_idle(slurm) == "idle none"
+
+
 def test_sbatch_writes_its_output_in_the_jail(slurm: Slurm) -> None:
     """A user's batch job runs in its working folder and leaves its output in the jail, not in the pod."""
     script = "pwd; id -un; ls -d /in-the-*; hostname"

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,10 @@ ORDER = (
     "ssh",
     "containers",
     "isolation",
+    "limits",
+    "escape",
+    "slurm_ways",
+    "host_users",
     "idle",
     "bad_input",
     "partitions",
@@ -40,12 +45,12 @@ TIMINGS = Timings()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort this folder's tests by file; all others stay where they are."""
+    """Sort the tests of this folder and those below by file; all others stay where they are."""
     ranks = {f"test_{name}": rank for rank, name in enumerate(ORDER)}
-    ours = [item for item in items if item.path.parent.name == "cluster"]
-    ours.sort(key=lambda item: ranks.get(item.path.stem, 0))
-    places = iter(ours)
-    items[:] = [next(places) if item.path.parent.name == "cluster" else item for item in items]
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    places = iter(sorted(ours, key=lambda item: ranks.get(item.path.stem, 0)))
+    chosen = set(ours)
+    items[:] = [next(places) if item in chosen else item for item in items]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -12,7 +12,7 @@ from tests.cluster.lab import Lab
 
 pytestmark = pytest.mark.cluster
 
-SIZE = {"requests": {"cpu": "50m", "memory": "128Mi"}}
+SIZE = {"requests": {"cpu": "50m", "memory": "1Gi"}}
 PROGRAM = """
 #include <dlfcn.h>
 #include <stdio.h>

@@ -12,9 +12,10 @@ pytestmark = pytest.mark.cluster
 #: By the numbers of capabilities(7).
 NUMBERS = {
     "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
-    "NET_BIND_SERVICE": 10, "SYS_CHROOT": 18, "SYS_ADMIN": 21, "AUDIT_WRITE": 29, "SETFCAP": 31,
+    "NET_BIND_SERVICE": 10, "SYS_CHROOT": 18, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "AUDIT_WRITE": 29, "SETFCAP": 31,
 }  # fmt: skip
-MAKERS = (*rights.JAIL, *rights.MAKER)
+LOGIN = (*rights.JAIL, *rights.MAKER)
+WORKER = (*LOGIN, *rights.ACCOUNTANT)
 
 #: What works with a capability and not without it; run by sh in slurmd's container, `$f` is a file of user 1000.
 USES = {
@@ -29,6 +30,7 @@ USES = {
     "NET_BIND_SERVICE": """
         perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0) && bind(S, pack_sockaddr_in(22, INADDR_ANY)) or exit 1'""",
     "SYS_CHROOT": "chroot / true",
+    "SYS_PTRACE": 'cat "/proc/$sleeper/io"',
     "SYS_ADMIN": "unshare -m mount -t tmpfs none /mnt",
     "SETFCAP": """
         perl -e 'my ($file, $name, $caps) = ($ARGV[0], "security.capability", pack("V5", 0x2000000, 1024, 0, 0, 0));
@@ -66,7 +68,7 @@ def ends(lab: Lab) -> dict[str, tuple[str, str]]:
     return {name: (with_it, without) for name, (with_it, without) in found.items()}
 
 
-@pytest.mark.parametrize("capability", [name for name in MAKERS if name != "AUDIT_WRITE"])
+@pytest.mark.parametrize("capability", [name for name in WORKER if name != "AUDIT_WRITE"])
 def test_a_capability_is_needed(ends: dict[str, tuple[str, str]], capability: str) -> None:
     """What the container must be able to do works with it and is refused without it; AUDIT_WRITE needs a Node with audit."""
     assert ends[capability] == ("done", "refused")
@@ -74,15 +76,15 @@ def test_a_capability_is_needed(ends: dict[str, tuple[str, str]], capability: st
 
 def test_containers_run_with_exactly_the_rights_that_are_written_down(lab: Lab) -> None:
     """The first process of each container has the capabilities of the list and a seccomp filter; who mounts nothing can gain nothing."""
-    makers = sum(1 << NUMBERS[name] for name in MAKERS)
+    makers = {name: sum(1 << NUMBERS[each] for each in those) for name, those in (("slurmd", WORKER), ("sshd", LOGIN))}
     for role in ("controller", "rest", "login", "worker"):
         for name, pod in lab.pods(role).items():
             for container in [each["name"] for each in statuses(pod)]:
                 status = lab.kubectl("exec", name, "-c", container, "--", "cat", "/proc/1/status")
                 said = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-                mounts = container in ("slurmd", "sshd")
+                mounts = container in makers
                 got = (int(said["CapBnd"], 16), said["NoNewPrivs"], said["Seccomp"])
-                assert got == (makers if mounts else 0, "0" if mounts else "1", "2"), f"{name} {container}"
+                assert got == (makers.get(container, 0), "0" if mounts else "1", "2"), f"{name} {container}"
 
 
 def test_images_are_read_only(lab: Lab) -> None:

@@ -6,7 +6,7 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import points, populate, worker
+from soperator.render import limits, points, populate, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
@@ -98,7 +98,9 @@ CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "pe
 def rendered(case: str) -> dict[str, Object]:
     """Every object of a case by the file that holds it."""
     cluster_spec, nodesets = CASES[case]
-    cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(cluster_spec))
+    members = {name: NodeSetSpec.model_validate(spec) for name, spec in nodesets.items()}
+    spec = SlurmClusterSpec.model_validate(cluster_spec)
+    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members))
     objects = [
         render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
     ]

@@ -227,6 +227,26 @@ class Config(Model):
     )
 
 
+class Jobs(Model):
+    """How jobs are held to the CPUs and the memory that they were given."""
+
+    limits: Literal["Sampled", "Cgroup", "None"] = Field(
+        default="Sampled",
+        description=(
+            "Sampled: memory is given out like CPUs, and a step that is seen above its own is ended. Cgroup: the kernel holds each "
+            "job to its CPUs and its memory; the Nodes' container runtime must give pods a writable cgroup v2. None: CPUs are given "
+            "out, memory is not, and nothing holds a job to either."
+        ),
+    )
+    bind_cpus: bool = Field(
+        default=False,
+        description=(
+            "Whether tasks are bound to the CPUs that Slurm gave them. Only where each worker has CPUs of its own, as a whole Node or "
+            "by the kubelet's static CPU manager: all workers count their CPUs from the first, and would crowd on it."
+        ),
+    )
+
+
 class Security(Model):
     """How login and worker pods are confined."""
 
@@ -285,6 +305,9 @@ class SlurmClusterSpec(Model):
     rest: Rest = Field(default_factory=Rest, description="slurmrestd.")
     partitions: list[Partition] = Field(
         default_factory=list, max_length=256, description="Partitions; none means one, named main, over all nodes."
+    )
+    jobs: Jobs = Field(
+        default_factory=Jobs, description="How jobs are held to the CPUs and the memory that they were given."
     )
     config: Config = Field(default_factory=Config, description="Extra lines of Slurm's configuration files.")
     containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")

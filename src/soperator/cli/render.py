@@ -44,18 +44,20 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
     """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
     from soperator.api.cluster import SlurmClusterSpec
     from soperator.api.nodeset import NodeSetSpec
+    from soperator.render import limits
     from soperator.render.model import Cluster, NodeSet
 
     out: list[Object] = []
     for found in objects:
         if isinstance(found.spec, SlurmClusterSpec):
-            cluster = Cluster(found.namespace, found.name, "", found.spec)
             node_sets = [
                 NodeSet(other.namespace, other.name, "", other.spec)
                 for other in objects
                 if isinstance(other.spec, NodeSetSpec)
                 and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
             ]
+            shares = limits.shares({each.name: each.spec for each in node_sets})
+            cluster = Cluster(found.namespace, found.name, "", found.spec, shares)
             out += _of_cluster(cluster, node_sets, defaults)
     return out
 

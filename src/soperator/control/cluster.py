@@ -46,6 +46,8 @@ class ClusterControl:
         if ending.is_ending(obj):
             return await self._end(obj)
         read = read_cluster(obj)
+        if isinstance(read, Cluster):
+            read = gather.sized(self.operator, read)
         problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
         if not isinstance(read, Cluster):
             return await self._status(obj, None, problems)
@@ -157,6 +159,7 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail
             "HostUsers" if facts.confined else "UserNamespace",
             facts.confined,
         ),
+        Condition("LimitsEnforced", "False" if facts.limits[1] else "True", *facts.limits),
         Condition(
             "WorkersReady",
             "False" if facts.workers.is_short else "True",

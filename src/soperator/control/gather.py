@@ -16,7 +16,7 @@ from soperator.decide.workers import Seen
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition, Pod
-from soperator.render import config, labels, names, points, worker
+from soperator.render import config, labels, limits, names, points, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.node import SlurmNode
 
@@ -34,6 +34,13 @@ def world(operator: Operator, namespace: str) -> World:
     return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims, secrets)  # type: ignore[arg-type]
 
 
+def sized(operator: Operator, cluster: Cluster) -> Cluster:
+    """The cluster with the memory per CPU of its NodeSets; one that is refused has no nodes and does not count."""
+    here = world(operator, cluster.namespace)
+    members = {name: spec for name, spec in here.members(cluster.name).items() if not nodeset_problems(name, here)}
+    return replace(cluster, shares=limits.shares(members))
+
+
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
     """Everything that the verdict over a cluster stands on."""
     key = (cluster.namespace, cluster.name)
@@ -44,6 +51,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
         jail=jail,
         points=point_wait(operator, cluster, members(operator, cluster)),
         confined=unconfined(operator, cluster),
+        limits=limits.shortfall(cluster),
         slurm=operator.slurm.trouble(key),
         controller=_role(operator, cluster, "controller", 1),
         rest=_role(operator, cluster, "rest", cluster.spec.rest.replicas),

@@ -31,12 +31,16 @@ class Role:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a pass has seen. `jail`, `points`, `confined` and `slurm` are sentences, empty when there is nothing to say."""
+    """What a pass has seen.
+
+    `jail`, `points`, `confined` and `slurm` are sentences, empty when there is nothing to say; `limits` is a reason and such a sentence.
+    """
 
     problems: Sequence[Problem] = ()
     jail: str = ""
     points: str = ""
     confined: str = ""
+    limits: tuple[str, str] = ("Unknown", "")
     slurm: str = ""
     controller: Role = field(default_factory=Role)
     rest: Role = field(default_factory=Role)

@@ -1,16 +1,18 @@
-"""slurm.conf and its companions, from the SlurmCluster alone.
+"""slurm.conf and its companions, from the SlurmCluster, and the memory per CPU of its NodeSets.
 
 No line depends on how many workers there are: they register as dynamic nodes, and a partition over a NodeSet is a partition over the feature
-that its nodes carry. So scaling changes no file, and only an edit of the cluster restarts slurmctld. Source of each setting: slurm.conf(5) of 24.11.
+that its nodes carry. So scaling changes no file; an edit of the cluster, or of the size of the smallest nodes, restarts slurmctld.
+Source of each setting: slurm.conf(5) of 24.11.
 """
 
 import hashlib
 
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
-from soperator.render import labels, names, pod
+from soperator.render import labels, limits, names, pod
 from soperator.render.model import Cluster, Object
 from soperator.slurm import conf
 from soperator.slurm.lint import shared_lines
+from soperator.slurm.owned import SHARED
 
 BUNDLE = "/opt/soperator"
 PLAN_PATH = "/etc/soperator/jail/plan"
@@ -39,7 +41,7 @@ def files(cluster: Cluster) -> dict[str, str]:
     extra = cluster.spec.config
     return {
         "slurm.conf": slurm_conf(cluster),
-        "cgroup.conf": _with_extra(conf.render(conf.lines({"CgroupPlugin": "disabled"})), extra.cgroup),
+        "cgroup.conf": _with_extra(conf.render(conf.lines(limits.cgroup_settings(cluster))), extra.cgroup),
         "gres.conf": _with_extra("", extra.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
     }
@@ -47,8 +49,8 @@ def files(cluster: Cluster) -> dict[str, str]:
 
 def slurm_conf(cluster: Cluster) -> str:
     """The text of slurm.conf: ours, then the partitions, then the user's lines."""
-    ours = conf.lines(_identity(cluster) | _auth(cluster.spec) | _paths() | _behaviour())
-    ours += _node_sets(cluster.spec) + [_partition(each) for each in cluster.spec.partitions or [_MAIN]]
+    ours = conf.lines(_identity(cluster) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
+    ours += _node_sets(cluster.spec) + [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
     extra = cluster.spec.config.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra)
 
@@ -86,7 +88,7 @@ def _identity(cluster: Cluster) -> dict[str, str | int]:
         "SlurmUser": "slurm",
         "SlurmctldPort": names.CONTROLLER_PORT,
         "SlurmdPort": names.SLURMD_PORT,
-        "SlurmctldParameters": "enable_configless",
+        "SlurmctldParameters": SHARED["SlurmctldParameters"],
         "MaxNodeCount": MAX_NODES,
     }
 
@@ -103,6 +105,7 @@ def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
 def _paths() -> dict[str, str | int]:
     return {
         "PluginDir": f"{BUNDLE}/lib/slurm",
+        "JobContainerType": "job_container/jail",  # what slurmd opens for a user is opened in the jail
         "StateSaveLocation": "/var/spool/slurmctld",
         "SlurmdSpoolDir": "/var/spool/slurmd",
         "SlurmctldPidFile": "/tmp/slurmctld.pid",
@@ -119,11 +122,7 @@ def _behaviour() -> dict[str, str | int]:
         "MessageTimeout": 30,
         "InactiveLimit": 120,  # an srun or salloc whose login pod is gone gives its nodes back
         "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_Core",
         "GresTypes": "gpu",
-        "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
-        "JobAcctGatherType": "jobacct_gather/linux",
         "MpiDefault": "pmix",
         "PropagateResourceLimitsExcept": "MEMLOCK",
     }
@@ -134,10 +133,11 @@ def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
     return [conf.line(NodeSet=nodeset, Feature=nodeset) for nodeset in used]
 
 
-def _partition(partition: Partition) -> conf.Line:
+def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
     pairs = [("PartitionName", partition.name), ("Nodes", ",".join(partition.node_sets) or "ALL")]
     pairs += [("Default", "YES")] if partition.default else []
     pairs += [("Hidden", "YES")] if partition.hidden else []
+    pairs += limits.partition_options(cluster, partition)
     return conf.Line((*pairs, *sorted(partition.options.items())))
 
 

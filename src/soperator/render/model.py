@@ -3,7 +3,9 @@
 Everything here is a value. Keys, clocks and the state of the cluster come in as arguments of the functions that need them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import API_VERSION
@@ -29,12 +31,13 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A SlurmCluster object."""
+    """A SlurmCluster object. `shares` is the memory per CPU of each of its NodeSets in MiB, None where unknown (`limits.shares`)."""
 
     namespace: str
     name: str
     uid: str
     spec: SlurmClusterSpec
+    shares: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def owner(self) -> Object:

@@ -47,11 +47,15 @@ class Mount:
 
 _JOBS_TMP = Mount("scratch", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files of one job, gone with it")
 _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node")
+#: slurmstepd makes the cgroups of a step from inside the jail. They belong to root, so that no ordinary user writes them.
+_CGROUPS = Mount(
+    "bind", "/sys/fs/cgroup", "/sys/fs/cgroup", ("nosuid", "nodev", "noexec"), "cgroups of this node's jobs"
+)
 
 
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
-    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(), *_gpus(nodeset), *_driver(nodeset)]
+    own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(cluster), *_gpus(nodeset), *_driver(nodeset)]
     return _with(own, submounts.of_worker(cluster, nodeset))
 
 
@@ -112,7 +116,7 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
     ]
 
 
-def _worker() -> list[Mount]:
+def _worker(cluster: Cluster) -> list[Mount]:
     """What slurmd shares with a job. Its copy of the configuration names plugins that it loads outside the jail, so no root of a job may write it."""
     conf = f"{_SPOOL}/conf-cache"
     return [
@@ -125,6 +129,7 @@ def _worker() -> list[Mount]:
             ("nosuid", "nodev"),
             "images of containers, unpacked once on this node",
         ),
+        *([_CGROUPS] if cluster.spec.jobs.limits == "Cgroup" else []),
     ]
 
 

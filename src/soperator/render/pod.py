@@ -76,7 +76,7 @@ def unprivileged(uid: int) -> Object:
     }
 
 
-def jail_maker() -> Object:
+def jail_maker(*more: str) -> Object:
     """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged.
 
     The runtime's AppArmor profile, on Nodes that have AppArmor, forbids every mount, whatever the capabilities. Kubernetes refuses SYS_ADMIN
@@ -87,7 +87,7 @@ def jail_maker() -> Object:
         "runAsGroup": 0,
         "allowPrivilegeEscalation": True,
         "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"], "add": [*rights.JAIL, *rights.MAKER]},
+        "capabilities": {"drop": ["ALL"], "add": [*rights.JAIL, *rights.MAKER, *more]},
         "appArmorProfile": {"type": "Unconfined"},
     }
 

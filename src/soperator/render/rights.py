@@ -29,6 +29,12 @@ JAIL: Mapping[str, str] = MappingProxyType(
 #: What makes the jail, and never reaches a user.
 MAKER: Mapping[str, str] = MappingProxyType({"SYS_ADMIN": "mounts and namespaces of the jail"})
 
+#: What lets slurmd's container see what jobs use: accounting by /proc, and with it the memory limit, finds nothing of a user without it.
+ACCOUNTANT: Mapping[str, str] = MappingProxyType({"SYS_PTRACE": "slurmstepd reads /proc/<pid>/io of users' tasks"})
+
+#: What binds the tasks of users to CPUs: `spec.jobs.bindCpus`.
+BINDER: Mapping[str, str] = MappingProxyType({"SYS_NICE": "slurmstepd sets the affinity of a user's task"})
+
 #: What copying and sealing a root file system takes.
 POPULATE: Mapping[str, str] = MappingProxyType(
     {

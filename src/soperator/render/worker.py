@@ -8,7 +8,7 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, submounts, watch
+from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, rights, submounts, watch
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
@@ -165,11 +165,12 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
             SOPERATOR_NODE_CONF=node_conf(nodeset),
             **({"SOPERATOR_SSH": "true", "SOPERATOR_NODES": pod.nodes_domain(cluster, defaults)} if ssh else {}),
+            **({"SOPERATOR_LIMITS": "Cgroup"} if cluster.spec.jobs.limits == "Cgroup" else {}),
         )
         + driver.environment(nodeset)
         + pod.wide_ids(cluster),
         "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}, *([_SSH_PORT] if ssh else [])],
-        "securityContext": pod.jail_maker(),
+        "securityContext": pod.jail_maker(*rights.ACCOUNTANT, *(rights.BINDER if cluster.spec.jobs.bind_cpus else ())),
         "volumeMounts": [
             pod.mount("jail", pod.JAIL),
             pod.mount("plan", "/etc/soperator/jail", readOnly=True),

@@ -113,7 +113,7 @@ def shared_lines(extra: str) -> str:
     for key, ours in SHARED.items():
         theirs = [setting.value for setting in settings(extra) if setting.key.lower() == key.lower()]
         if theirs:
-            values = dict.fromkeys([ours, *(value for value in theirs[-1].split(",") if value)])
+            values = dict.fromkeys([*ours.split(","), *(value for value in theirs[-1].split(",") if value)])
             lines.append(f"{key}={','.join(values)}\n")
     return "\n" + "".join(lines) if lines else ""
 

@@ -26,6 +26,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
         "ControlMachine": _NAME,
         "CredType": _AUTH,
         "DownNodes": "nodes register by themselves: set the state of a node with scontrol, and remove the line",
+        "JobContainerType": "its plugin puts jobs into the jail: remove the line",
         "MaxNodeCount": _FIXED,
         "NodeName": "nodes register by themselves: make a NodeSet, and remove the line",
         "NodeSet": "each NodeSet object is one: make a NodeSet, and remove the line",
@@ -49,8 +50,11 @@ OWNED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: Lists of slurm.conf that hold a value of ours beside the administrator's.
-SHARED: Mapping[str, str] = MappingProxyType({"GresTypes": "gpu", "SlurmctldParameters": "enable_configless"})
+#: Lists of slurm.conf that hold values of ours beside the administrator's. A trigger's program would run beside the keys, and root of the jail
+#: can become the one who may set triggers.
+SHARED: Mapping[str, str] = MappingProxyType(
+    {"GresTypes": "gpu", "SlurmctldParameters": "enable_configless,disable_triggers"}
+)
 
 #: Settings of a node that the NodeSet says, for `slurmd --conf`.
 OWNED_NODE: Mapping[str, str] = MappingProxyType(

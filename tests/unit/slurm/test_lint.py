@@ -81,7 +81,7 @@ def test_every_owned_key_is_found_in_every_spelling(key: str, equals: str, lower
 def test_shared_lists_are_united_with_ours() -> None:
     """The last of the administrator's settings counts, and our value stays."""
     extra = "SlurmctldParameters=a\nslurmctldparameters=b,enable_configless\nGresTypes=shard\n"
-    assert shared_lines(extra) == "\nGresTypes=gpu,shard\nSlurmctldParameters=enable_configless,b\n"
+    assert shared_lines(extra) == "\nGresTypes=gpu,shard\nSlurmctldParameters=enable_configless,disable_triggers,b\n"
     assert shared_lines("MaxJobCount=1\n") == ""
 
 
