@@ -15,10 +15,13 @@ from datetime import UTC, datetime
 from local import binaries, demo
 from local.demo import CLUSTER, NAMESPACE, STATE, Target
 from tests.cluster.conftest import make_user
+from tests.cluster.fills import survive
 from tests.cluster.lab import Lab, Timings
 from tests.soak.kills import KILLS, USERS, Tally, run
 
 REPORT = demo.ROOT / "docs" / "reports" / "kills.md"
+POPULATE = "populate Job"
+BATCH = 10
 SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 
 
@@ -28,45 +31,63 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
+    parser.add_argument("--only", choices=[*KILLS, POPULATE], help="the other lines of the report stay as they are")
     said = parser.parse_args()
     target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
-    for user in USERS:
-        make_user(lab, user)
-    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": said.nodes, "resources": SIZE})
-    try:
-        lab.wait_available()
-        nodes = [f"soak-{number}" for number in range(said.nodes)]
-        began = time.monotonic()
-        tallies = [run(lab, what, nodes, said.rounds, said.seed) for what in KILLS]
-        text = report(tallies, said.seed, time.monotonic() - began, said.nodes)
-    finally:
-        lab.ssh("root", f"scancel {' '.join(f'-u {user}' for user in USERS)}")
-        lab.kubectl("delete", "nodeset", "soak", "--ignore-not-found", "--timeout=120s")
-    REPORT.write_text(text)
-    print(text)
+    tallies: list[Tally] = []
+    if said.only != POPULATE:
+        tallies += kill_jobs(lab, said.rounds, said.nodes, said.seed, [said.only] if said.only else list(KILLS))
+    if said.only in (None, POPULATE):
+        tallies.append(kill_populate(lab, said.rounds, said.seed))
+    REPORT.write_text(report(tallies))
+    print(REPORT.read_text())
     return 1 if any(each.leaks or each.wrong for each in tallies) else 0
 
 
-def report(tallies: list[Tally], seed: int, seconds: float, nodes: int) -> str:
-    """The page."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=demo.ROOT, capture_output=True, text=True, check=True
-    )
-    where = (
-        f"commit {commit.stdout.strip()}, {nodes} worker pods beside each other on {os.cpu_count()} cores, seed {seed}"
-    )
-    head = f"""# Kills under live jobs
+def kill_jobs(lab: Lab, rounds: int, count: int, seed: int, kinds: list[str]) -> list[Tally]:
+    """Kills under live jobs, on nodes of their own."""
+    for user in USERS:
+        make_user(lab, user)
+    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": count, "resources": SIZE})
+    try:
+        lab.wait_available()
+        return [run(lab, what, [f"soak-{number}" for number in range(count)], rounds, seed) for what in kinds]
+    finally:
+        lab.ssh("root", f"scancel {' '.join(f'-u {user}' for user in USERS)}")
+        lab.kubectl("delete", "nodeset", "soak", "--ignore-not-found", "--timeout=120s")
 
-Written by `make soak` on {datetime.now(UTC):%Y-%m-%d}: {where}, {seconds / 60:.0f} minutes.
 
-In each round two users' jobs, with steps and with processes that try to outlive them, are hit at a random moment between 0 and 2 s after
-they were submitted. `tests/soak/kills.py` says what is done and what is counted.
+def kill_populate(lab: Lab, rounds: int, seed: int) -> Tally:
+    """Kills of Jobs that fill claims, ten at once; each claim ends as one that was left alone, or the run fails."""
+    tally, chance = Tally(POPULATE), random.Random(seed)
+    while tally.kills < rounds:
+        began, count = time.monotonic(), min(BATCH, rounds - tally.kills)
+        survive(lab, count, chance)
+        tally.kills += count
+        tally.ends.update({"Complete": count})
+        tally.recovered.append(time.monotonic() - began)
+    return tally
 
-| killed | rounds | jobs | their ends | back after, median (longest) | jobs that ended otherwise than they should | left behind |
-|---|---|---|---|---|---|---|
+
+def report(tallies: list[Tally]) -> str:
+    """The page: new lines for what ran now, the former ones for what did not."""
+    former = REPORT.read_text().splitlines() if REPORT.exists() else []
+    rows = {each.what: row(each) for each in tallies}
+    for kind in (*KILLS, POPULATE):
+        rows.setdefault(kind, next((f"{line}\n" for line in former if line.startswith(f"| {kind} |")), ""))
+    return HEAD + "".join(rows[kind] for kind in (*KILLS, POPULATE)) + details(tallies)
+
+
+HEAD = """# Kills under live jobs
+
+Written by `make soak`. In each round two users' jobs, with steps and with processes that try to outlive them, are hit at a random moment between
+0 and 2 s after they were submitted; a populate Job at one between 0 and 5 s after its pod appeared, ten Jobs beside each other.
+`tests/soak/kills.py` and `tests/cluster/fills.py` say what is done and what is counted.
+
+| killed | rounds | jobs | their ends | back after, median (longest) | jobs that ended otherwise than they should | left behind | run |
+|---|---|---|---|---|---|---|---|
 """
-    return head + "".join(map(row, tallies)) + details(tallies)
 
 
 def row(tally: Tally) -> str:
@@ -74,7 +95,11 @@ def row(tally: Tally) -> str:
     ends = ", ".join(f"{count} {name}" for name, count in tally.ends.most_common())
     back = f"{statistics.median(tally.recovered):.1f} s ({max(tally.recovered):.1f} s)"
     wrong, left = len(tally.wrong) or "none", len(tally.leaks) or "nothing"
-    return f"| {tally.what} | {tally.kills} | {sum(tally.ends.values())} | {ends} | {back} | {wrong} | {left} |\n"
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    when = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {os.cpu_count()} cores"
+    jobs = sum(tally.ends.values())
+    return f"| {tally.what} | {tally.kills} | {jobs} | {ends} | {back} | {wrong} | {left} | {when} |\n"
 
 
 def details(tallies: list[Tally]) -> str:

@@ -22,7 +22,17 @@ from tests.cluster.lab import Lab, local
 
 PROBE = (Path(__file__).parent / "probe.py").read_bytes()
 MARK = "mark-of-another-job"
-PLACES = ("login", "job", "ssh")
+PLACES = ("login", "job", "ssh", "container")
+#: An image of a few programs; python3 is the jail's.
+IMAGE = """
+import pathlib, subprocess, sys
+box = pathlib.Path.home() / "box"
+if not (box / "image.tar").exists():
+    box.mkdir(exist_ok=True)
+    (box / "oci.py").write_text(sys.stdin.read())
+    subprocess.run(["python3", "oci.py", "make", "layout", "/usr/bin/sh", "/usr/bin/ls"], cwd=box, check=True)
+    subprocess.run(["tar", "-C", "layout", "-cf", "image.tar", "."], cwd=box, check=True)
+"""
 #: Two jobs of different users fit on one node.
 SIZE = {"requests": {"cpu": "50m", "memory": "4Gi"}, "limits": {"cpu": "4"}}
 
@@ -41,12 +51,16 @@ class Ground:
         return f"{self.lab.cluster}-{self.node}"
 
     def probe(self, place: str, user: str, **more: Any) -> dict[str, Any]:
-        """What a user finds at a place: `login`, `job`, or `ssh`, a session on the worker beside a job of the user's."""
+        """What a user finds at a place: `login`, `job`, `ssh` (a session on the worker beside a job of the user's), or `container`."""
         words = f"python3 - {shlex.quote(json.dumps(self.given | more))}"
         if place == "ssh":
             return self._on_worker(user, words)
         if place == "job":
             words = f"srun -w {self.node} {words}"
+        if place == "container":
+            self.lab.ssh(user, f"python3 -c {shlex.quote(IMAGE)}", (demo.ROOT / "spank/tests/oci.py").read_bytes())
+            options = "--container-image=./box/image.tar --container-mounts=/usr,/etc/alternatives"
+            words = f"srun -Q -w {self.node} {options} {words}"
         found: dict[str, Any] = json.loads(self.lab.ssh(user, words, PROBE))
         return found
 

@@ -1,0 +1,105 @@
+"""A job's /dev has the GPUs that Slurm gave to it, and no others: on made-up devices of the Nodes and a made-up resource of Kubernetes."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+
+import pytest
+
+from local import demo
+from local.demo import STATE
+from tests.cluster.conftest import make_user
+from tests.cluster.escape.conftest import state_claim
+from tests.cluster.lab import Lab
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+RESOURCE = "example.com/gpu"
+#: The devices are /dev/null's and its kin: the container runtime lets every container use those.
+DEVICES = {"nvidia0": 3, "nvidia1": 5, "nvidiactl": 7}
+LIST = "ls /dev | grep nvidia | tr '\\n' ' '"
+
+
+@pytest.fixture(scope="module")
+def gpus(lab: Lab) -> Iterator[Lab]:
+    """A cluster on the demo's jail with one node that has two GPUs."""
+    if not lab.target.is_local:
+        pytest.skip("the devices of the Nodes are this machine's")
+    make_user(lab, "alice")
+    folder = STATE / "gpus"
+    folder.mkdir(exist_ok=True)
+    for name, minor in DEVICES.items():
+        (folder / name).unlink(missing_ok=True)
+        os.mknod(folder / name, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        (folder / name).chmod(0o666)
+    patch = json.dumps([{"op": "add", "path": "/status/capacity/example.com~1gpu", "value": "2"}])
+    for node in json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]:
+        lab.kubectl("patch", "node", node["metadata"]["name"], "--subresource=status", "--type=json", "-p", patch)
+    made = Lab(lab.target, lab.namespace, "gpus", lab.timings)
+    try:
+        begin(made, str(folder))
+        made.wait_available()
+        yield made
+    finally:
+        lab.kubectl("delete", "nodeset", "gpu", "--ignore-not-found", "--timeout=60s")
+        lab.kubectl("delete", "slurmcluster", "gpus", "--ignore-not-found", "--timeout=60s")
+        lab.kubectl("delete", "persistentvolumeclaim", "gpus-state", "--ignore-not-found", "--wait=false")
+        lab.kubectl("delete", "persistentvolume", f"{lab.namespace}-gpus-state", "--ignore-not-found", "--wait=false")
+
+
+def begin(made: Lab, folder: str) -> None:
+    """Apply the cluster and its NodeSet."""
+    claim = {"apiVersion": "v1", "kind": "List", "items": state_claim(made)}
+    made.kubectl("apply", "-f", "-", stdin=json.dumps(claim))
+    cluster = {
+        "jail": {"claim": {"name": "demo-jail"}, "populate": "Never"},
+        "controller": {"state": {"name": "gpus-state"}},
+        "login": {"rootAuthorizedKeys": [demo.public_key()]},
+        "config": {"gres": "NodeName=gpu-0 Name=gpu File=/dev/nvidia[0-1]"},
+    }
+    nodeset = {
+        "cluster": "gpus",
+        "replicas": 1,
+        "resources": {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "4"}},
+        "gpu": {"vendor": "nvidia", "count": 2, "resourceName": RESOURCE},
+        "volumes": [{"name": each, "hostPath": {"path": f"{folder}/{each}", "type": "CharDevice"}} for each in DEVICES],
+        "volumeMounts": [{"name": each, "mountPath": f"/dev/{each}"} for each in DEVICES],
+    }
+    for kind, name, spec in (("SlurmCluster", "gpus", cluster), ("NodeSet", "gpu", nodeset)):
+        done = made.apply(kind, name, spec)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_job_without_gpus_sees_none(gpus: Lab) -> None:
+    """The device that all GPUs share is there, for it is nobody's."""
+    assert gpus.ssh("alice", f'srun sh -c "{LIST}"').split() == ["nvidiactl"]
+
+
+def test_a_job_sees_and_opens_the_gpu_that_it_was_given(gpus: Lab) -> None:
+    """It is the one that Slurm names, also to root of the jail."""
+    look = f"echo $SLURM_JOB_GPUS; {LIST}; : > /dev/nvidia$SLURM_JOB_GPUS && echo opened"
+    for user in ("alice", "root"):
+        given, *devices, opened = gpus.ssh(user, f"srun --gres=gpu:1 sh -c '{look}'").split()
+        assert (sorted(devices), opened) == ([f"nvidia{given}", "nvidiactl"], "opened")
+
+
+def test_two_jobs_at_once_see_different_gpus_and_one_job_may_have_both(gpus: Lab) -> None:
+    """Nothing of the one's is in the other's /dev; afterwards a job that asks for both sees both."""
+    script = f"{LIST}; sleep 3"
+    pair = f"srun --gres=gpu:1 sh -c '{script}' > one & srun --gres=gpu:1 sh -c '{script}' > two; wait; cat one two; rm one two"
+    seen = [each for each in gpus.ssh("alice", pair).split() if each != "nvidiactl"]
+    assert sorted(seen) == ["nvidia0", "nvidia1"]
+    both = gpus.ssh("alice", f"srun --gres=gpu:2 sh -c '{LIST}'").split()
+    assert sorted(both) == ["nvidia0", "nvidia1", "nvidiactl"]
+
+
+def test_a_step_outside_of_slurm_sees_what_its_job_has(gpus: Lab) -> None:
+    """A batch script and its steps have the same devices."""
+    gpus.ssh(
+        "alice",
+        f"rm -f of-gpu; sbatch --quiet --wait --gres=gpu:1 -o of-gpu --wrap \"{LIST}; echo; srun sh -c '{LIST}'\"",
+    )
+    script, step = (line.split() for line in gpus.ssh("alice", "cat of-gpu; rm of-gpu").splitlines())
+    assert sorted(script) == sorted(step)
+    assert len(script) == 2
