@@ -150,6 +150,7 @@ CASES = (
     _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
     _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
     _cluster("spec.jail.perNode", "a claim of its own", {"jail": {"perNode": True, "claim": {"name": "a"}}}),
+    _cluster("spec.jail.perNode", "remove refill", {"jail": {"perNode": True, "refill": {"request": "a"}}}),
     _cluster("spec.jail.perNode", "from the image", {"jail": {"perNode": True, "populate": "Never"}}),
     _nodeset("spec.gpu.driver", "one source", {"gpu": {"driver": {"cdi": {}, "hostPath": {"path": "/a"}}}}),
     _nodeset("spec.shmSize", "without a bound", {"shmSize": "0"}),

@@ -164,6 +164,12 @@ JAIL = (
         field="per_node",
     ),
     Rule(
+        cel="!self.perNode || !has(self.refill) || !has(self.refill.request) || self.refill.request == ''",
+        message="perNode fills the root of each node whenever its pod is made: remove refill, and change image to have another root",
+        holds=lambda jail: not (jail.per_node and jail.refill.request),
+        field="per_node",
+    ),
+    Rule(
         cel="self.perNode == oldSelf.perNode",
         message="perNode cannot be changed, for the nodes would leave the files of their users: make a new cluster",
         field="per_node",

@@ -90,7 +90,7 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
     if sick := _sick(operator, cluster):
         return Condition("JailReady", "False", "NotAnswering", sick)
     if not cluster.spec.jail.has_job:
-        return Condition("JailReady", "True", "NotOurs")
+        return Condition("JailReady", "True", "OnEachNode" if cluster.spec.jail.per_node else "NotOurs")
     said = _told(operator, cluster, seen)
     failed = seen.job is not None and _failure(seen.job) is not None
     if not seen.is_filled:
