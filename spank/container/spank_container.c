@@ -33,47 +33,16 @@ SPANK_PLUGIN(container, 1);
 
 #include "environment.h"
 #include "join.h"
+#include "settings.h"
 
 enum { DONE = 0, FAILED = -1 }; /* slurmstepd looks only for negative codes */
 enum { CLEAR_UP_S = 10, SAVE_S = 6 * 3600 };
 
 static struct request request = REQUEST_EMPTY;
-static struct defaults {
-	const char *program;
-	int entrypoint, remap_root, mount_home;
-} defaults = { .program = "/opt/soperator/libexec/container" };
+static struct settings settings = SETTINGS_DEFAULT;
 static bool is_wanted;
 static uint32_t tasks_left;
 static spank_t here;
-
-static int take_switch(const char *word, const char *name, int *value)
-{
-	size_t length = strlen(name);
-
-	if (strncmp(word, name, length) != 0 || (strcmp(word + length, "0") != 0 && strcmp(word + length, "1") != 0))
-		return 0;
-	*value = word[length] == '1';
-	return 1;
-}
-
-static int take_arguments(int ac, char **av)
-{
-	for (int i = 0; i < ac; i++) {
-		if (strncmp(av[i], "program=/", 9) == 0)
-			defaults.program = av[i] + 8;
-		else if (strncmp(av[i], "storage=/", 9) == 0)
-			request.storage = av[i] + 8;
-		else if (strcmp(av[i], "container_scope=job") == 0 || strcmp(av[i], "container_scope=global") == 0)
-			request.scope = av[i] + 16;
-		else if (!take_switch(av[i], "execute_entrypoint=", &defaults.entrypoint) &&
-			 !take_switch(av[i], "remap_root=", &defaults.remap_root) &&
-			 !take_switch(av[i], "mount_home=", &defaults.mount_home)) {
-			slurm_error("container: unknown argument \"%s\" in plugstack.conf", av[i]);
-			return FAILED;
-		}
-	}
-	return DONE;
-}
 
 static int take_option(int value, const char *argument, int remote)
 {
@@ -90,11 +59,15 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 {
 	spank_context_t context = spank_context();
 	const struct request_option *option;
+	const char *unknown;
 
 	if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE)
 		return DONE;
-	if (take_arguments(ac, av) != DONE)
+	unknown = settings_read(&settings, ac, av);
+	if (unknown != NULL) {
+		slurm_error("container: unknown argument \"%s\" in plugstack.conf", unknown);
 		return FAILED;
+	}
 	for (int i = 0; (option = request_option(i)) != NULL; i++) {
 		struct spank_option made = {
 			.name = (char *)(uintptr_t)option->name,
@@ -138,12 +111,6 @@ static int take_step(spank_t spank)
 	return DONE;
 }
 
-static void fill_in(int *said, int otherwise)
-{
-	if (*said < 0)
-		*said = otherwise;
-}
-
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 {
 	struct report report = { "" };
@@ -158,9 +125,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	if (wanted == 0 || spank_context() != S_CTX_REMOTE)
 		return DONE;
 	is_wanted = true;
-	fill_in(&request.entrypoint, defaults.entrypoint);
-	fill_in(&request.remap_root, defaults.remap_root);
-	fill_in(&request.mount_home, defaults.mount_home);
+	settings_fill_in(&settings, &request);
 	return take_step(spank);
 }
 
@@ -192,26 +157,26 @@ static void pass_on(int fd)
 /* Not fork: slurmstepd's hooks around it are for slurmstepd. The environment is the job's, for proxies and credentials. */
 static int start(struct report *report)
 {
-	char **words = request_words(&request, defaults.program, "start"), **environment = NULL;
+	char **words = request_words(&request, settings.program, "start"), **environment = NULL;
 	posix_spawn_file_actions_t actions;
 	int pipe_fds[2], status, error;
 	pid_t child;
 
 	if (words == NULL || pipe2(pipe_fds, O_CLOEXEC) < 0 || posix_spawn_file_actions_init(&actions) != 0 ||
 	    spank_get_item(here, S_JOB_ENV, &environment) != ESPANK_SUCCESS)
-		return report_fail(report, "container: cannot prepare to start %s: %m", defaults.program);
+		return report_fail(report, "container: cannot prepare to start %s: %m", settings.program);
 	error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 	error = error ? error : posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 2);
 	error = error ? error : posix_spawn_file_actions_adddup2(&actions, 0, 1);
 	error = error ? error : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	errno = error ? error : posix_spawn(&child, defaults.program, &actions, NULL, words, environment);
+	errno = error ? error : posix_spawn(&child, settings.program, &actions, NULL, words, environment);
 	if (errno != 0)
-		return report_fail(report, "container: cannot start %s: %m", defaults.program);
+		return report_fail(report, "container: cannot start %s: %m", settings.program);
 	(void)close(pipe_fds[1]);
 	pass_on(pipe_fds[0]);
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
-			return report_fail(report, "container: cannot wait for %s: %m", defaults.program);
+			return report_fail(report, "container: cannot wait for %s: %m", settings.program);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1; /* the helper has said why */
 }
 

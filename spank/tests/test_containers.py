@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from pods import HERE, PODS, SPANK
-from trixie import JAIL, TRIXIE, Slurm, wait_idle, wait_until_ready
+from trixie import JAIL, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
 
 NEEDED = ("usr/include/slurm/spank.h", "usr/bin/skopeo", "usr/bin/umoci", "usr/bin/mksquashfs")
 PORT = 5000
@@ -392,3 +392,21 @@ def test_others_cannot_reach_into_a_container(slurm: Slurm) -> None:
     slurm.sh(f"useradd -R {JAIL} -m -u 1001 bob; useradd -m -u 1001 bob; install -d -o 1001 {JAIL}/mnt/tmp")
     done = srun(slurm, f"--container-image={IMAGE}", "stat -c %a /tmp/.containers-1000")
     assert done.stdout == "700\n", done.stderr
+
+
+def test_what_users_leave_open_is_the_administrators_to_say(slurm: Slurm) -> None:
+    """Arguments of the plugin say what happens without an option, and a container with a name may outlive its job."""
+    arguments = "mount_home=1 remap_root=1 execute_entrypoint=1 container_scope=global storage=/srv/boxes"
+    line = r"bind\t/mnt/tmp/boxes\t/srv/boxes\tnosuid,nodev\tkept"
+    made = slurm.sh(
+        f"cp /etc/slurm/plugstack.conf /plugstack.good && cp {PLAN} /plan.good && install -d -m 1777 /mnt/tmp/boxes {JAIL}/srv/boxes && "
+        f"printf '{line}\\n' >>{PLAN} && sed -i '/spank_container/s#$# {arguments}#' /etc/slurm/plugstack.conf"
+    )
+    assert made.returncode == 0, made.stderr
+    try:
+        script = "sh -c 'id -u; echo $BY_ENTRYPOINT; cd; ls -d image.tar; echo word >/kept'"
+        done = srun(slurm, f"--container-image={IMAGE} --container-name=lasting", script)
+        assert done.stdout.split() == ["0", "yes", "image.tar"], done.stderr
+        assert srun(slurm, "--container-name=lasting", "cat /kept").stdout == "word\n"
+    finally:
+        slurm.sh(f"cp /plugstack.good /etc/slurm/plugstack.conf; cp /plan.good {PLAN}")
