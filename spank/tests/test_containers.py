@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from pods import HERE, PODS, SPANK
-from trixie import JAIL, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
+from trixie import JAIL, KINDS, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
 
 NEEDED = ("usr/include/slurm/spank.h", "usr/bin/skopeo", "usr/bin/umoci", "usr/bin/mksquashfs")
 PORT = 5000
@@ -53,10 +53,12 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def slurm(built: Path, layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Slurm in a pod with a user namespace and without pivot_root, the image as an archive in alice's home, and the registry."""
-    kind = PODS["userns-move"]
+@pytest.fixture(scope="module", params=KINDS)
+def slurm(
+    built: Path, layout: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Slurm]:
+    """Slurm in a pod (`make test-all`: in both kinds), the image as an archive in alice's home, and the registry."""
+    kind = PODS[request.param]
     work = tmp_path_factory.mktemp("slurm")
     up = [str(HERE / "slurm/up"), str(TRIXIE), str(work), str(built)]
     with (work / "up.log").open("w") as log:
@@ -85,7 +87,8 @@ def serve(slurm: Slurm, layout: Path, port: int, *more: str) -> "subprocess.Pope
 
 def give(slurm: Slurm, path: str, content: bytes) -> None:
     """Write a file of alice's in the jail."""
-    inside = ["nsenter", "-t", str(slurm.pid), "-m", "-p", "-U", "--preserve-credentials"]
+    user_namespace = ["-U", "--preserve-credentials"] if slurm.userns else []
+    inside = ["nsenter", "-t", str(slurm.pid), "-m", "-p", *user_namespace]
     script = f"cat >{JAIL}{path}; chown 1000:1000 {JAIL}{path}"
     subprocess.run([*inside, "sh", "-c", script], input=content, check=True)
 
