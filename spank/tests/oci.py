@@ -2,8 +2,8 @@
 """A small image, and a registry that serves it: all that the tests need of the world of containers.
 
 `oci.py make FOLDER --root / PROGRAM...` writes an OCI layout with the programs of a root and the libraries that they load, in two layers: the
-second one changes a file of the first and takes one away. `oci.py serve FOLDER PORT [--login USER:WORD]` serves any layout over
-plain HTTP under every name, so that tags and digests are looked up as in a real registry. Standard library only: it also runs in a jail.
+second one changes a file of the first and takes one away. `oci.py serve FOLDER PORT [--login USER:WORD]` serves any layout, over
+plain HTTP or TLS, under every name, so that tags and digests are looked up as in a real registry. Standard library only: it also runs in a jail.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import io
 import json
+import ssl
 import subprocess
 import tarfile
 import time
@@ -179,10 +180,15 @@ class Handler(BaseHTTPRequestHandler):
         print(self.command, getattr(self, "path", format), flush=True)
 
 
-def serve(folder: Path, port: int, login: str, slow: bool) -> None:
+def serve(said: argparse.Namespace) -> None:
     """Serve until killed."""
-    kind = type("Served", (Handler,), {"folder": folder, "login": login, "slow": slow})
-    ThreadingHTTPServer(("", port), kind).serve_forever()
+    kind = type("Served", (Handler,), {"folder": said.folder, "login": said.login, "slow": said.slow})
+    server = ThreadingHTTPServer(("", said.port), kind)
+    if said.certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(said.certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    server.serve_forever()
 
 
 def main() -> None:
@@ -198,11 +204,12 @@ def main() -> None:
     serving.add_argument("port", type=int)
     serving.add_argument("--login", default="")
     serving.add_argument("--slow", action="store_true")
+    serving.add_argument("--certificate", default="", help="a file with key and certificate: TLS instead of plain HTTP")
     said = parser.parse_args()
     if said.verb == "make":
         print(make(said.folder, said.root, said.programs))
     else:
-        serve(said.folder, said.port, said.login, said.slow)
+        serve(said)
 
 
 if __name__ == "__main__":

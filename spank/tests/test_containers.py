@@ -332,6 +332,37 @@ def test_credentials(slurm: Slurm, layout: Path) -> None:
         server.wait()
 
 
+def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -> None:
+    """TLS is asked for where nothing else is said; a registry's certificate is believed when SSL_CERT_FILE has its authority."""
+    words = [
+        "-subj",
+        "/CN=lab",
+        "-addext",
+        "subjectAltName=IP:10.99.0.1",
+        "-days",
+        "2",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-x509",
+    ]
+    files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "certificate")]
+    subprocess.run(["openssl", "req", *words, *files], check=True, capture_output=True)
+    (tmp_path / "both").write_text((tmp_path / "key").read_text() + (tmp_path / "certificate").read_text())
+    give(slurm, "/home/alice/authority", (tmp_path / "certificate").read_bytes())
+    server = serve(slurm, layout, PORT + 3, "--certificate", str(tmp_path / "both"))
+    step = f"srun -Q --container-image=10.99.0.1:{PORT + 3}#tests/small:one cat /etc/word"
+    try:
+        time.sleep(0.5)
+        refused = slurm.sh(step, user="alice")
+        assert "certificate signed by unknown authority" in refused.stderr
+        done = slurm.sh(f"SSL_CERT_FILE=$HOME/authority {step}", user="alice")
+        assert done.stdout == "second\n", done.stderr
+    finally:
+        server.kill()
+        server.wait()
+
+
 def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
     """After scancel no process and no mount of the container is left in the pod, and the node is idle."""
     command = f"sbatch --parsable -o /dev/null --container-image={IMAGE} --wrap 'sleep 3333 & sleep 3333'"
