@@ -106,11 +106,13 @@ static bool is_ours(spank_t spank)
 /* The mounts of the job are there, but does what is mounted answer? */
 static enum holder_made ask_root(struct report *report)
 {
+	int64_t since = now();
 	char root[32];
 	int answers;
 
 	(void)snprintf(root, sizeof(root), "/proc/%d/root", holder.id.pid); /* always fits */
 	answers = probe_answers(root, options.seconds, report);
+	tell_time("the root of the jail asked", since);
 	if (answers == 0)
 		report_fail(report, "jail: the root of the jail does not answer within %d s", options.seconds);
 	return answers == 1 ? HOLDER_READY : HOLDER_LATE;
