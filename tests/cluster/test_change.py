@@ -40,7 +40,9 @@ def test_kubectl_drain_of_a_node_ends_when_the_job_has_ended(lab: Lab, alice: st
     words = ["--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]
     with draining(lab, node, *words, "--pod-selector=slurm.soperator.io/role=worker") as drain:
         lab.until("the NodeSet says why", lambda: f"Node {node} is cordoned: worker-1 drains" in why(lab), 30)
-        lab.until("Slurm says why", lambda: f"Node {node} is cordoned" in lab.ssh(alice, "sinfo -h -R"), 10)
+        lab.until(
+            "Slurm says why", lambda: f"Node {node} is cordoned" in lab.ssh(alice, "sinfo -h -n worker-1 -o %E"), 10
+        )
         time.sleep(5)
         assert drain.poll() is None
         assert held.state() == "RUNNING"
@@ -65,7 +67,7 @@ def test_a_bounded_drain_warns_a_job_and_requeues_it(lab: Lab, alice: str) -> No
     )
     lab.kubectl("annotate", "node", node, f"{mark}=true")
     try:
-        lab.until("users see until when", lambda: "its jobs end at" in lab.ssh(alice, "sinfo -h -R"), 30)
+        lab.until("users see until when", lambda: "its jobs end at" in lab.ssh(alice, "sinfo -h -n worker-1 -o %E"), 30)
         assert lab.ssh(alice, f"squeue -h -j {number} -o %T").strip() == "RUNNING"
         lab.until("the job waits again", lambda: "PENDING" in lab.ssh(alice, f"squeue -h -j {number} -o %T"), 30)
         assert lab.ssh(alice, "cat warned") == "warned\n"
