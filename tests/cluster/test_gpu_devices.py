@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 RESOURCE = "example.com/gpu"
 #: The devices are /dev/null's and its kin: the container runtime lets every container use those.
 DEVICES = {"nvidia0": 3, "nvidia1": 5, "nvidiactl": 7}
-LIST = "ls /dev | grep nvidia | tr '\\n' ' '"
+LIST = "ls /dev | grep nvidia | xargs"
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_a_job_without_gpus_sees_none(gpus: Lab) -> None:
 
 def test_a_job_sees_and_opens_the_gpu_that_it_was_given(gpus: Lab) -> None:
     """It is the one that Slurm names, also to root of the jail."""
-    look = f"echo $SLURM_JOB_GPUS; {LIST}; : > /dev/nvidia$SLURM_JOB_GPUS && echo opened"
+    look = f"given=${{SLURM_JOB_GPUS:-$SLURM_STEP_GPUS}}; echo $given; {LIST}; : > /dev/nvidia$given && echo opened"
     for user in ("alice", "root"):
         given, *devices, opened = gpus.ssh(user, f"srun --gres=gpu:1 sh -c '{look}'").split()
         assert (sorted(devices), opened) == ([f"nvidia{given}", "nvidiactl"], "opened")
@@ -98,7 +98,7 @@ def test_a_step_outside_of_slurm_sees_what_its_job_has(gpus: Lab) -> None:
     """A batch script and its steps have the same devices."""
     gpus.ssh(
         "alice",
-        f"rm -f of-gpu; sbatch --quiet --wait --gres=gpu:1 -o of-gpu --wrap \"{LIST}; echo; srun sh -c '{LIST}'\"",
+        f"rm -f of-gpu; sbatch --quiet --wait --gres=gpu:1 -o of-gpu --wrap \"{LIST}; srun sh -c '{LIST}'\"",
     )
     script, step = (line.split() for line in gpus.ssh("alice", "cat of-gpu; rm of-gpu").splitlines())
     assert sorted(script) == sorted(step)

@@ -31,13 +31,14 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
+    parser.add_argument("--minutes", type=float, default=60, help="begin no round after so long; of each kind")
     parser.add_argument("--only", choices=[*KILLS, POPULATE], help="the other lines of the report stay as they are")
     said = parser.parse_args()
     target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     tallies: list[Tally] = []
     if said.only != POPULATE:
-        tallies += kill_jobs(lab, said.rounds, said.nodes, said.seed, [said.only] if said.only else list(KILLS))
+        tallies += kill_jobs(lab, said, [said.only] if said.only else list(KILLS))
     if said.only in (None, POPULATE):
         tallies.append(kill_populate(lab, said.rounds, said.seed))
     REPORT.write_text(report(tallies))
@@ -45,14 +46,15 @@ def main() -> int:
     return 1 if any(each.leaks or each.wrong for each in tallies) else 0
 
 
-def kill_jobs(lab: Lab, rounds: int, count: int, seed: int, kinds: list[str]) -> list[Tally]:
+def kill_jobs(lab: Lab, said: argparse.Namespace, kinds: list[str]) -> list[Tally]:
     """Kills under live jobs, on nodes of their own."""
     for user in USERS:
         make_user(lab, user)
-    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": count, "resources": SIZE})
+    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": said.nodes, "resources": SIZE})
+    nodes = [f"soak-{number}" for number in range(said.nodes)]
     try:
         lab.wait_available()
-        return [run(lab, what, [f"soak-{number}" for number in range(count)], rounds, seed) for what in kinds]
+        return [run(lab, what, nodes, said.rounds, said.seed, said.minutes) for what in kinds]
     finally:
         lab.ssh("root", f"scancel {' '.join(f'-u {user}' for user in USERS)}")
         lab.kubectl("delete", "nodeset", "soak", "--ignore-not-found", "--timeout=120s")

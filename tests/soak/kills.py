@@ -112,8 +112,9 @@ def is_up(lab: Lab, node: str) -> bool:
 KILLS: dict[str, Callable[[Lab, str], Callable[[], bool]]] = {"slurmd": kill_slurmd, "worker pod": kill_pod}
 
 
-def run(lab: Lab, what: str, nodes: Sequence[str], rounds: int, seed: int) -> Tally:
-    """Kill again and again, on all nodes beside each other, as often as asked for."""
+def run(lab: Lab, what: str, nodes: Sequence[str], rounds: int, seed: int, minutes: float = 60) -> Tally:
+    """Kill again and again, on all nodes beside each other, as often as asked for, or until the time is over."""
+    until = time.monotonic() + 60 * minutes
     chance = random.Random(seed)
     bare = {node: look(lab, node) for node in nodes}
     shares = [rounds // len(nodes) + (number < rounds % len(nodes)) for number in range(len(nodes))]
@@ -123,7 +124,8 @@ def run(lab: Lab, what: str, nodes: Sequence[str], rounds: int, seed: int) -> Ta
     def work(node: str, mine: Sequence[float]) -> Tally:
         own = Tally(what)
         for delay in mine:
-            own.add(one(lab, what, node, delay, bare[node]))
+            if time.monotonic() < until:
+                own.add(one(lab, what, node, delay, bare[node]))
         return own
 
     with ThreadPoolExecutor(len(nodes)) as pool:

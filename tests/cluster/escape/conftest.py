@@ -22,17 +22,7 @@ from tests.cluster.lab import Lab, local
 
 PROBE = (Path(__file__).parent / "probe.py").read_bytes()
 MARK = "mark-of-another-job"
-PLACES = ("login", "job", "ssh", "container")
-#: An image of a few programs; python3 is the jail's.
-IMAGE = """
-import pathlib, subprocess, sys
-box = pathlib.Path.home() / "box"
-if not (box / "image.tar").exists():
-    box.mkdir(exist_ok=True)
-    (box / "oci.py").write_text(sys.stdin.read())
-    subprocess.run(["python3", "oci.py", "make", "layout", "/usr/bin/sh", "/usr/bin/ls"], cwd=box, check=True)
-    subprocess.run(["tar", "-C", "layout", "-cf", "image.tar", "."], cwd=box, check=True)
-"""
+PLACES = ("login", "job", "ssh")
 #: Two jobs of different users fit on one node.
 SIZE = {"requests": {"cpu": "50m", "memory": "4Gi"}, "limits": {"cpu": "4"}}
 
@@ -51,16 +41,12 @@ class Ground:
         return f"{self.lab.cluster}-{self.node}"
 
     def probe(self, place: str, user: str, **more: Any) -> dict[str, Any]:
-        """What a user finds at a place: `login`, `job`, `ssh` (a session on the worker beside a job of the user's), or `container`."""
+        """What a user finds at a place: `login`, `job`, or `ssh`, a session on the worker beside a job of the user's."""
         words = f"python3 - {shlex.quote(json.dumps(self.given | more))}"
         if place == "ssh":
             return self._on_worker(user, words)
         if place == "job":
             words = f"srun -w {self.node} {words}"
-        if place == "container":
-            self.lab.ssh(user, f"python3 -c {shlex.quote(IMAGE)}", (demo.ROOT / "spank/tests/oci.py").read_bytes())
-            options = "--container-image=./box/image.tar --container-mounts=/usr,/etc/alternatives"
-            words = f"srun -Q -w {self.node} {options} {words}"
         found: dict[str, Any] = json.loads(self.lab.ssh(user, words, PROBE))
         return found
 
@@ -126,11 +112,12 @@ def begin_host_cluster(host: Lab) -> None:
 
 def state_claim(host: Lab) -> list[dict[str, Any]]:
     """The claim of the second controller's state; on the local cluster with its volume."""
-    name = f"{host.namespace}-plain-state"
+    claimed = f"{host.cluster}-state"
+    name = f"{host.namespace}-{claimed}"
     claim: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "plain-state"},
+        "metadata": {"name": claimed},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
     if not host.target.is_local:
@@ -142,8 +129,8 @@ def state_claim(host: Lab) -> list[dict[str, Any]]:
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "capacity": {"storage": "1Gi"},
-            "claimRef": {"namespace": host.namespace, "name": "plain-state"},
-            "hostPath": {"path": str(DEFAULT_STATE / "storage" / "plain-state"), "type": "DirectoryOrCreate"},
+            "claimRef": {"namespace": host.namespace, "name": claimed},
+            "hostPath": {"path": str(DEFAULT_STATE / "storage" / claimed), "type": "DirectoryOrCreate"},
             "storageClassName": "",
         },
     }
