@@ -1,33 +1,55 @@
 """What a job has for itself on a node, and what is left of it."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.cluster.lab import Lab
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
+NODE = "pair-0"
+SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 LEFT = "ls -A /mnt/tmp /run/jail/jobs; cat /proc/[0-9]*/stat | sed -n 's/.*(\\(.*\\)) Z .*/zombie \\1/p; s/.*(\\(jail-holder\\)) .*/\\1/p'"
 
 
-def test_tmp_is_the_jobs_and_gone_with_it(lab: Lab, alice: str) -> None:
-    """Two jobs on one node do not see each other's /tmp and /dev/shm; a job's script and steps share theirs."""
-    script = "echo mine > /tmp/mine; echo too > /dev/shm/mine; srun cat /tmp/mine /dev/shm/mine; srun --overlap sleep 2"
-    lab.ssh(alice, f"sbatch --parsable -w worker-0 -o spaces.out --wrap '{script}'")
+@pytest.fixture(scope="module")
+def node(lab: Lab, alice: str) -> Iterator[str]:
+    """A node on which two jobs fit."""
+    done = lab.apply("NodeSet", "pair", {"cluster": lab.cluster, "replicas": 1, "resources": SIZE})
+    assert done.returncode == 0, done.stderr
+    lab.wait_available()
+    yield NODE
+    lab.ssh("root", f"scancel -w {NODE}")
+    lab.kubectl("delete", "nodeset", "pair", "--ignore-not-found", "--timeout=90s")
+    lab.wait_available()
+
+
+def test_two_jobs_on_a_node_have_each_their_own_tmp(lab: Lab, alice: str, node: str) -> None:
+    """A job's script and steps share /tmp and /dev/shm; another job beside it sees nothing of them."""
+    script = "echo mine > /tmp/mine; echo too > /dev/shm/mine; srun cat /tmp/mine /dev/shm/mine; sleep 3333"
+    job = lab.ssh(alice, f"sbatch --parsable -n1 -w {node} -o spaces.out --wrap '{script}'").strip()
     lab.until("the job has written", lambda: lab.ssh(alice, "cat spaces.out 2>/dev/null || true") == "mine\ntoo\n", 30)
-    assert lab.ssh(alice, "srun -w worker-0 ls /tmp /dev/shm").split() == ["/dev/shm:", "/tmp:"]
+    look = "sh -c 'cat /tmp/mine /dev/shm/mine || echo none'"
+    assert lab.ssh(alice, f"srun -n1 -w {node} {look} 2>/dev/null") == "none\n"
+    assert lab.ssh(alice, f"squeue -h -j {job} -o %T") == "RUNNING\n"
+    assert lab.ssh(alice, f"srun --overlap --jobid={job} {look}") == "mine\ntoo\n"
+    lab.ssh(alice, f"scancel {job}; rm spaces.out")
 
 
-def test_a_job_sees_its_own_processes_and_leaves_none(lab: Lab, alice: str) -> None:
+def test_a_job_sees_its_own_processes_and_leaves_none(lab: Lab, alice: str, node: str) -> None:
     """A step beside another sees what that one runs; when jobs have ended, no process, folder or zombie of theirs is on the node."""
-    lab.ssh(alice, "sbatch --job-name=spaces -w worker-0 -o /dev/null --wrap '(setsid sleep 4444 &); exec sleep 3333'")
-    running = "squeue -h -t R -n spaces -o %A"
-    job = str(lab.until("the job runs", lambda: lab.ssh(alice, running).strip(), 30))
-    count = "cat /proc/[0-9]*/comm | grep -cx sleep"
-    seen = lab.ssh(alice, f"srun --overlap --jobid={job} sh -c '{count}'; srun -w worker-0 sh -c '{count}' || true")
-    assert seen.split() == ["2", "0"]
+    asked = f"sbatch --parsable -n1 -w {node} -o /dev/null --wrap '(setsid sleep 4444 &); exec sleep 3333'"
+    job = lab.ssh(alice, asked).strip()
+    lab.until("the job runs", lambda: lab.ssh(alice, f"squeue -h -j {job} -o %T") == "RUNNING\n", 30)
+    count = "sh -c 'cat /proc/[0-9]*/comm | grep -cx sleep || true'"
+    lab.until("its own step sees both", lambda: lab.ssh(alice, f"srun --overlap --jobid={job} {count}") == "2\n", 10)
+    assert lab.ssh(alice, f"srun -n1 -w {node} {count}") == "0\n"
     lab.ssh(alice, f"scancel {job}")
-    worker = f"{lab.cluster}-worker-0"
-    empty = "/mnt/tmp:\n\n/run/jail/jobs:\n"
-    lab.until(
-        "nothing is left", lambda: lab.kubectl("exec", worker, "-c", "slurmd", "--", "sh", "-c", LEFT) == empty, 20
-    )
+    pod = f"{lab.cluster}-{node}"
+
+    def left() -> str:
+        found = lab.kubectl("exec", pod, "-c", "slurmd", "--", "sh", "-c", LEFT).split()
+        return " ".join(each for each in found if each not in ("/mnt/tmp:", "/run/jail/jobs:", "containers"))
+
+    lab.until("nothing is left", lambda: left() == "", 20)
