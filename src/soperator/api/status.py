@@ -14,6 +14,9 @@ from soperator.api.base import Model
 Count = Annotated[str, Field(max_length=32)]
 Sentence = Annotated[str, Field(max_length=32768)]
 
+#: Type and reason of conditions that are False because the spec has it so: jobs.limits Sampled, which is the default, and None.
+CHOSEN = frozenset({("LimitsEnforced", "Sampled"), ("LimitsEnforced", "Off")})
+
 
 class Condition(Model):
     """One aspect of an object's state, as in every Kubernetes kind."""

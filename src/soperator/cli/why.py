@@ -43,7 +43,8 @@ async def _why(name: str, namespace: str) -> tuple[str, bool]:
         cluster = await api.get(SLURMCLUSTER, Custom, where, name)
         members = [each for each in (await api.list(NODESET, Custom, where)).items if _cluster_of(each) == name]
     lines = reasons("SlurmCluster", cluster) + [line for each in members for line in reasons("NodeSet", each)]
-    return ("\n".join(lines) or f"SlurmCluster {name} is available, and so are its NodeSets.", not lines)
+    said = lines or [f"SlurmCluster {name} is available, and so are its NodeSets."]
+    return "\n".join([*said, *notes("SlurmCluster", cluster)]), not lines
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:
@@ -59,9 +60,21 @@ def reasons(kind: str, custom: "Custom") -> list[str]:
     return lines
 
 
+def notes(kind: str, custom: "Custom") -> list[str]:
+    """Return one sentence for each condition that is not True because the spec has it so: nothing is wrong, but one should know."""
+    chosen = (each for each in custom.status.get("conditions", ()) if _is_chosen(each))
+    return [f"Note: {kind} {custom.metadata.name}: {_sentence(each)}" for each in chosen]
+
+
 def _is_bad(condition: dict[str, Any]) -> bool:
-    """Whether a condition is a reason; ours are all good when True, but for those that say a trouble is there."""
-    return bool(condition.get("status") != "True")
+    """Whether a condition is a reason; ours are all good when True."""
+    return condition.get("status") != "True" and not _is_chosen(condition)
+
+
+def _is_chosen(condition: dict[str, Any]) -> bool:
+    from soperator.api.status import CHOSEN
+
+    return condition.get("status") != "True" and (condition.get("type"), condition.get("reason")) in CHOSEN
 
 
 def _sentence(condition: dict[str, Any]) -> str:

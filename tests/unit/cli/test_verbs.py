@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from soperator.cli.__main__ import app
-from soperator.cli.why import reasons
+from soperator.cli.why import notes, reasons
 from soperator.crd import generate
 from soperator.kube.views import Custom, ObjectMeta
 
@@ -229,6 +229,16 @@ class TestWhy:
             metadata=ObjectMeta(name="demo", generation=1), status={"conditions": conditions, "observedGeneration": 1}
         )
         assert reasons("SlurmCluster", said) == ["SlurmCluster demo: Available is False: the jail is being filled"]
+
+    @pytest.mark.parametrize(("reason", "is_wrong"), [("Sampled", False), ("Off", False), ("SizeUnknown", True)])
+    def test_what_the_spec_has_so_is_a_note(self, reason: str, is_wrong: bool) -> None:
+        """A cluster with the default limits of jobs is well, and says what does not hold them."""
+        told = {"type": "LimitsEnforced", "status": "False", "reason": reason, "message": "memory is looked at"}
+        status = {"conditions": [{"type": "Available", "status": "True"}, told], "observedGeneration": 1}
+        said = Custom(metadata=ObjectMeta(name="demo", generation=1), status=status)
+        sentence = "SlurmCluster demo: LimitsEnforced is False: memory is looked at"
+        assert reasons("SlurmCluster", said) == ([sentence] if is_wrong else [])
+        assert notes("SlurmCluster", said) == ([] if is_wrong else [f"Note: {sentence}"])
 
     def test_says_that_nobody_looked(self) -> None:
         """No status means no operator."""
