@@ -1,4 +1,4 @@
-"""What the steps of populate share: the refusal, the lock, and the way to the storage."""
+"""What the steps of populate share: the lock, and the way to the storage."""
 
 import ctypes
 import fcntl
@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-
-class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence for a person; `final` where no later run will fare better."""
-
-    def __init__(self, sentence: str, final: bool = False) -> None:
-        super().__init__(sentence)
-        self.final = final
+from soperator.agents.refusal import Refusal
 
 
 def flush(claim: Path) -> None:

@@ -14,12 +14,12 @@ import argparse
 import fnmatch
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-TERMINATION_LOG = Path("/dev/termination-log")
+from soperator.agents.refusal import Refusal, tell
+
 FOLDERS_OF_LIBRARIES = ("lib", "lib64", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib", ".")
 FOLDERS_OF_PROGRAMS = ("bin", "usr/bin")
 #: Names in the root of a whole distribution that belong to a driver. Source: nvidia-container-toolkit's lists.
@@ -45,10 +45,6 @@ RUNTIME = (
     "libgcc_s*",
     "libstdc++*",
 )
-
-
-class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence for a person."""
 
 
 @dataclass(frozen=True, order=True)
@@ -201,8 +197,7 @@ def main() -> None:
         print(f"{said.name}: {len(files)} files of a GPU driver")
     except (Refusal, OSError) as error:
         sentence = f"soperator: {error}"
-        with suppress(OSError):
-            TERMINATION_LOG.write_text(sentence)
+        tell(sentence)
         sys.exit(sentence)
 
 

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
-TERMINATION_LOG = Path("/dev/termination-log")
+from soperator.agents.refusal import Refusal, tell
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -27,10 +27,6 @@ class Point:
     base: str
     path: str
     target: str
-
-
-class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence for a person."""
 
 
 def make(point: Point) -> bool:
@@ -110,8 +106,7 @@ def main() -> None:
         print(make_all([Point(**each) for each in json.loads(sys.argv[1])]))
     except (Refusal, OSError) as error:
         sentence = f"soperator: {error}"
-        with suppress(OSError):
-            TERMINATION_LOG.write_text(sentence)
+        tell(sentence)
         sys.exit(sentence)
 
 

@@ -22,9 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator import __version__
-from soperator.agents.claim import Refusal, alone, flush
+from soperator.agents.claim import alone, flush
 from soperator.agents.loader import link_driver
 from soperator.agents.refill import Journal, overwrite, present, put_back, read_journal, write_journal
+from soperator.agents.refusal import Refusal, tell
 
 BUNDLE = "/opt/soperator"
 COMMANDS = (
@@ -52,7 +53,6 @@ PLACEHOLDERS = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pam.d/soper
 ACCOUNTS = {"slurm": 64030, "sshd": 64033}
 #: Files that `complete` adds to, so that a seal killed after it finds them changed.
 TOUCHED = frozenset({"etc/passwd", "etc/group"})
-TERMINATION_LOG = Path("/dev/termination-log")
 #: The exit code that says that no later run will fare better; the Job then fails at once.
 FINAL = 65
 #: By this file ssh in the jail knows the cluster's nodes; each pod brings the list that it names.
@@ -278,17 +278,11 @@ def main() -> None:
     try:
         with alone(records):
             print(seal(chosen.claim, Wanted(chosen.image, chosen.request, chosen.mode, tuple(chosen.keep))), flush=True)
-        _tell((records / "populated.json").read_text())
+        tell((records / "populated.json").read_text())
     except (Refusal, OSError) as error:
-        _tell(f"soperator: {error}")
+        tell(f"soperator: {error}")
         print(f"soperator: {error}", file=sys.stderr)
         sys.exit(FINAL if isinstance(error, Refusal) and error.final else 1)
-
-
-def _tell(text: str) -> None:
-    if TERMINATION_LOG.exists():
-        with suppress(OSError):
-            TERMINATION_LOG.write_text(text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator.agents.accounts import FILES, merged
-from soperator.agents.claim import Refusal
+from soperator.agents.refusal import Refusal
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _MAX_BYTES = 64 << 20

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from soperator.agents import populate
-from soperator.agents.claim import Refusal
 from soperator.agents.populate import Wanted, complete, seal
+from soperator.agents.refusal import Refusal
 
 REPOSITORY = Path(__file__).parents[3]
 COPY = REPOSITORY / "images/populate/copy.sh"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from soperator.agents.claim import Refusal
 from soperator.agents.populate import Wanted, seal
+from soperator.agents.refusal import Refusal
 
 REPOSITORY = Path(__file__).parents[3]
 COPY = REPOSITORY / "images/populate/copy.sh"

@@ -1,0 +1,21 @@
+"""How the agents end when they cannot do their work: with one sentence, also where Kubernetes shows it."""
+
+from contextlib import suppress
+from pathlib import Path
+
+TERMINATION_LOG = Path("/dev/termination-log")
+
+
+class Refusal(Exception):  # noqa: N818
+    """What stands in the way, as one sentence for a person; `final` where no later run will fare better."""
+
+    def __init__(self, sentence: str, final: bool = False) -> None:
+        super().__init__(sentence)
+        self.final = final
+
+
+def tell(text: str) -> None:
+    """Leave the last words of a container where Kubernetes looks for them; outside of one there is no such place."""
+    if TERMINATION_LOG.exists():
+        with suppress(OSError):
+            TERMINATION_LOG.write_text(text)
