@@ -75,6 +75,20 @@ def pod(request: pytest.FixtureRequest) -> Pod:
     return request.param
 
 
+def planned(made: Jail) -> Jail:
+    """A jail with the plan that most tests begin with, written down."""
+    made.lines = [
+        ("root", str(made.root), "/", "-", "the shared root"),
+        ("rbind", "/usr", "/usr", "ro", "programs"),
+        ("tmpfs", "-", "/tmp", "nosuid,nodev,size=8m,mode=1777", "private"),
+        ("proc", "-", "/proc", "-", "processes"),
+        ("dev", "-", "/dev", "minimal", "devices"),
+        ("sys", "-", "/sys", "ro", "the machine"),
+    ]
+    made.write_plan()
+    return made
+
+
 @pytest.fixture
 def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
     """A jail in a folder whose parents the pod's other users may pass."""
@@ -87,17 +101,7 @@ def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
     for name in ("bin", "sbin", "lib", "lib64"):
         (root / name).symlink_to(f"usr/{name}")
     (root / "marker-of-the-jail").touch()
-    made = Jail(build, root, tmp_path / "plan")
-    made.lines = [
-        ("root", str(root), "/", "-", "the shared root"),
-        ("rbind", "/usr", "/usr", "ro", "programs"),
-        ("tmpfs", "-", "/tmp", "nosuid,nodev,size=8m,mode=1777", "private"),
-        ("proc", "-", "/proc", "-", "processes"),
-        ("dev", "-", "/dev", "minimal", "devices"),
-        ("sys", "-", "/sys", "ro", "the machine"),
-    ]
-    made.write_plan()
-    return made
+    return planned(Jail(build, root, tmp_path / "plan"))
 
 
 def pytest_report_header() -> str:

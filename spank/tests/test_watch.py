@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import Build, Jail
+from conftest import Build, Jail, planned
 
 DEADLINE = 1
 libc = ctypes.CDLL(None, use_errno=True)
@@ -91,17 +91,7 @@ def jail(build: Build) -> Iterator[Jail]:
         for each in ("usr", "tmp", "proc", "dev", "sys", "home", "data"):
             (root / each).mkdir(parents=True)
         shutil.copy(build.jail + "-watch", folder / "jail-watch")
-        made = Jail(Build(folder), root, folder / "plan")
-        made.lines = [
-            ("root", str(root), "/", "-", "the shared root"),
-            ("rbind", "/usr", "/usr", "ro", "programs"),
-            ("tmpfs", "-", "/tmp", "nosuid,nodev,size=8m,mode=1777", "private"),
-            ("proc", "-", "/proc", "-", "processes"),
-            ("dev", "-", "/dev", "minimal", "devices"),
-            ("sys", "-", "/sys", "ro", "the machine"),
-        ]
-        made.write_plan()
-        yield made
+        yield planned(Jail(Build(folder), root, folder / "plan"))
 
 
 def test_a_jail_with_all_its_mount_points_is_well(jail: Jail) -> None:

@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 OPERATOR = "soperator-system"
 TICK = 0.2
+PAIR = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 
 
 @dataclass
@@ -99,6 +101,21 @@ class Lab:
         version = "slurm.soperator.io/v1alpha1"
         made = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
         return self.tried("apply", "-f", "-", stdin=json.dumps(made))
+
+    @contextmanager
+    def pair_nodes(self, name: str, count: int, patience: int) -> Iterator[list[str]]:
+        """Nodes of their own with two CPUs and 2 GiB, on which two jobs fit; at the end their jobs and they go within `patience` seconds.
+
+        They have the same memory per CPU as the nodes of the demo: slurm.conf stays as it is.
+        """
+        done = self.apply("NodeSet", name, {"cluster": self.cluster, "replicas": count, "resources": PAIR})
+        assert done.returncode == 0, done.stderr
+        self.wait_available()
+        nodes = [f"{name}-{number}" for number in range(count)]
+        yield nodes
+        self.ssh("root", f"scancel -w {','.join(nodes)}")
+        self.kubectl("delete", "nodeset", name, "--ignore-not-found", f"--timeout={patience}s")
+        self.wait_available()
 
     def wait_available(self, seconds: float = 120) -> float:
         """Wait until everything that is wanted is there; return how long that took."""

@@ -8,21 +8,14 @@ from tests.cluster.lab import Lab
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
-NODE = "pair-0"
-SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 LEFT = "ls -A /mnt/tmp /run/jail/jobs; cat /proc/[0-9]*/stat | sed -n 's/.*(\\(.*\\)) Z .*/zombie \\1/p; s/.*(\\(jail-holder\\)) .*/\\1/p'"
 
 
 @pytest.fixture(scope="module")
 def node(lab: Lab, alice: str) -> Iterator[str]:
     """A node on which two jobs fit."""
-    done = lab.apply("NodeSet", "pair", {"cluster": lab.cluster, "replicas": 1, "resources": SIZE})
-    assert done.returncode == 0, done.stderr
-    lab.wait_available()
-    yield NODE
-    lab.ssh("root", f"scancel -w {NODE}")
-    lab.kubectl("delete", "nodeset", "pair", "--ignore-not-found", "--timeout=90s")
-    lab.wait_available()
+    with lab.pair_nodes("pair", 1, patience=90) as (name,):
+        yield name
 
 
 def test_two_jobs_on_a_node_have_each_their_own_tmp(lab: Lab, alice: str, node: str) -> None:

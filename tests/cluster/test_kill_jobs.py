@@ -15,8 +15,6 @@ from tests.soak.kills import KILLS, USERS, run
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 REPEATS = 5
-NODES = ["kill-0", "kill-1", "kill-2"]
-SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 
 
 @pytest.fixture(scope="module")
@@ -24,13 +22,8 @@ def nodes(lab: Lab) -> Iterator[list[str]]:
     """Nodes of their own, on which two jobs fit."""
     for user in USERS:
         make_user(lab, user)
-    done = lab.apply("NodeSet", "kill", {"cluster": lab.cluster, "replicas": len(NODES), "resources": SIZE})
-    assert done.returncode == 0, done.stderr
-    lab.wait_available()
-    yield NODES
-    lab.ssh("root", f"scancel -w {','.join(NODES)}")
-    lab.kubectl("delete", "nodeset", "kill", "--ignore-not-found", "--timeout=90s")
-    lab.wait_available()
+    with lab.pair_nodes("kill", 3, patience=90) as names:
+        yield names
 
 
 @pytest.mark.parametrize("what", KILLS)

@@ -8,22 +8,14 @@ from tests.cluster.lab import Lab, condition
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
-NODE = "pair-0"
-#: The same memory per CPU as the nodes of the demo: slurm.conf stays as it is.
-SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 EATER = "import time; kept = bytearray(b'x') * (200 << 20); print('has it', flush=True); time.sleep(60)"
 
 
 @pytest.fixture(scope="module")
 def pair(lab: Lab, alice: str) -> Iterator[str]:
     """A node with two CPUs and 2 GiB."""
-    done = lab.apply("NodeSet", "pair", {"cluster": lab.cluster, "replicas": 1, "resources": SIZE})
-    assert done.returncode == 0, done.stderr
-    lab.wait_available()
-    yield NODE
-    lab.ssh("root", f"scancel -w {NODE}")
-    lab.kubectl("delete", "nodeset", "pair", "--ignore-not-found", "--timeout=60s")
-    lab.wait_available()
+    with lab.pair_nodes("pair", 1, patience=60) as (name,):
+        yield name
 
 
 def test_jobs_that_ask_for_no_memory_share_a_node(lab: Lab, pair: str) -> None:

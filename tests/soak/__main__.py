@@ -16,13 +16,12 @@ from local import binaries, demo
 from local.demo import CLUSTER, NAMESPACE, STATE, Target
 from tests.cluster.conftest import make_user
 from tests.cluster.fills import survive
-from tests.cluster.lab import Lab, Timings
+from tests.cluster.lab import PAIR, Lab, Timings
 from tests.soak.kills import KILLS, USERS, Tally, run
 
 REPORT = demo.ROOT / "docs" / "reports" / "kills.md"
 POPULATE = "populate Job"
 BATCH = 10
-SIZE = {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "2"}}
 
 
 def main() -> int:
@@ -50,7 +49,7 @@ def kill_jobs(lab: Lab, said: argparse.Namespace, kinds: list[str]) -> list[Tall
     """Kills under live jobs, on nodes of their own."""
     for user in USERS:
         make_user(lab, user)
-    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": said.nodes, "resources": SIZE})
+    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": said.nodes, "resources": PAIR})
     nodes = [f"soak-{number}" for number in range(said.nodes)]
     try:
         lab.wait_available()
