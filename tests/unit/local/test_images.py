@@ -98,8 +98,7 @@ def test_an_archive_takes_several_names(tmp_path: Path) -> None:
 
 def test_every_script_of_the_images_is_clean() -> None:
     """Shellcheck finds nothing in any script, and none is longer than a page."""
-    folder = images.REPOSITORY / "images"
-    scripts = [path for path in sorted(folder.rglob("*")) if path.is_file() and is_script(path)]
+    scripts = [path for path in images.files_of(images.REPOSITORY, ["images"]) if is_script(path)]
     assert {"entry", "copy.sh", "slurmd", "sshd", "munged", "install", "users"} <= {path.name for path in scripts}
     done = subprocess.run(["shellcheck", *scripts], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
