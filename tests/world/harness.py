@@ -59,10 +59,11 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
     def _update(self, node, body):
-        if "DRAIN" in body["state"]:
+        states = body.get("state", [])
+        if "DRAIN" in states:
             node["state"] = [*node["state"], "DRAIN"]
             node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(time.time())}}
-        if "RESUME" in body["state"]:
+        if "RESUME" in states:
             node["state"] = [each for each in node["state"] if each != "DRAIN"]  # 24.11 keeps the reason
 
     def run(self, number, name):

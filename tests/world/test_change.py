@@ -169,3 +169,17 @@ async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(to
     writes = [each for each in town.fake.writes()[before:] if " events " not in each]
     assert sum(" pods " in each for each in writes) == 2 * size, writes
     assert len(writes) <= 2 * size + 14, writes
+
+
+async def test_slurmctld_writes_a_node_down_once_it_has_registered(town):
+    """One update that changes nothing for all that are new, and none for what was written before."""
+    await town.up(CLUSTER, WORKERS)
+    for name in ("worker-0", "worker-1"):
+        town.slurm.nodes[name]["slurmd_start_time"] = {"set": True, "number": 7}
+    town.slurm.asked.clear()
+    await town.settle(quiet=0.3)
+    assert town.slurm.asked == ["POST node/worker-0"]
+    assert not town.slurm.nodes["worker-0"].keys() - {"name", "state", "reason", "slurmd_start_time"}
+    town.slurm.nodes["worker-1"]["slurmd_start_time"]["number"] = 8
+    await town.settle(quiet=0.3)
+    assert town.slurm.asked == ["POST node/worker-0", "POST node/worker-1"]

@@ -12,7 +12,7 @@ from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
 from soperator.decide.drain import JAIL
 from soperator.decide.policy import policy_of
-from soperator.decide.workers import Seen
+from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition, Pod
@@ -67,9 +67,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
     """
     found = _pods(operator, nodeset)
     seen_pods = ((pod.metadata.uid, pods.worker(pod, operator.stores.nodes)) for pod in found)
-    known = {
-        each.index: replace(each, deleting=True) if uid in operator.deleted else each for uid, each in seen_pods if each
-    }
+    known = {each.index: _with_memory(operator, uid, each) for uid, each in seen_pods if each}
     nodes = {pod.machine: operator.stores.nodes.get("", pod.machine) for pod in known.values() if pod.machine}
     return Seen(
         nodeset=nodeset.name,
@@ -82,6 +80,11 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         now=operator.wall(),
         ending=ending,
     )
+
+
+def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
+    """A pod with what this process did to it and no cache tells yet; a new process may do it once more, and no harm is done."""
+    return replace(pod, deleting=pod.deleting or uid in operator.deleted, asked=operator.asked.get(uid, 0.0))
 
 
 def workers(operator: Operator, nodeset: NodeSet) -> Role:

@@ -40,6 +40,7 @@ class Operator:
     wall: Callable[[], float] = time.time
     held: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    asked: dict[str, float] = field(default_factory=dict)
     ask_jail: Ask = ask_jail
 
     async def tell(

@@ -65,12 +65,18 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
         noted=pod.metadata.annotations.get(labels.DRAINED, ""),
         told=_told(pod),
+        ready_since=_ready_since(pod),
     )
 
 
 def in_service(pod: Pod) -> Condition | None:
     """The condition in which we tell what Slurm says of the pod's node."""
     return next((each for each in pod.status.conditions if each.type == labels.IN_SERVICE), None)
+
+
+def _ready_since(pod: Pod) -> float:
+    since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
+    return since.timestamp() if since else 0.0
 
 
 def _told(pod: Pod) -> str:

@@ -2,7 +2,8 @@
 
 A single poll per cluster feeds what every pass reads like any cache, however many NodeSets there are. An answer older than `FRESH` seconds
 is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last, and a silence is told only
-when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report.
+when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report. slurmctld keeps a node that registered in
+memory alone until something else makes it write (docs/decisions/0042); whenever an answer has new ones it is made to.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ class Followed:
     task: asyncio.Task[None] | None = None
     client: SlurmRest | None = None
     nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
+    saved: frozenset[tuple[str, int]] = frozenset()
     began: float = 0.0
     answered: float = float("-inf")
     trouble: str = ""
@@ -93,6 +95,8 @@ class SlurmWatch:
             followed.nodes = await followed.client.nodes()
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
+            with contextlib.suppress(SlurmError):  # it is tried again after the next answer
+                await _save(followed.client, followed)
         except SlurmError as error:
             self._fail(followed, str(error))
         except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
@@ -104,3 +108,11 @@ class SlurmWatch:
         silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)
         if silent > PATIENCE and not followed.trouble:
             followed.trouble = why
+
+
+async def _save(client: SlurmRest, followed: Followed) -> None:
+    """Have slurmctld write its nodes down where some of them are new since it last was told to; any one of them is reason for all."""
+    known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
+    if new := known - followed.saved:
+        await client.save(min(new)[0])
+    followed.saved = known

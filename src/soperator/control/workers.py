@@ -10,11 +10,25 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from soperator.control import pods, scontrol
+from soperator.control import inside, pods
 from soperator.control.operator import Operator
 from soperator.decide.rollout import decide
 from soperator.decide.service import IN_SERVICE
-from soperator.decide.workers import Action, Create, Delete, Drain, End, Forget, Mark, Plan, Resume, Seen, Tell, Warn
+from soperator.decide.workers import (
+    Action,
+    Create,
+    Delete,
+    Drain,
+    End,
+    Forget,
+    Mark,
+    Plan,
+    Register,
+    Resume,
+    Seen,
+    Tell,
+    Warn,
+)
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import AlreadyExists, Conflict, NotFound
@@ -99,6 +113,8 @@ class Workers:
                 await self._delete(index)
             case Mark():
                 await self._mark(action)
+            case Register(index):
+                await self._register(index)
             case Drain(_, why) if client:
                 await client.drain(node, why)
             case Resume() if client:
@@ -112,7 +128,7 @@ class Workers:
             case End(_, _, jobs, requeue) if client:
                 for job in jobs:
                     if requeue and job.may_requeue:
-                        await scontrol.requeue(self.operator.api, self.cluster, job.number)
+                        await inside.requeue(self.operator.api, self.cluster, job.number)
                     else:
                         await client.cancel(job.number)
 
@@ -122,6 +138,12 @@ class Workers:
             where = Deletion(uid=pod.metadata.uid)
             await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
             self.operator.deleted.add(pod.metadata.uid)
+
+    async def _register(self, index: int) -> None:
+        pod = self._pod(index)
+        if pod is not None:
+            self.operator.asked[pod.metadata.uid] = self.operator.wall()
+            await inside.register(self.operator.api, pod.metadata.namespace, pod.metadata.name)
 
     async def _mark(self, mark: Mark) -> None:
         """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone."""

@@ -14,7 +14,7 @@ Invariants, each tested by interrupting at every step:
 - A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set and nothing runs or completes), or when no slurmd can
   be running in it.
 - A job ends before its time only by `drain.then`, after `drain.maxWait`, and warned.
-- No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have lost its state.
+- No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have forgotten it: it is told to register.
 - Only drains whose reason is ours are undone, and no drain that an administrator took back is set again.
 - Nothing is remembered: the next call sees what the last one did.
 """
@@ -22,7 +22,7 @@ Invariants, each tested by interrupting at every step:
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
-from soperator.decide import drain, service, telling
+from soperator.decide import drain, registration, service, telling
 from soperator.decide.disruption import cost, is_busy, is_in_service, is_unused, leave_of, never_ran
 from soperator.decide.drain import ROLLOUT, SCALE_IN
 from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark, Plan, Seen, WorkerPod
@@ -47,6 +47,8 @@ def decide(seen: Seen) -> Plan:
             actions += _vacate(seen, pod)
         else:
             actions += _keep(seen, pod, bool(surplus))
+    for pod in seen.pods.values():
+        actions += registration.ask(seen, pod)
     told = [each for pod in seen.pods.values() for each in service.tell(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     fates = telling.Fates(lost, surplus, chosen, kept, pause)
@@ -238,3 +240,4 @@ def _moments(seen: Seen, kept: Sequence[WorkerPod]) -> Iterator[float]:
             yield pod.born + seen.policy.progress_deadline
         yield from drain.moments(seen, pod)
         yield from service.moments(seen, pod)
+        yield from registration.moments(seen, pod)

@@ -30,7 +30,7 @@ class WorkerPod:
 
     `trouble` says in words why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to take no
     more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was
-    told. `told` is what we told of its Slurm node.
+    told. `told` is what we told of its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last told to register.
     """
 
     index: int
@@ -46,6 +46,8 @@ class WorkerPod:
     protected: bool = True
     noted: str = ""
     told: str = ""
+    ready_since: float = 0.0
+    asked: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,15 @@ class Tell:
     reason: str
 
 
-Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End | Tell
+@dataclass(frozen=True)
+class Register:
+    """Let the slurmd of an index, whom slurmctld does not know, register again."""
+
+    index: int
+    why: str
+
+
+Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End | Tell | Register
 
 
 @dataclass(frozen=True)

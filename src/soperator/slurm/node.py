@@ -30,6 +30,7 @@ class SlurmNode:
     reason: str = ""
     address: str = ""
     boot_time: int = 0
+    started: int = 0
     reason_at: float = 0.0
     reason_by: str = ""
     last_busy: float = field(default=0.0, compare=False)
@@ -84,6 +85,7 @@ def read_node(raw: Mapping[str, Any]) -> SlurmNode:
         reason=raw.get("reason") or "",
         address=raw.get("address") or "",
         boot_time=int(number(raw.get("boot_time"))),
+        started=int(number(raw.get("slurmd_start_time"))),
         reason_by=raw.get("reason_set_by_user") or "",
         reason_at=number(raw.get("reason_changed_at")),
         last_busy=number(raw.get("last_busy")),

@@ -40,6 +40,10 @@ class SlurmRest:
         """Undo a drain; raises SlurmError."""
         await self._call("POST", f"node/{node}", {"state": ["RESUME"]})
 
+    async def save(self, node: str) -> None:
+        """Have slurmctld write all its nodes to disk, by an update of one that changes nothing; raises SlurmError."""
+        await self._call("POST", f"node/{node}", {})
+
     async def delete(self, node: str) -> None:
         """Remove the record of a dynamic node; raises SlurmError, also while a job or a reservation holds it."""
         await self._call("DELETE", f"node/{node}")

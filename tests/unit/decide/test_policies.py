@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC).timestamp()
 
 
 def pod(index, template="new", **more):
-    more = {"machine": "m", "born": NOW - 30} | more
+    more = {"machine": "m", "born": NOW - 30, "ready_since": NOW - 5} | more
     return WorkerPod(index, template, more.pop("phase", "Running"), more.pop("deleting", False), more.pop("ready", True), **more)  # fmt: skip
 
 

@@ -132,7 +132,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["scale", "blind"]), st.integers(0, 4)),
         st.tuples(st.just("template"), st.sampled_from(["a", "b"])),
         st.tuples(st.sampled_from(["run", "submit", "finish_on", "vanish"]), st.integers(0, 4)),
-        st.tuples(st.sampled_from(["evict", "forbid", "allow", "time_out"]), st.integers(0, 4)),
+        st.tuples(st.sampled_from(["evict", "forbid", "allow", "time_out", "forget"]), st.integers(0, 4)),
         st.tuples(
             st.sampled_from(["cordon", "uncordon", "die", "recover", "pass_time", "pass_time"]), st.integers(0, 2)
         ),

@@ -16,6 +16,7 @@ from soperator.decide.workers import (
     Machine,
     Mark,
     Policy,
+    Register,
     Resume,
     Seen,
     Tell,
@@ -91,6 +92,10 @@ class Town:
                 assert protected or not self.running(name)
                 self.pods[index] = replace(pod, protected=protected, noted=noted)
                 self.exposed.discard(index)
+            case Register(index) if pod:
+                assert pod.ready
+                self.pods[index] = replace(pod, asked=self.now)
+                self.nodes.setdefault(name, SlurmNode(name, frozenset({"IDLE"})))
             case Tell(index, why, reason) if pod:
                 self.pods[index] = replace(pod, told=f"{reason}: {why}")
             case Warn(_, why, jobs) if node:
@@ -135,7 +140,8 @@ class Town:
             return
         open_ones = [each for each in self.machines.values() if each.ready and not each.leaving]
         if open_ones:
-            self.pods[index] = replace(pod, phase="Running", ready=True, machine=open_ones[index % len(open_ones)].name)
+            machine = open_ones[index % len(open_ones)].name
+            self.pods[index] = replace(pod, phase="Running", ready=True, ready_since=self.now, machine=machine)
             self.nodes.setdefault(f"w-{index}", SlurmNode(f"w-{index}", frozenset({"IDLE"})))
             self.answer(index)
 
@@ -204,6 +210,12 @@ class Town:
             self.submitted += 1
             self.jobs[self.submitted] = SlurmJob(self.submitted, frozenset({node.name}), self.now + 60 * index, True)
             self.nodes[node.name] = replace(node, states=node.states - {"IDLE"} | {"ALLOCATED"})
+
+    def forget(self, index):
+        """Slurmctld is killed before it wrote a node down: it knows it no more, and no slurmd tells it again. A node with a job was written down."""
+        if not self.running(f"w-{index}"):
+            self.nodes.pop(f"w-{index}", None)
+            self.drained_at.pop(f"w-{index}", None)
 
     def finish(self, number):
         """A job ends."""

@@ -1,0 +1,37 @@
+"""What slurmrestd of 24.11 cannot do, done by a command inside a pod.
+
+To requeue a job, by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
+job's processes behind. To have a slurmd register, by SIGHUP to it: slurmctld does not know whom to ask.
+An exec that fails has told nothing, and counts as not done.
+"""
+
+from soperator.kube import exec as remote
+from soperator.kube.api import Api
+from soperator.kube.errors import KubeError
+from soperator.render import names
+from soperator.render.model import Cluster
+from soperator.slurmrest.client import SlurmError
+
+_SCONTROL = "/opt/soperator/bin/scontrol"
+#: A command that is executed in a container has the container's environment, and not that of the entry script.
+_AS_SLURM = '[ "$SOPERATOR_AUTH" != slurm ] || export SLURM_SACK_KEY=/run/soperator/keys/slurm.key; exec "$0" "$@"'
+
+
+async def requeue(api: Api, cluster: Cluster, job: int) -> None:
+    """Let a batch job wait for its turn again; raises SlurmError."""
+    target = remote.Target(cluster.namespace, f"{names.controller(cluster.name)}-0", "slurmctld")
+    await _run(api, target, f"scontrol requeue {job}", ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)])
+
+
+async def register(api: Api, namespace: str, pod: str) -> None:
+    """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""
+    await _run(api, remote.Target(namespace, pod, "slurmd"), "SIGHUP to slurmd", ["sh", "-c", "kill -HUP 1"])
+
+
+async def _run(api: Api, target: remote.Target, what: str, command: list[str]) -> None:
+    try:
+        done = await remote.exec(api, target, command, seconds=20)
+    except KubeError as error:
+        raise SlurmError(f"{what}: {error}") from error
+    if done.code:
+        raise SlurmError(f"{what}: {(done.stderr or done.stdout).strip() or f'exit code {done.code}'}")

@@ -1,0 +1,35 @@
+"""Workers that slurmctld has forgotten.
+
+A dynamic node lives in slurmctld's memory until the next time that it writes its nodes down, and a registration is no reason to write (24.11).
+One that is killed before forgets the node, and slurmd, which registers only when it starts, never tells it again. So the operator has
+new nodes written down at once (`control.slurm`), and where one is forgotten all the same, its slurmd is told to register.
+"""
+
+from collections.abc import Iterator
+
+from soperator.decide.workers import Register, Seen, WorkerPod
+
+#: So long a slurmd that is ready may take to register; so long it has before it is told again. A slurmd that just started needs 1 s.
+PATIENCE = 20.0
+
+
+def ask(seen: Seen, pod: WorkerPod) -> list[Register]:
+    """Tell a slurmd to register that runs, and that Slurm has not known for a while; jobs beside it go on."""
+    if not _is_unknown(seen, pod) or seen.now < _due(pod):
+        return []
+    return [Register(pod.index, "Slurm does not know it although its slurmd runs")]
+
+
+def moments(seen: Seen, pod: WorkerPod) -> Iterator[float]:
+    """When a slurmd that has not registered is to be told so."""
+    if _is_unknown(seen, pod):
+        yield _due(pod)
+
+
+def _is_unknown(seen: Seen, pod: WorkerPod) -> bool:
+    runs = pod.ready and pod.phase == "Running" and not pod.deleting
+    return runs and seen.nodes is not None and seen.node(pod.index) is None
+
+
+def _due(pod: WorkerPod) -> float:
+    return max(pod.ready_since, pod.asked) + PATIENCE

@@ -1,0 +1,32 @@
+"""Commands inside pods: a job that is requeued, a slurmd that registers."""
+
+import httpx2
+import pytest
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.control import inside
+from soperator.kube.api import Api
+from soperator.render.model import Cluster
+from soperator.slurmrest.client import SlurmError
+
+CLUSTER = Cluster("slurm", "demo", "u", SlurmClusterSpec())
+
+
+@pytest.fixture
+async def api():
+    """An API server that knows no pod."""
+    answer = httpx2.Response(404, json={"reason": "NotFound", "message": "no such pod"})
+    async with Api(httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: answer), base_url="http://api")) as made:
+        yield made
+
+
+async def test_an_exec_that_fails_has_requeued_nothing(api):
+    """A pod that is not there, or a refusal, is told as Slurm's own refusals are: the job counts as running."""
+    with pytest.raises(SlurmError, match="scontrol requeue 7: "):
+        await inside.requeue(api, CLUSTER, 7)
+
+
+async def test_a_slurmd_that_cannot_be_told_is_a_refusal(api):
+    """It is told again later."""
+    with pytest.raises(SlurmError, match="SIGHUP to slurmd: "):
+        await inside.register(api, "slurm", "demo-worker-0")

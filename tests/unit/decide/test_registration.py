@@ -1,0 +1,50 @@
+"""Workers that slurmctld has forgotten: who is told to register, when, and how often."""
+
+from dataclasses import replace
+
+from soperator.decide import registration
+from soperator.decide.registration import PATIENCE
+from soperator.decide.rollout import decide
+from soperator.decide.workers import Register, Seen, WorkerPod
+from soperator.slurm.node import SlurmNode
+
+NOW = 1e9
+POD = WorkerPod(0, "new", "Running", deleting=False, ready=True, ready_since=NOW - PATIENCE)
+
+
+def asked(pod, nodes=()):
+    """Whether the policy has the slurmd of a pod register."""
+    known = None if nodes is None else {each.name: each for each in nodes}
+    plan = decide(Seen("w", 1, "new", {0: pod}, known, now=NOW))
+    return [type(each) for each in plan.actions] == [Register]
+
+
+def test_a_slurmd_that_runs_and_that_slurm_does_not_know_is_told_to_register():
+    """Nothing else would ever bring it back."""
+    assert asked(POD)
+
+
+def test_one_that_has_just_started_is_given_its_time():
+    """It is about to register by itself."""
+    assert not asked(replace(POD, ready_since=NOW - PATIENCE + 1))
+
+
+def test_one_that_was_told_is_given_its_time_too():
+    """It reads its configuration first."""
+    assert not asked(replace(POD, asked=NOW - 1))
+    assert asked(replace(POD, asked=NOW - PATIENCE))
+
+
+def test_nobody_is_told_what_needs_no_telling():
+    """Slurm knows it, Slurm is silent, or no slurmd is there to hear it."""
+    assert not asked(POD, [SlurmNode("w-0", frozenset({"IDLE"}))])
+    assert not asked(POD, None)
+    assert not asked(replace(POD, deleting=True))
+    assert not asked(replace(POD, ready=False))
+
+
+def test_the_policy_looks_again_when_a_slurmd_is_due():
+    """No event would wake it."""
+    world = Seen("w", 1, "new", {0: POD}, {}, now=NOW - 5)
+    assert list(registration.moments(world, POD)) == [NOW]
+    assert decide(world).again == 5.1
