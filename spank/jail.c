@@ -7,7 +7,6 @@
  *   jail jobs                                 lists the jobs of this node that have namespaces
  *   jail release --job ID                     ends what is left of a job; for an epilog script
  *   jail sweep [--plan P]                     clears what jobs have left whose holder is gone
- *   jail init -- CMD…                         runs CMD where it is and reaps what becomes orphaned: for pid 1 of a container
  *   jail check --plan P                       reads the plan and looks whether its sources and targets are there
  *   jail explain [--plan P]                   prints the plan in words and the capabilities that stay
  *
@@ -48,7 +47,6 @@ struct arguments {
 static const char usage[] = "usage: jail run --plan PATH [--keep-caps] -- COMMAND...\n"
 			    "       jail enter --job ID|--user UID|--pid PID [--keep-caps] -- COMMAND...\n"
 			    "       jail jobs\n"
-			    "       jail init -- COMMAND...\n"
 			    "       jail release --job ID\n"
 			    "       jail sweep [--plan PATH]\n"
 			    "       jail check --plan PATH\n"
@@ -220,28 +218,6 @@ static int verb_enter(const struct arguments *arguments)
 	return code < 0 ? complain(&report) : code;
 }
 
-/* slurmd leaves each slurmstepd to the init, which in a container it would be itself. */
-static int verb_init(const struct arguments *arguments)
-{
-	struct report report = { "" };
-	pid_t child;
-	int code;
-
-	if (names_whom(arguments) != 0 || arguments->plan != NULL || arguments->command[0] == NULL)
-		return -1;
-	if (init_block_signals(&report) < 0)
-		return complain(&report);
-	child = fork();
-	if (child == 0) {
-		(void)init_execute(arguments->command, &report);
-		_exit(complain(&report));
-	}
-	if (child < 0)
-		report_fail(&report, "jail: cannot fork: %m");
-	code = child < 0 ? -1 : init_wait(child, &report);
-	return code < 0 ? complain(&report) : code;
-}
-
 static void print_job(const struct jobs_job *job, void *context)
 {
 	*(bool *)context &= printf("%u %u %d\n", job->id, job->uid, job->holder.pid) >= 0;
@@ -311,8 +287,6 @@ int main(int argc, char **argv)
 			code = verb_run(&arguments);
 		else if (strcmp(arguments.verb, "enter") == 0)
 			code = verb_enter(&arguments);
-		else if (strcmp(arguments.verb, "init") == 0)
-			code = verb_init(&arguments);
 		else if (strcmp(arguments.verb, "jobs") == 0)
 			code = verb_jobs(&arguments);
 		else if (strcmp(arguments.verb, "release") == 0)

@@ -216,13 +216,3 @@ def test_a_pod_may_forbid_pivot_root(pod: Pod) -> None:
     program = "import ctypes, os; l = ctypes.CDLL(None, use_errno=True); os.chdir('/'); "
     program += f"l.syscall({155}, b'/proc', b'/not/there'); print(ctypes.get_errno())"
     assert pod.run(POD_PYTHON, "-c", program).stdout == ("2\n" if pod.pivot else "1\n")
-
-
-def test_init_reaps_and_passes_signals_on(jail: Jail, pod: Pod) -> None:
-    """`jail init` ends with its command's code, reaps orphans, and passes SIGTERM on."""
-    script = f"""
-unshare -pf --mount-proc {jail.build.jail} init -- sh -c '(sleep 0.1 &); sleep 0.4; cat /proc/[0-9]*/stat | grep -c " Z "; exit 5'; echo $?
-{jail.build.jail} init -- sh -c 'trap "exit 9" TERM; touch /run/up; while :; do sleep 0.05; done' & until [ -e /run/up ]; do sleep 0.02; done
-kill $!; wait $!; echo $?"""
-    done = pod.run("sh", "-c", script)
-    assert done.stdout.split() == ["0", "5", "9"], done.stderr

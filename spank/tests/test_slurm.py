@@ -83,6 +83,33 @@ def test_a_terminal_is_the_jails(slurm: Slurm) -> None:
     assert done.stdout.replace("^@", "").split() == ["/dev/pts/0", "/in-the-jail"]
 
 
+def test_salloc_gives_a_terminal_in_the_jail(slurm: Slurm) -> None:
+    """The shell of salloc, the interactive step, has a terminal of the jail, and its exit code comes back."""
+    done = slurm.sh("printf 'tty\\nls -d /in-the-*\\nexit 6\\n' | script -eqc 'salloc -Q' /dev/null", user="alice")
+    assert {"/dev/pts/0", "/in-the-jail"} <= set(done.stdout.replace("$ ", "").split()), done.stdout
+    assert (done.returncode, "in-the-pod" in done.stdout) == (6, False)
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_sattach_reads_a_step_that_runs(slurm: Slurm) -> None:
+    """Who attaches to a step sees what it prints from then on, and ends with its code."""
+    step = "srun sh -c 'until [ -e attached ]; do sleep 0.1; done; echo seen; ls -d /in-the-*; exit 5'"
+    start = f'rm -f attached; job=$(sbatch --parsable --output=/dev/null --wrap "{step}"); n=0; '
+    start += "until squeue -h -s -j $job -o %i | grep -q '\\.0$'; do n=$((n+1)); [ $n -lt 60 ] || exit 1; sleep 0.1; done; "
+    done = slurm.sh(f"{start}{{ sleep 0.7; srun -Q --overlap --jobid=$job touch attached; }} & sattach $job.0; echo $?", user="alice")
+    assert done.stdout.splitlines() == ["seen", "/in-the-jail", "5"], done.stderr
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_x11_is_refused_before_there_is_a_job(slurm: Slurm) -> None:
+    """Without X11 in PrologFlags, which is Slurm's to have, srun and salloc say why, and no job was."""
+    for command in ("srun --x11 true", "salloc --x11 true"):
+        done = slurm.sh(f"DISPLAY=localhost:10 {command}", user="alice")
+        assert "X11" in done.stderr, done.stderr
+        assert done.returncode != 0
+    assert wait_idle(slurm) == "idle none"
+
+
 def test_pmix_starts(slurm: Slurm) -> None:
     """`srun --mpi=pmix` gives each task its PMIx environment."""
     done = slurm.sh("srun --mpi=pmix -n2 sh -c 'echo $PMIX_RANK'", user="alice")
