@@ -5,7 +5,7 @@
  *   jail-watch --plan PATH --once [--deadline SECONDS]      one look: exit code 0, or 1 and the sentence on stderr
  *
  * 200 while every source of the plan that this container has, and every mount point of the jail, answers; else 503 with one
- * sentence. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
+ * sentence. Behind the `ok` a second line tells of a shared root that is almost full, which harms no step yet. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
  * touches the jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
  * behind, and none is made beside it; the storage answers again when it is gone, and the next one looks at once.
  *
@@ -35,8 +35,8 @@
 #include "points.h"
 #include "report.h"
 
-enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200 };
-enum { ABOUT = '?', RESULT = '=' };
+enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200, FULL_PERCENT = 95 };
+enum { ABOUT = '?', ROOM = '%', RESULT = '=' };
 
 struct options {
 	const char *plan;
@@ -44,9 +44,9 @@ struct options {
 	long port, period, deadline;
 };
 
-/* What is known: the sentence is empty while all is well. `child` looks, and is about to touch `touched`. */
+/* What is known: the sentences are empty while all is well. `child` looks, and is about to touch `touched`. */
 struct watch {
-	struct report trouble;
+	struct report trouble, full;
 	char touched[512];
 	pid_t child;
 	int channel;
@@ -107,12 +107,41 @@ static int look_at_target(int root_fd, const struct plan *plan, const struct pla
 	return close(fd) < 0 ? report_fail(report, "jail: cannot close %s: %m", entry->target) : 0;
 }
 
+/* As df reckons: of what ordinary users can have. */
+static int percent(uint64_t all, uint64_t free, uint64_t available)
+{
+	uint64_t used = all - free;
+
+	return used + available == 0 ? 0 : (int)((used * 100 + used + available - 1) / (used + available));
+}
+
+/* A file system without a number of files, such as btrfs, says 0. */
+static void look_at_room(const char *root, int channel)
+{
+	struct statvfs status;
+	char text[200] = "";
+	int bytes, files;
+
+	if (statvfs(root, &status) < 0)
+		return; /* the next question says why */
+	bytes = percent(status.f_blocks, status.f_bfree, status.f_bavail);
+	files = percent(status.f_files, status.f_ffree, status.f_favail);
+	if (bytes >= FULL_PERCENT)
+		(void)snprintf(text, sizeof(text), "jail: the shared root is %d %% full, %llu MiB are left", bytes,
+			       (unsigned long long)status.f_bavail * status.f_frsize >> 20);
+	else if (files >= FULL_PERCENT)
+		(void)snprintf(text, sizeof(text), "jail: the shared root has %d %% of the files that it can have, %llu more are possible",
+			       files, (unsigned long long)status.f_favail);
+	tell(channel, ROOM, text);
+}
+
 static int look(const struct plan *plan, int channel, struct report *report)
 {
 	const struct plan_mount *root = &plan->mounts[0];
 	int root_fd;
 
 	tell(channel, ABOUT, root->source);
+	look_at_room(root->source, channel);
 	root_fd = open(root->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0 && errno == EACCES)
 		return 0; /* it answers, and lets in only root: enough to know */
@@ -185,6 +214,8 @@ static void hear(struct watch *watch)
 	message[got] = '\0';
 	if (message[0] == RESULT)
 		conclude(watch, message + 1);
+	else if (message[0] == ROOM)
+		(void)snprintf(watch->full.text, sizeof(watch->full.text), "%.200s", message + 1);
 	else
 		(void)snprintf(watch->touched, sizeof(watch->touched), "%.500s", message + 1);
 }
@@ -219,12 +250,13 @@ static void answer(int listener, const struct watch *watch)
 {
 	const struct timeval patience = { .tv_usec = CLIENT_MS * 1000 };
 	bool is_well = watch->trouble.text[0] == '\0';
-	const char *body = is_well ? "ok" : watch->trouble.text;
-	char request[2048], text[1024];
+	char request[2048], text[1024], body[800];
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), length;
 
 	if (fd < 0)
 		return; /* the client is gone */
+	(void)snprintf(body, sizeof(body), "%s%s%.200s", is_well ? "ok" : watch->trouble.text,
+		       is_well && watch->full.text[0] != '\0' ? "\n" : "", is_well ? watch->full.text : "");
 	length = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
 			  is_well ? "200 OK" : "503 Service Unavailable", strlen(body) + 1, body);
 	if (length > 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&

@@ -116,6 +116,41 @@ def test_a_claim_that_only_root_may_enter_is_well_while_it_answers(jail: Jail) -
         watch.until(200, "ok")
 
 
+@contextmanager
+def small(root: Path, options: str) -> Iterator[None]:
+    """Let the root of a jail be a small file system of its own, with the same folders."""
+    folders = [each.relative_to(root) for each in root.rglob("*") if each.is_dir() and not each.is_symlink()]
+    assert libc.mount(b"small", bytes(root), b"tmpfs", 0, options.encode()) == 0
+    try:
+        for each in folders:
+            (root / each).mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        assert libc.umount2(bytes(root), 2) == 0
+
+
+def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
+    """From 95 % on a second line tells how full and how much is left, until there is room again; the node takes jobs all the while."""
+    with small(jail.root, "size=4m"), watching(jail) as watch:
+        watch.until(200, "ok")
+        (jail.root / "data/big").write_bytes(bytes(3900 << 10))
+        watch.until(200, "jail: the shared root is 96 % full, 0 MiB are left")
+        (jail.root / "data/big").unlink()
+        watch.until(200)
+        end = time.monotonic() + 5
+        while watch.ask() != (200, "ok"):
+            assert time.monotonic() < end, watch.ask()
+            time.sleep(0.1)
+
+
+def test_a_root_that_can_have_no_more_files_says_so(jail: Jail) -> None:
+    """Inodes run out where many small files are."""
+    with small(jail.root, "nr_inodes=100"), watching(jail) as watch:
+        for number in range(85):
+            (jail.root / f"data/{number}").touch()
+        watch.until(200, "jail: the shared root has 9")
+
+
 def test_a_missing_mount_point_is_told_with_its_line_until_it_is_back(jail: Jail) -> None:
     """A step would fail there, so the node is to take none."""
     jail.write_plan(("bind", "/usr", "/scratch", "-", "submount"))

@@ -6,7 +6,7 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import limits, points, populate, worker
+from soperator.render import gpus, limits, points, populate, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
@@ -92,7 +92,15 @@ PER_NODE = (
     {"worker": {"cluster": "demo", "submounts": [{"path": "/home/cache", "tmpfs": {"size": "1Gi"}}]}},
 )
 
-CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "per-node": PER_NODE}
+GPUS = (
+    {},
+    {
+        "h100": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"}},
+        "mi300": {"cluster": "demo", "gpu": {"vendor": "amd", "count": 1}},
+    },
+)
+
+CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "per-node": PER_NODE, "gpus": GPUS}
 
 
 def rendered(case: str) -> dict[str, Object]:
@@ -100,7 +108,7 @@ def rendered(case: str) -> dict[str, Object]:
     cluster_spec, nodesets = CASES[case]
     members = {name: NodeSetSpec.model_validate(spec) for name, spec in nodesets.items()}
     spec = SlurmClusterSpec.model_validate(cluster_spec)
-    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members))
+    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members), gpus.counted(members))
     objects = [
         render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
     ]

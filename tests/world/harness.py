@@ -223,8 +223,12 @@ class Town:
         return self.find(kind, name).get("status", {})
 
 
+async def _nobody(_ip):
+    return ""
+
+
 @asynccontextmanager
-async def operating(town: Town, ask=ask_jail) -> AsyncIterator[Town]:
+async def operating(town: Town, ask=ask_jail, hear=_nobody) -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order."""
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
@@ -241,7 +245,7 @@ async def operating(town: Town, ask=ask_jail) -> AsyncIterator[Town]:
         return SlurmRest("http://rest", b"key", town.slurm)
 
     said = Options(DEFAULTS, None, None, 0)
-    manager, slurm = assemble(town.fake.api(), said, connect, ask)
+    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear)
     slurm._period, town.watch = 0.05, slurm
     stop = asyncio.Event()
     task = asyncio.create_task(run(manager, stop))

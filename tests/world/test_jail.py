@@ -121,3 +121,20 @@ async def test_without_a_shared_jail_every_pod_fills_its_own(town):
     spec = town.find(kinds.POD, "demo-worker-0")["spec"]
     assert "ephemeral" in next(each for each in spec["volumes"] if each["name"] == "jail")
     assert [each["name"] for each in spec["initContainers"]] == ["jail-script", "jail-copy", "jail-seal"]
+
+
+async def test_a_jail_image_that_is_not_there_is_told_at_once(town):
+    """The pod of the populate Job that cannot be pulled is news, not progress: JailReady has its image as soon as the kubelet says so."""
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
+    await town.settle(quiet=0.5)
+    job = town.find(kinds.JOB, "demo-populate")["metadata"]["uid"]
+    town.populate_pod("demo-populate-1", job, {"phase": "Pending"})
+    await town.settle(quiet=0.5)
+    waiting = {"reason": "ErrImagePull", "message": 'failed to pull "localhost/nothing:1"'}
+    status = {"initContainerStatuses": [{"name": "copy", "state": {"waiting": waiting}}]}
+    town.fake.world.change(kinds.POD, (NS, "demo-populate-1"), {"status": status}, sub="status")
+    await town.settle(quiet=0.2)
+    said = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["JailReady"]
+    assert (said["status"], said["reason"]) == ("False", "Stuck")
+    assert "localhost/nothing:1" in said["message"]
+    assert "spec.jail.image" in said["message"]

@@ -2,8 +2,13 @@
 
 import pytest
 
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.control.room import Room
 from soperator.control.word import reason
 from soperator.kube import kinds
+from soperator.kube.views import Condition, ObjectMeta, Pod, PodStatus
+from soperator.render import labels
+from soperator.render.model import Cluster
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
@@ -66,3 +71,55 @@ async def test_a_worker_that_has_just_begun_is_not_sick(town):
     await town.settle(quiet=0.3)
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
     assert "it is starting" in town.status(kinds.NODESET, "worker")["why"]
+
+
+async def test_an_almost_full_jail_is_a_condition_until_there_is_room(town_that_hears):
+    """One worker is asked; what its second line says is told with the claim and the remedy, no node is drained, and it goes with the cause."""
+    town, said = town_that_hears
+    said["text"] = "ok\njail: the shared root is 96 % full, 812 MiB are left\n"
+    await town.up(CLUSTER, WORKERS)
+    town.jail_is("demo-worker-0", is_well=True)
+    await town.settle(quiet=0.3)
+    room = conditions_of(town)["JailHasRoom"]
+    assert (room["status"], room["reason"]) == ("False", "AlmostFull")
+    assert room["message"] == (
+        "the shared root is 96 % full, 812 MiB are left: enlarge the claim demo-jail, or remove files that nobody needs"
+    )
+    assert [each["state"] for each in town.slurm.nodes.values()] == [["IDLE"], ["IDLE"]]
+    assert conditions_of(town)["Available"]["status"] == "True"
+
+
+async def test_whether_there_is_room_is_asked_once_a_minute():
+    """Within a minute the answer is what it was; then it is asked for again. A worker that does not answer says nothing."""
+    now, heard = [0.0], []
+
+    async def hear(ip):
+        heard.append(ip)
+        return "ok\n" if len(heard) == 1 else ""
+
+    room = Room(lambda: now[0], hear)
+    cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
+    ready = Condition("Ready", "True")
+    meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
+    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ready,)))]
+    told = []
+    for now[0] in (0.0, 59.0, 61.0):
+        told.append([each.status for each in await room.look(cluster, found)])
+    assert (told, heard) == ([["True"], ["True"], []], ["10.0.0.1"] * 2)
+
+
+@pytest.fixture
+async def town_that_hears():
+    """An operator that runs over empty fakes, and what its workers answer."""
+    said = {"text": ""}
+
+    async def hear(ip):
+        return said["text"]
+
+    async with operating(Town(), hear=hear) as made:
+        yield made, said
+
+
+def conditions_of(town):
+    """The cluster's conditions by type."""
+    return {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}

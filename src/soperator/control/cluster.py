@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather, jail
+from soperator.control import ending, gather, jail, room
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -142,8 +142,13 @@ class ClusterControl:
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, seen, facts.points)
-        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, conditions(verdict, facts, problems, ready))
-        return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again)
+        said = conditions(verdict, facts, problems, ready) + (await self._room(cluster) if cluster else [])
+        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said)
+        return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again or room.EVERY)
+
+    async def _room(self, cluster: Cluster) -> list[Condition]:
+        found = self.operator.stores.cluster_pods((cluster.namespace, cluster.name))
+        return await self.operator.room.look(cluster, found)
 
 
 def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail_ready: Condition) -> list[Condition]:

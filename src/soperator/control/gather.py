@@ -16,7 +16,7 @@ from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition, Pod
-from soperator.render import config, labels, limits, names, points, worker
+from soperator.render import config, gpus, labels, limits, names, points, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.node import SlurmNode
 
@@ -35,10 +35,10 @@ def world(operator: Operator, namespace: str) -> World:
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
-    """The cluster with the memory per CPU of its NodeSets; one that is refused has no nodes and does not count."""
+    """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
     here = world(operator, cluster.namespace)
     members = {name: spec for name, spec in here.members(cluster.name).items() if not nodeset_problems(name, here)}
-    return replace(cluster, shares=limits.shares(members))
+    return replace(cluster, shares=limits.shares(members), gpus=gpus.counted(members))
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
@@ -160,6 +160,19 @@ def running_config(operator: Operator, cluster: Cluster) -> str:
     wanted = config.config_hash(cluster)
     found = [pod for pod in _of_role(operator, cluster, "controller") if pods.is_ready(pod)]
     return wanted if any(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
+
+
+def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:
+    """Why no worker with GPUs begins yet: slurmctld does not run with the gres.conf that names them; empty where none is to begin.
+
+    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays.
+    """
+    if not gpus.has_gpus(nodeset.spec) or not gpus.is_ours(cluster):
+        return ""
+    begins = not seen.pods or any(each.template != seen.template for each in seen.pods.values())
+    if not begins or running_config(operator, sized(operator, cluster)):
+        return ""
+    return "slurmctld is to run with the gres.conf that names its GPUs first"
 
 
 def unconfined(operator: Operator, cluster: Cluster) -> str:

@@ -95,7 +95,10 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
     failed = seen.job is not None and _failure(seen.job) is not None
     if not seen.is_filled:
         closed = seen.step.hold and _login(operator, cluster) is not None
-        return Condition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else "Waiting", said)
+        waits = (
+            "Stuck" if _is_stuck(operator, seen.job) else "Waiting"
+        )  # another reason is told at once, mere progress is not
+        return Condition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else waits, said)
     if said:
         reason = "RefillFailed" if failed else "Draining" if seen.step.hold else "Refilling"
         return Condition("JailReady", "True", reason, said)
@@ -130,7 +133,7 @@ def _progress(operator: Operator, cluster: Cluster, job: Job) -> str:
     """What a Job does, or why it failed: the words of its newest pod, for only those are about the present attempt."""
     claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
     what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
-    attempts = sorted(operator.stores.pods.by("owner", job.metadata.uid), key=_age)
+    attempts = _attempts(operator, job)
     detail = pods.trouble(attempts[-1], operator.stores.nodes) if attempts else ""
     failure = _failure(job)
     if failure is None:
@@ -140,6 +143,15 @@ def _progress(operator: Operator, cluster: Cluster, job: Job) -> str:
         f"{what} could not fill the jail on claim {claim}: {last or detail or failure}; "
         f"mend the cause, then delete the Job to try again"
     )
+
+
+def _attempts(operator: Operator, job: Job) -> list[Pod]:
+    return sorted(operator.stores.pods.by("owner", job.metadata.uid), key=_age)
+
+
+def _is_stuck(operator: Operator, job: Job | None) -> bool:
+    """Whether the newest pod of the Job cannot start a container, such as one whose image is not there."""
+    return any(pods.is_failing(each) for each in (_attempts(operator, job)[-1:] if job else ()))
 
 
 def _other_image(operator: Operator, cluster: Cluster, seen: Look) -> str:

@@ -14,9 +14,10 @@ from soperator.control.cluster import ClusterControl
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator
 from soperator.control.pace import Pace
+from soperator.control.room import Room
 from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
-from soperator.control.word import Ask, ask_jail
+from soperator.control.word import Ask, ask_jail, hear_jail
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Secret
@@ -84,8 +85,10 @@ async def main(said: Options) -> int:
         slurm.close()
 
 
-def assemble(api: Api, said: Options, connect: Connect, ask: Ask = ask_jail) -> tuple[Manager, SlurmWatch]:
-    """Put the parts together; `connect` makes the client of a cluster's slurmrestd, `ask` asks a worker about its jail."""
+def assemble(
+    api: Api, said: Options, connect: Connect, ask: Ask = ask_jail, hear: Ask = hear_jail
+) -> tuple[Manager, SlurmWatch]:
+    """Put the parts together; `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail."""
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets))
@@ -99,6 +102,7 @@ def assemble(api: Api, said: Options, connect: Connect, ask: Ask = ask_jail) -> 
         slurm,
         said.defaults,
         pace,
+        Room(_now, hear),
         ask_jail=ask,
     )
     metrics = Metrics()

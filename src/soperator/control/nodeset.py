@@ -61,6 +61,8 @@ class NodeSetControl:
         await ending.hold(self.operator, kinds.NODESET, obj)
         await self._apply_plan(obj, cluster, nodeset)
         seen = await sick.told(self.operator, nodeset, gather.seen(self.operator, cluster, nodeset))
+        if unnamed := gather.gpu_wait(self.operator, cluster, nodeset, seen):
+            return await self._status(obj, nodeset, Told(unnamed, "GpusNotNamed", seen=seen))
         plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
         outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen))
         return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0 if failed else None))

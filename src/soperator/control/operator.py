@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soperator.control.pace import Pace
+from soperator.control.room import Room
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
@@ -23,6 +24,8 @@ from soperator.runtime.store import Key
 
 #: Fields whose change is told at once.
 _NEWS = ("config", "refilled")
+#: What holds until it was told otherwise; of the other conditions the first word is no news.
+_UNTOLD = {"JailHasRoom": "True"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Operator:
     slurm: SlurmWatch
     defaults: Defaults
     pace: Pace
+    room: Room
     wall: Callable[[], float] = time.time
     held: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
@@ -52,7 +56,9 @@ class Operator:
         reasons = {each.get("type"): each.get("reason") for each in current.get("conditions", ())}
         first = conditions[0]
         is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
-        is_news = is_news or any(known.get(each.type, each.status) != each.status for each in conditions)
+        is_news = is_news or any(
+            known.get(each.type, _UNTOLD.get(each.type, each.status)) != each.status for each in conditions
+        )
         is_news = is_news or any(
             each.type == "JailReady" and reasons.get(each.type, "Waiting") != each.reason for each in conditions
         )
@@ -79,6 +85,7 @@ class Operator:
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""
         self.slurm.forget(key)
+        self.room.forget(key)
 
 
 def _condition(raw: Mapping[str, Any]) -> Condition:

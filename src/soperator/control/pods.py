@@ -59,7 +59,7 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         deleting=pod.metadata.deletion_timestamp is not None,
         ready=is_ready(pod),
         trouble=trouble(pod, nodes),
-        failing=_is_failing(pod),
+        failing=is_failing(pod),
         born=made.timestamp() if made else 0.0,
         machine=pod.spec.node_name,
         protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
@@ -106,7 +106,7 @@ def last_words(pod: Pod, container: str = "") -> str:
     return ""
 
 
-def _is_failing(pod: Pod) -> bool:
+def is_failing(pod: Pod) -> bool:
     """Whether a container cannot be started, or ends again and again."""
     waiting = [each.state.waiting for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
     return any(each and each.reason in _FAILING for each in waiting)

@@ -1,4 +1,4 @@
-"""What a worker itself says of its jail: one sentence over HTTP (spank/watch.c).
+"""What a worker itself says of its jail, over HTTP (spank/watch.c): a sentence, or ok and perhaps a second line that warns.
 
 The kubelet only tells whether a probe failed, not with which words. So the operator asks once, before it drains a node, for Slurm's reason
 is where the node's user reads why.
@@ -21,18 +21,27 @@ _LONGEST = 190
 
 async def ask_jail(ip: str) -> str:
     """The sentence of the worker with this address, as a reason for Slurm; never raises."""
+    return reason(await hear_jail(ip))
+
+
+async def hear_jail(ip: str) -> str:
+    """What the worker with this address answers; empty where it does not. Never raises."""
     host = f"[{ip}]" if ":" in ip else ip
     try:
         async with httpx2.AsyncClient(timeout=PATIENCE) as client:
-            said = (await client.get(f"http://{host}:{names.JAIL_PORT}/")).text
+            return (await client.get(f"http://{host}:{names.JAIL_PORT}/")).text
     except (httpx2.HTTPError, httpx2.InvalidURL):
-        said = ""
-    return reason(said)
+        return ""
 
 
 def reason(said: str) -> str:
     """A reason for Slurm from what a worker said: one line of plain text, and not too long."""
-    line = next(iter(said.strip().splitlines()), "").removeprefix("jail: ")
-    kept = (letter for letter in line if letter.isprintable() and letter.isascii() and letter not in "\"'`")
-    plain = " ".join("".join(kept).split())[:_LONGEST].strip()
-    return JAIL + (plain if plain and plain != "ok" else SILENCE)
+    line = plain(next(iter(said.strip().splitlines()), ""))
+    return JAIL + (line if line and line != "ok" else SILENCE)
+
+
+def plain(line: str) -> str:
+    """A line as plain text of bounded length, whatever was answered."""
+    letters = line.removeprefix("jail: ")
+    kept = (letter for letter in letters if letter.isprintable() and letter.isascii() and letter not in "\"'`")
+    return " ".join("".join(kept).split())[:_LONGEST].strip()

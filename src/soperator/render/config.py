@@ -1,14 +1,14 @@
-"""slurm.conf and its companions, from the SlurmCluster, and the memory per CPU of its NodeSets.
+"""slurm.conf and its companions, from the SlurmCluster, and the memory per CPU and the GPUs of its NodeSets.
 
 No line depends on how many workers there are: they register as dynamic nodes, and a partition over a NodeSet is a partition over the feature
-that its nodes carry. So scaling changes no file; an edit of the cluster, or of the size of the smallest nodes, restarts slurmctld.
+that its nodes carry. So scaling changes no file; an edit of the cluster, of the size of the smallest nodes, or of GPUs, restarts slurmctld.
 Source of each setting: slurm.conf(5) of 24.11.
 """
 
 import hashlib
 
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
-from soperator.render import labels, limits, names, pod
+from soperator.render import gpus, labels, limits, names, pod
 from soperator.render.model import Cluster, Object
 from soperator.slurm import conf
 from soperator.slurm.lint import shared_lines
@@ -42,7 +42,7 @@ def files(cluster: Cluster) -> dict[str, str]:
     return {
         "slurm.conf": slurm_conf(cluster),
         "cgroup.conf": _with_extra(conf.render(conf.lines(limits.cgroup_settings(cluster))), extra.cgroup),
-        "gres.conf": _with_extra("", extra.gres),
+        "gres.conf": _with_extra(gpus.gres_conf(cluster), extra.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
     }
 

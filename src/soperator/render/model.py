@@ -10,7 +10,7 @@ from typing import Any
 
 from soperator.api.base import API_VERSION
 from soperator.api.cluster import SlurmClusterSpec
-from soperator.api.nodeset import NodeSetSpec
+from soperator.api.nodeset import Gpu, NodeSetSpec
 
 #: A Kubernetes object as the API server takes it.
 Object = dict[str, Any]
@@ -31,13 +31,17 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A SlurmCluster object. `shares` is the memory per CPU of each of its NodeSets in MiB, None where unknown (`limits.shares`)."""
+    """A SlurmCluster object, and what its configuration takes from its NodeSets.
+
+    `shares` is the memory per CPU of each in MiB, None where unknown (`limits.shares`); `gpus` those of each that has any (`gpus.counted`).
+    """
 
     namespace: str
     name: str
     uid: str
     spec: SlurmClusterSpec
     shares: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
+    gpus: Mapping[str, Gpu] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def owner(self) -> Object:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soperator.api.common import Submount
-from soperator.render import directory, driver, pod, submounts
+from soperator.render import directory, driver, gpus, pod, submounts
 from soperator.render.config import BUNDLE
 from soperator.render.model import Cluster, NodeSet
 from soperator.slurm.size import quantity
@@ -19,7 +19,6 @@ from soperator.slurm.size import quantity
 ROOT = f"{pod.JAIL}/root"
 
 _SPOOL = "/var/spool/slurmd"
-_GPUS = {"nvidia": "/dev/nvidia[0-9]*", "amd": "/dev/dri/renderD[0-9]*"}
 _LOGIN_SHM = "64Mi"
 _KNOWN_HOSTS = "/run/soperator/known_hosts"
 _CONTAINERS = "/run/soperator/containers"
@@ -135,7 +134,7 @@ def _worker(cluster: Cluster) -> list[Mount]:
 
 def _gpus(nodeset: NodeSet) -> list[Mount]:
     """Devices of which a job's /dev has only those that Slurm gave to it, by the number at the end of the name."""
-    pattern = _GPUS.get(nodeset.spec.gpu.vendor)
+    pattern = gpus.DEVICES.get(nodeset.spec.gpu.vendor)
     return [Mount("gpus", pattern, "/dev", (), "of the pod's GPUs those of the job")] if pattern else []
 
 

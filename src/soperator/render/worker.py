@@ -8,7 +8,20 @@ import hashlib
 import json
 
 from soperator.api.nodeset import Gpu
-from soperator.render import directory, driver, labels, merge, names, own_root, pod, points, rights, submounts, watch
+from soperator.render import (
+    directory,
+    driver,
+    gpus,
+    labels,
+    merge,
+    names,
+    own_root,
+    pod,
+    points,
+    rights,
+    submounts,
+    watch,
+)
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm import size
@@ -168,6 +181,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             **({"SOPERATOR_LIMITS": "Cgroup"} if cluster.spec.jobs.limits == "Cgroup" else {}),
         )
         + driver.environment(nodeset)
+        + gpus.environment(cluster, nodeset)
         + pod.wide_ids(cluster),
         "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}, *([_SSH_PORT] if ssh else [])],
         "securityContext": pod.jail_maker(*rights.ACCOUNTANT, *(rights.BINDER if cluster.spec.jobs.bind_cpus else ())),
