@@ -182,6 +182,13 @@ class Town:
                 self.fake.world.seed({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}})
                 self.fake.world.change(kind, (NS, f"{cluster}-{role}"), {"status": {"readyReplicas": 1}}, sub="status")
 
+    def restart(self, role, cluster="demo", is_ready=True):
+        """Do what a StatefulSet's or Deployment's controller does with a new template: the pod of this role comes anew, and is ready or not."""
+        self.fake.world.remove(kinds.POD, NS, f"{cluster}-{role}-0")
+        self.daemons_run(cluster)
+        ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}]}
+        self.fake.world.change(kinds.POD, (NS, f"{cluster}-{role}-0"), {"status": ready}, sub="status")
+
     def jail_is(self, name, is_well):
         """Let the container that looks at the jail of a worker's pod say that it is well, or sick."""
         running = {"startedAt": "2026-01-01T00:00:00Z"}
@@ -228,7 +235,7 @@ async def _nobody(_ip):
 
 
 @asynccontextmanager
-async def operating(town: Town, ask=ask_jail, hear=_nobody) -> AsyncIterator[Town]:
+async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS) -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order."""
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
@@ -244,7 +251,7 @@ async def operating(town: Town, ask=ask_jail, hear=_nobody) -> AsyncIterator[Tow
     async def connect(_key):
         return SlurmRest("http://rest", b"key", town.slurm)
 
-    said = Options(DEFAULTS, None, None, 0)
+    said = Options(defaults, None, None, 0)
     manager, slurm = assemble(town.fake.api(), said, connect, ask, hear)
     slurm._period, town.watch = 0.05, slurm
     stop = asyncio.Event()

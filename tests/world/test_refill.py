@@ -82,7 +82,7 @@ async def test_another_image_in_the_spec_of_a_filled_jail_is_told_and_changes_no
     await town.settle()
     said = ready(town)
     assert (said["status"], said["reason"]) == ("True", "FilledFromAnother")
-    assert said["message"].startswith("filled from registry.test/jail:1; spec.jail.image is newer:2, which changes")
+    assert said["message"].startswith("filled from registry.test/jail:1; the cluster's image is newer:2, which changes")
     assert "upgrade-the-jail.md" in said["message"]
     assert job(town)["metadata"]["uid"] == before
 

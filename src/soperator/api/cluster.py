@@ -10,10 +10,11 @@ from pydantic import Field
 
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
+from soperator.api.upgrade import Upgrade
 
 
 class Images(Model):
-    """Images of the cluster's pods; an empty one is the operator's default of the same version."""
+    """Images of the cluster's pods; an empty one is the operator's, as it was when the cluster was made or upgraded last."""
 
     slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd and sackd.")
     login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
@@ -311,5 +312,8 @@ class SlurmClusterSpec(Model):
     )
     config: Config = Field(default_factory=Config, description="Extra lines of Slurm's configuration files.")
     containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
+    upgrade: Upgrade = Field(
+        default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
+    )
     health: Health = Field(default_factory=Health, description="Health checks.")
     accounting: Accounting = Field(default_factory=Accounting, description="Accounting.")

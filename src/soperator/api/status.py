@@ -1,8 +1,8 @@
 """What the operator says about our kinds: the status subresources.
 
 A person reads these before anything else, so every count is written as they would say it ("2/3": ready of wanted),
-and `why` holds the one sentence that `kubectl get` shows while something is not available. Nothing here is ever read
-back as an input.
+and `why` holds the one sentence that `kubectl get` shows while something is not available. What is read back (`config`,
+`refilled`, `images`) says what was done, never what is.
 """
 
 from typing import Annotated, Literal
@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import Model
+from soperator.api.upgrade import ImagesRecord
 
 Count = Annotated[str, Field(max_length=32)]
 Sentence = Annotated[str, Field(max_length=32768)]
 
-#: Type and reason of conditions that are False because the spec has it so: jobs.limits Sampled, which is the default, and None.
-CHOSEN = frozenset({("LimitsEnforced", "Sampled"), ("LimitsEnforced", "Off")})
+#: Type and reason of conditions that are False because the spec has it so: jobs.limits Sampled, which is the default, and None; a newer operator.
+CHOSEN = frozenset({("LimitsEnforced", "Sampled"), ("LimitsEnforced", "Off"), ("UpToDate", "Held")})
 
 
 class Condition(Model):
@@ -50,6 +51,9 @@ class SlurmClusterStatus(Model):
     )
     refilled: str = Field(
         default="", max_length=63, description="The last request of spec.jail.refill that was carried out."
+    )
+    images: ImagesRecord = Field(
+        default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather, jail, room
+from soperator.control import ending, gather, images, jail, room
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.admission import cluster_problems
 from soperator.decide.availability import Facts, Verdict, judge
 from soperator.decide.refill import Step
+from soperator.decide.upgrade import Stage
 from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.render import login, points
@@ -51,12 +52,14 @@ class ClusterControl:
         problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
         if not isinstance(read, Cluster):
             return await self._status(obj, None, problems)
+        stage = images.stage(self.operator, obj, read)
+        read = images.with_images(read, stage.wanted)
         seen, refused = jail.look(self.operator, obj, read), ""
         if not problems:
             pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
             seen, refused = await jail.settle(self.operator, read, seen, pointed)
-            await self._apply(obj, read, seen, pointed)
-        return await self._status(obj, read, problems, seen, refused)
+            await self._apply(obj, read, stage, seen, pointed)
+        return await self._status(obj, read, problems, stage, seen, refused)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -78,7 +81,7 @@ class ClusterControl:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(self, obj: Custom, cluster: Cluster, seen: jail.Look, pointed: bool) -> None:
+    async def _apply(self, obj: Custom, cluster: Cluster, stage: Stage, seen: jail.Look, pointed: bool) -> None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
@@ -92,8 +95,9 @@ class ClusterControl:
             ):  # its pods, and those of the workers, would be replaced by some that cannot mount what they are to mount
                 return
         opens = seen.step.login and pointed
-        shown = login.closed(cluster) if had_login and not seen.step.login else cluster
-        objects = render_cluster(shown, operator.defaults, opens or had_login)
+        of_rest, of_login = (images.with_images(cluster, each) for each in (stage.record.workers, stage.record.login))
+        shown = login.closed(of_login) if had_login and not seen.step.login else of_login
+        objects = render_cluster(cluster, operator.defaults, opens or had_login, of_rest, shown)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         await operator.applier.apply(owner, objects, PRUNED)
@@ -120,6 +124,7 @@ class ClusterControl:
         obj: Custom,
         cluster: Cluster | None,
         problems: Sequence[Problem],
+        stage: Stage | None = None,
         seen: jail.Look = _NOT_LOOKED,
         refused: str = "",
     ) -> Outcome:
@@ -137,12 +142,14 @@ class ClusterControl:
             "address": gather.address(self.operator, cluster) if cluster else "",
             "config": config,
             "refilled": seen.carried_out,
+            **images.told(obj, None if problems else stage),
             "why": verdict.why,
         }
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, seen, facts.points)
-        said = conditions(verdict, facts, problems, ready) + (await self._room(cluster) if cluster else [])
+        said = conditions(verdict, facts, problems, ready) + ([images.condition(stage)] if stage else [])
+        said += await self._room(cluster) if cluster else []
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said)
         return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again or room.EVERY)
 

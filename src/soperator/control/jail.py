@@ -159,8 +159,7 @@ def _other_image(operator: Operator, cluster: Cluster, seen: Look) -> str:
     wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
     if made_from in ("", wanted):
         return ""
-    named = "spec.jail.image" if cluster.spec.jail.image else "the operator's default"
-    return f"filled from {made_from}; {named} is {wanted}, which changes nothing in a filled jail ({_HOWTO} has how to upgrade)"
+    return f"filled from {made_from}; the cluster's image is {wanted}, which changes nothing in a filled jail ({_HOWTO} has how to upgrade)"
 
 
 def _origin(operator: Operator, job: Job | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather, jail, sick
+from soperator.control import ending, gather, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -97,7 +97,9 @@ class NodeSetControl:
         world = gather.world(self.operator, read.namespace)
         found = self.operator.stores.clusters.get(read.namespace, read.spec.cluster)
         cluster = read_cluster(found) if found else None
-        return read, cluster if isinstance(cluster, Cluster) else None, nodeset_problems(read.name, world)
+        if not isinstance(cluster, Cluster) or found is None:
+            return read, None, nodeset_problems(read.name, world)
+        return read, images.of_workers(self.operator, found, cluster), nodeset_problems(read.name, world)
 
     def _look(self, cluster: Cluster) -> jail.Look:
         found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)

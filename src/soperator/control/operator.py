@@ -23,7 +23,7 @@ from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
 
 #: Fields whose change is told at once.
-_NEWS = ("config", "refilled")
+_NEWS = ("config", "refilled", "images")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
 _UNTOLD = {"JailHasRoom": "True"}
 

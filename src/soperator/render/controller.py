@@ -36,7 +36,10 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {"labels": selector, "annotations": config.annotations(cluster)},
+                "metadata": {
+                    "labels": selector,
+                    "annotations": config.annotations(cluster) | {labels.IMAGE: slurm_image(cluster, defaults)},
+                },
                 "spec": _pod(cluster, defaults),
             },
         },
@@ -65,6 +68,11 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
         ],
     }
+
+
+def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
+    """The image of Slurm, by which the operator sees how far an upgrade has come."""
+    return cluster.spec.images.slurm or defaults.slurm
 
 
 def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:

@@ -102,11 +102,12 @@ def _gres(gpu: Gpu) -> str | None:
 
 
 def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
+    image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
     metadata = {
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
         "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
-        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: plan_hash(cluster, nodeset)},
+        "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: plan_hash(cluster, nodeset), labels.IMAGE: image},
         "ownerReferences": [nodeset.owner],
     }
     spec = _spec(cluster, nodeset, index, defaults)

@@ -1,0 +1,42 @@
+"""When a cluster takes over what a newer operator would make of the same spec."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import Model
+
+Reference = Annotated[str, Field(max_length=512)]
+#: Images by their roles: slurm, login, munge, populate, jail, sssd.
+Images = Annotated[dict[str, Reference], Field(max_length=16)]
+
+
+class Upgrade(Model):
+    """When a cluster takes over what a newer operator brings: images that the spec does not name, and what it makes of an unchanged spec."""
+
+    mode: Literal["OnRequest", "WithOperator"] = Field(
+        default="OnRequest",
+        description=(
+            "OnRequest: when request has a new word; until then an upgrade of the operator restarts nothing. WithOperator: as soon as the "
+            "operator is a newer one."
+        ),
+    )
+    request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+        default="", description="Any word that was not there before is one request, for example the operator's version."
+    )
+
+
+class ImagesRecord(Model):
+    """Images that a cluster keeps, and how far new ones have come."""
+
+    defaults: Images = Field(
+        default_factory=dict,
+        description="The operator's images, as they were taken over; spec.images goes before them.",
+    )
+    workers: Images = Field(
+        default_factory=dict, description="Images of workers and slurmrestd; behind those wanted until slurmctld runs."
+    )
+    login: Images = Field(
+        default_factory=dict, description="Images of login; behind those wanted until all workers have theirs."
+    )
+    request: str = Field(default="", max_length=63, description="The last spec.upgrade.request that was carried out.")

@@ -1,0 +1,94 @@
+"""Which images a cluster's parts get: what its spec says, what its status keeps, and how far its pods are (`decide/upgrade`)."""
+
+from collections import Counter
+from dataclasses import asdict, replace
+from typing import Any
+
+from soperator.control import pods
+from soperator.control.operator import Operator
+from soperator.control.read import read_nodeset
+from soperator.decide import upgrade
+from soperator.decide.upgrade import Images, Record, Stage
+from soperator.kube.views import Custom, Pod
+from soperator.render import labels
+from soperator.render.model import Cluster, Defaults, NodeSet
+from soperator.runtime.status import Condition
+
+ROLES = ("slurm", "login", "munge", "populate", "sssd")
+
+
+def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
+    """The images that each part of a cluster is to have now; `cluster` is as its object says."""
+    spec = cluster.spec
+    wish = upgrade.Wish(
+        said=_said(cluster),
+        own=_own(operator.defaults),
+        request=spec.upgrade.request,
+        follows=spec.upgrade.mode == "WithOperator",
+    )
+    return upgrade.stage(_record(operator, obj), wish, _running(operator, cluster))
+
+
+def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
+    """The cluster as its workers are made: with the images that they may have by now."""
+    record = _record(operator, obj)
+    made = record.workers if record else {**_own(operator.defaults), **_said(cluster)}
+    return with_images(cluster, made)
+
+
+def with_images(cluster: Cluster, images: Images) -> Cluster:
+    """The same cluster with all its images named."""
+    spec = cluster.spec
+    named = spec.images.model_copy(update={role: images[role] for role in ROLES if images.get(role)})
+    jail = spec.jail.model_copy(update={"image": images.get("jail", spec.jail.image)})
+    return replace(cluster, spec=spec.model_copy(update={"images": named, "jail": jail}))
+
+
+def told(obj: Custom, found: Stage | None) -> dict[str, Any]:
+    """The record as a field of the status; without a stage it is what it was."""
+    if found is None:
+        return {"images": obj.status["images"]} if "images" in obj.status else {}
+    return {"images": {key: value for key, value in asdict(found.record).items() if value}}
+
+
+def condition(found: Stage) -> Condition:
+    """The condition UpToDate."""
+    return Condition("UpToDate", "False" if found.reason else "True", found.reason or "AsAsked", found.why)
+
+
+def _said(cluster: Cluster) -> dict[str, str]:
+    images = cluster.spec.images
+    said = {role: getattr(images, role) for role in ROLES} | {"jail": cluster.spec.jail.image}
+    return {role: image for role, image in said.items() if image}
+
+
+def _own(defaults: Defaults) -> dict[str, str]:
+    found = {role: getattr(defaults, role) for role in (*ROLES, "jail")}
+    return {role: image for role, image in found.items() if image}
+
+
+def _record(operator: Operator, obj: Custom) -> Record | None:
+    """What the status keeps; None for a cluster that the operator has not told anything of yet."""
+    kept = operator.status.current(obj).get("images")
+    if not isinstance(kept, dict) or not all(kept.get(each) for each in ("defaults", "workers", "login")):
+        return None
+    return Record(kept["defaults"], kept["workers"], kept["login"], kept.get("request", ""))
+
+
+def _running(operator: Operator, cluster: Cluster) -> upgrade.Running:
+    found = operator.stores.cluster_pods((cluster.namespace, cluster.name))
+    slurmctlds = [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == "controller"]
+    known = {_image(pod) if pods.is_ready(pod) else "" for pod in slurmctlds}
+    own = _with_images_of_their_own(operator, cluster)
+    workers = [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == "worker"]
+    counted = Counter(_image(pod) for pod in workers if pod.metadata.labels.get(labels.NODESET) not in own)
+    return upgrade.Running(next(iter(known)) if len(known) == 1 else "", counted)
+
+
+def _with_images_of_their_own(operator: Operator, cluster: Cluster) -> set[str]:
+    read = [read_nodeset(each) for each in operator.stores.nodesets_of((cluster.namespace, cluster.name))]
+    return {each.name for each in read if isinstance(each, NodeSet) and each.spec.image}
+
+
+def _image(pod: Pod) -> str:
+    return pod.metadata.annotations.get(labels.IMAGE, "")

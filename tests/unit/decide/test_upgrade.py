@@ -1,0 +1,127 @@
+"""The order of new images, as a pure function over what is seen."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soperator.decide.upgrade import Record, Running, Wish, stage
+
+ROLES = ("slurm", "login", "munge", "populate", "jail")
+
+
+def images(version):
+    """An operator's images."""
+    return {role: f"{role}:{version}" for role in ROLES}
+
+
+@dataclass
+class City:
+    """A cluster whose parts follow the stage at their own pace; each step of the world is one action."""
+
+    operator: int = 1
+    said: dict = field(default_factory=dict)
+    request: str = ""
+    follows: bool = False
+    record: Record | None = None
+    slurmctld: tuple[str, bool] = ("", False)
+    workers: list = field(default_factory=list)
+    login: str = ""
+
+    def look(self):
+        """The stage now."""
+        wish = Wish(self.said, images(self.operator), self.request, self.follows)
+        seen = Running(
+            self.slurmctld[0] if self.slurmctld[1] else "", {each: self.workers.count(each) for each in self.workers}
+        )
+        return stage(self.record, wish, seen)
+
+    def settle(self):
+        """Let everything catch up; return the last stage."""
+        for _ in range(4 + len(self.workers)):
+            found = self.look()
+            self.record, self.slurmctld = found.record, (found.wanted["slurm"], True)
+            self.workers = [found.record.workers["slurm"]] * len(self.workers)
+            self.login = found.record.login["slurm"]
+        return found
+
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("operator"), st.integers(1, 4)),
+    st.tuples(st.just("request"), st.sampled_from(["a", "b", ""])),
+    st.tuples(st.just("say"), st.sampled_from(["", "own:1", "own:2"])),
+    st.tuples(st.just("write"), st.booleans()),
+    st.tuples(st.just("slurmctld"), st.booleans()),
+    st.tuples(st.just("worker"), st.integers(0, 3)),
+    st.tuples(st.just("login"), st.just(0)),
+)
+
+
+@given(st.lists(ACTIONS, max_size=40), st.integers(0, 4))
+def test_nothing_is_newer_than_what_it_speaks_to(actions, count):
+    """However the parts follow, a worker changes only to what slurmctld has run, and login only to what all workers have run."""
+    city = City(workers=[""] * count)
+    first = city.settle().wanted["slurm"]
+    ran, all_ran = {first}, {first}
+    for what, value in actions:
+        match what:
+            case "operator":
+                city.operator = value
+            case "request":
+                city.request = value
+            case "say":
+                city.said = {"slurm": value} if value else {}
+            case "write":
+                city.record = city.look().record
+            case "slurmctld":
+                city.slurmctld = (city.look().wanted["slurm"], value)
+            case "worker" if count:
+                city.workers[value % count] = city.look().record.workers["slurm"]
+            case "login":
+                city.login = city.look().record.login["slurm"]
+        ran |= {city.slurmctld[0]} if city.slurmctld[1] else set()
+        assert set(city.workers) <= ran
+        all_ran |= {each for each in ran if all(one == each for one in city.workers)}
+        assert city.login in all_ran
+    found = city.settle()
+    assert {city.slurmctld[0], *city.workers, city.login} == {found.wanted["slurm"]}
+    assert found.reason in ("", "Held")
+
+
+@given(st.integers(2, 9))
+def test_a_newer_operator_alone_changes_nothing(version):
+    """All images stay, those of roles that the former operator did not know are the new one's, and the sentence names the others."""
+    city = City(workers=["", ""])
+    before = city.settle()
+    city.operator = version
+    after = city.look()
+    assert (after.wanted, after.record, after.reason) == (before.wanted, before.record, "Held")
+    assert "jail, login, munge, populate, slurm" in after.why
+
+
+def test_a_request_is_carried_out_once():
+    """After it a still newer operator is held back again; taking the word away is no request."""
+    city = City(workers=[""])
+    city.settle()
+    city.operator, city.request = 2, "go"
+    assert city.settle().wanted == images(2)
+    city.operator = 3
+    assert city.settle().wanted == images(2)
+    city.request = ""
+    assert city.settle().wanted == images(2)
+
+
+def test_what_the_spec_names_goes_before_what_is_kept():
+    """An image of the spec is used while it is there, and afterwards the kept one comes back."""
+    city = City(workers=[""], said={"slurm": "own:1"})
+    assert city.settle().wanted["slurm"] == "own:1"
+    city.operator, city.said = 2, {}
+    assert city.settle().wanted["slurm"] == "slurm:1"
+
+
+def test_an_image_that_is_not_slurms_needs_no_order():
+    """Another image of login alone is login's at once, while slurmctld does not answer."""
+    city = City(workers=[""])
+    city.settle()
+    city.slurmctld, city.said = ("", False), {"login": "mine:1"}
+    assert city.look().record.login["login"] == "mine:1"

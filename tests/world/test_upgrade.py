@@ -1,0 +1,133 @@
+"""Upgrades: a newer operator restarts nothing by itself, and new images of Slurm come in Slurm's order."""
+
+from dataclasses import replace
+
+from soperator.kube import kinds
+from tests.golden.cases import DEFAULTS
+from tests.world.harness import Town, operating
+
+CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
+WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+NEWER = replace(
+    DEFAULTS, **{role: f"registry.test/{role}:2" for role in ("slurm", "login", "munge", "populate", "jail", "sssd")}
+)
+OLD, NEW = "registry.test/slurm:1", "registry.test/slurm:2"
+
+
+def slurm_of(town, role):
+    """The image of Slurm in the template of a role's workload."""
+    kind = kinds.DEPLOYMENT if role == "rest" else kinds.STATEFULSET
+    spec = town.find(kind, f"demo-{role}")["spec"]["template"]["spec"]
+    names = {"slurmctld", "slurmrestd", "sackd"}
+    (found,) = [each["image"] for each in spec["containers"] + spec.get("initContainers", []) if each["name"] in names]
+    return found
+
+
+def roles(town):
+    """The image of Slurm of slurmctld, slurmrestd, login and the workers."""
+    pods = [town.find(kinds.POD, f"demo-worker-{number}") for number in range(2)]
+    workers = {pod["spec"]["containers"][0]["image"] for pod in pods if pod}
+    return [*(slurm_of(town, role) for role in ("controller", "rest", "login")), workers]
+
+
+def up_to_date(town):
+    """The condition UpToDate."""
+    conditions = town.status(kinds.SLURMCLUSTER, "demo")["conditions"]
+    return next(each for each in conditions if each["type"] == "UpToDate")
+
+
+def objects(town):
+    """All that the operator made, but for what it tells of it."""
+    told = ("status",)
+    found = [each for each in town.fake.world.objects.values() if each["kind"] not in ("Event", "Lease")]
+    kept = [{key: value for key, value in each.items() if key not in told} for each in found]
+    return {(each["kind"], each["metadata"]["name"]): each["spec" if "spec" in each else "metadata"] for each in kept}
+
+
+async def test_an_operator_with_other_images_changes_nothing():
+    """Every object of the cluster stays as it is, no node is asked anything, and UpToDate says what is held back and how to have it."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+    before, asked = objects(town), len(town.slurm.asked)
+    async with operating(town, defaults=NEWER):
+        await town.settle(quiet=0.5)
+        assert objects(town) == before
+        assert town.slurm.asked[asked:] == []
+        await told(town, "Held")
+        said = up_to_date(town)
+        assert said["message"].startswith(
+            "this operator has other images for jail, login, munge, populate, slurm, sssd;"
+        )
+        town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 3})
+        await town.settle(quiet=0.3)
+        assert town.find(kinds.POD, "demo-worker-2")["spec"]["containers"][0]["image"] == OLD
+
+
+async def test_a_request_takes_the_operators_images_over_in_slurms_order():
+    """slurmctld first; slurmrestd and the workers when it runs; login when every worker does; then the request is carried out."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+    async with operating(town, defaults=NEWER):
+        town.slurm.set("worker-1", "ALLOCATED")
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"upgrade": {"request": "2"}})
+        await town.settle(quiet=0.4)
+        assert roles(town) == [NEW, OLD, OLD, {OLD}]
+        assert up_to_date(town)["message"] == f"slurmctld is to run {NEW} first; workers and login follow"
+        town.restart("controller")
+        await town.settle(quiet=0.4)
+        assert roles(town) == [NEW, NEW, OLD, {OLD, NEW}]
+        await told(town, "Workers")
+        town.pods_run()
+        town.slurm.set("worker-1", "IDLE", "DRAIN", reason="soperator: new pod template")
+        await town.settle(quiet=0.5)
+        town.pods_run()
+        await town.settle(quiet=0.5)
+        assert roles(town) == [NEW, NEW, NEW, {NEW}]
+        await told(town, "AsAsked")
+        kept = town.status(kinds.SLURMCLUSTER, "demo")["images"]
+        assert (kept["request"], kept["defaults"]["slurm"], kept["defaults"]["populate"]) == (
+            "2", NEW, "registry.test/populate:2",
+        )  # fmt: skip
+
+
+async def test_a_slurmctld_that_does_not_come_up_keeps_its_workers_as_they_are():
+    """With an image that cannot be pulled nothing but slurmctld has changed, and the former image brings all back."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, WORKERS)
+        before = objects(town)
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": "broken:1"}})
+        await town.settle(quiet=0.3)
+        town.restart("controller", is_ready=False)
+        await town.settle(quiet=0.3)
+        assert roles(town) == ["broken:1", OLD, OLD, {OLD}]
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": ""}})
+        await town.settle(quiet=0.3)
+        town.restart("controller")
+        await town.settle(quiet=0.3)
+        after = objects(town)
+        assert {key for key in before if after.get(key) != before[key]} <= {
+            ("SlurmCluster", "demo"),
+            ("Pod", "demo-controller-0"),
+        }
+
+
+async def test_a_cluster_may_go_with_its_operator():
+    """With mode WithOperator a newer operator upgrades it as soon as it runs."""
+    town, spec = Town(), CLUSTER | {"upgrade": {"mode": "WithOperator"}}
+    async with operating(town):
+        await town.up(spec, WORKERS)
+    async with operating(town, defaults=NEWER):
+        await town.settle(quiet=0.4)
+        assert roles(town) == [NEW, OLD, OLD, {OLD}]
+
+
+async def told(town, reason, longest=6.0):
+    """Wait until UpToDate has this reason; it is progress, and told every few seconds."""
+    import asyncio
+
+    end = asyncio.get_running_loop().time() + longest
+    while up_to_date(town)["reason"] != reason:
+        assert asyncio.get_running_loop().time() < end, up_to_date(town)
+        await asyncio.sleep(0.05)
