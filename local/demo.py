@@ -116,7 +116,11 @@ def install(target: Target, clock: Clock, auth: str) -> None:
             f"hostPath.path={STATE}/storage",
             name="storage",
         )
-    cluster: dict[str, object] = {"auth": {"type": auth}, "login": {"rootAuthorizedKeys": [public_key()]}}
+    cluster: dict[str, object] = {
+        "auth": {"type": auth},
+        "login": {"rootAuthorizedKeys": [public_key()]},
+        "upgrade": {"mode": "WithOperator"},  # whoever works on the images sees them at once
+    }
     if target.is_local:
         cluster |= {
             "jail": {"claim": {"name": f"{CLUSTER}-jail"}},

@@ -95,8 +95,11 @@ def test_sattach_reads_a_step_that_runs(slurm: Slurm) -> None:
     """Who attaches to a step sees what it prints from then on, and ends with its code."""
     step = "srun sh -c 'until [ -e attached ]; do sleep 0.1; done; echo seen; ls -d /in-the-*; exit 5'"
     start = f'rm -f attached; job=$(sbatch --parsable --output=/dev/null --wrap "{step}"); n=0; '
-    start += "until squeue -h -s -j $job -o %i | grep -q '\\.0$'; do n=$((n+1)); [ $n -lt 60 ] || exit 1; sleep 0.1; done; "
-    done = slurm.sh(f"{start}{{ sleep 0.7; srun -Q --overlap --jobid=$job touch attached; }} & sattach $job.0; echo $?", user="alice")
+    start += (
+        "until squeue -h -s -j $job -o %i | grep -q '\\.0$'; do n=$((n+1)); [ $n -lt 60 ] || exit 1; sleep 0.1; done; "
+    )
+    attach = "{ sleep 0.7; srun -Q --overlap --jobid=$job touch attached; } & sattach $job.0; echo $?"
+    done = slurm.sh(start + attach, user="alice")
     assert done.stdout.splitlines() == ["seen", "/in-the-jail", "5"], done.stderr
     assert wait_idle(slurm) == "idle none"
 
