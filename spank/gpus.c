@@ -202,3 +202,74 @@ int gpus_give(struct gpus *gpus, const struct plan *plan, const struct holder *h
 	close_all(gpus);
 	return result;
 }
+
+static int by_number(const void *one, const void *other)
+{
+	long first = *(const long *)one, second = *(const long *)other;
+
+	return (first > second) - (first < second);
+}
+
+/* The numbers of the devices here that a pattern matches, in order; their count, -1 where they cannot be told. */
+static int numbers_here(const char *pattern, long *numbers)
+{
+	const char *last = strrchr(pattern, '/') + 1;
+	struct report ignored = { "" };
+	char folder_path[PATH_MAX];
+	DIR *folder;
+	int count;
+
+	(void)snprintf(folder_path, sizeof(folder_path), "%.*s", (int)(last - pattern), pattern); /* as long as the pattern */
+	folder = opendir(folder_path);
+	if (folder == NULL)
+		return -1;
+	count = list_numbers(folder, last, numbers, &ignored);
+	(void)closedir(folder); /* nothing was written to it */
+	if (count > 0)
+		qsort(numbers, (size_t)count, sizeof(numbers[0]), by_number);
+	return count;
+}
+
+void gpus_of_pod(const struct plan *plan, struct gpus_pod *pod)
+{
+	int lines = 0;
+
+	for (int i = 0; i < plan->count; i++)
+		if (plan->mounts[i].kind == PLAN_GPUS && ++lines == 1)
+			pod->pattern = plan->mounts[i].source;
+	pod->count = lines == 1 ? numbers_here(pod->pattern, pod->numbers) : 0;
+}
+
+static int place_in(const long *numbers, int count, long number)
+{
+	for (int i = 0; i < count; i++)
+		if (numbers[i] == number)
+			return i;
+	return -1;
+}
+
+bool gpus_count_anew(const struct gpus_pod *pod, const char *list, char *value, size_t size)
+{
+	long here[GPUS_MAX];
+	int count = pod->count > 0 ? numbers_here(pod->pattern, here) : -1;
+	size_t used = 0;
+
+	if (count < 0 || list[0] == '\0')
+		return false;
+	for (;; list++) {
+		char *end;
+		long place = strtol(list, &end, 10);
+		int found, length;
+
+		if (end == list || list[0] < '0' || list[0] > '9' || place >= pod->count || (*end != ',' && *end != '\0'))
+			return false; /* the name of a device, or what a user wrote */
+		found = place_in(here, count, pod->numbers[place]);
+		length = found < 0 ? -1 : snprintf(value + used, size - used, "%s%d", used > 0 ? "," : "", found);
+		if (length < 0 || (size_t)length >= size - used)
+			return false;
+		used += (size_t)length;
+		list = end;
+		if (*list == '\0')
+			return true;
+	}
+}

@@ -62,6 +62,7 @@ static struct holder holder = HOLDER_NONE;
 static struct report trouble;
 static unsigned int mark;
 static bool is_inside;
+static struct gpus_pod gpus_of_node;
 static struct plan kept; /* the job's plan, which is out of reach when the environment is to be changed */
 
 static void say(const char *sentence)
@@ -169,6 +170,7 @@ static int bring_gpus(spank_t spank, struct report *report)
 
 	if (spank_getenv(spank, has_all ? "SLURM_JOB_GPUS" : "SLURM_STEP_GPUS", list, sizeof(list)) != ESPANK_SUCCESS)
 		return 0;
+	gpus_of_pod(&kept, &gpus_of_node);
 	if (gpus_take(&kept, list, &gpus, report) < 0)
 		return -1;
 	return gpus_give(&gpus, &kept, &holder, report);
@@ -300,12 +302,27 @@ int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
 	return DONE;
 }
 
+/* Slurm's variables for the libraries of GPUs; it has set them for the task by now. */
+static void count_gpus_anew(spank_t spank)
+{
+	static const char *const variables[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK" };
+	char list[1024], value[1024];
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		if (spank_getenv(spank, variables[i], list, sizeof(list)) == ESPANK_SUCCESS &&
+		    gpus_count_anew(&gpus_of_node, list, value, sizeof(value)) && spank_setenv(spank, variables[i], value, 1) != ESPANK_SUCCESS)
+			slurm_error("jail: cannot set the variable %s", variables[i]);
+}
+
 /* Already as the user, for a change of the user forgets it: a task ends with its slurmstepd, however that ends. */
 int slurm_spank_task_init(spank_t spank, int ac, char **av)
 {
 	(void)ac, (void)av;
-	if (is_ours(spank) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+	if (!is_ours(spank))
+		return DONE;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		slurm_debug("jail: a task will outlive its slurmstepd: %m");
+	count_gpus_anew(spank);
 	return DONE;
 }
 

@@ -114,6 +114,36 @@ def test_slurm_gives_each_job_its_own(slurm: Slurm) -> None:
     assert wait_idle(slurm) == "idle none"
 
 
+SAY = """#!/bin/sh
+echo $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $(ls /dev | grep -o 'fakegpu[0-9]' | tr -d a-z | xargs | tr ' ' ,)
+"""
+STEPS = """#!/bin/sh
+echo $CUDA_VISIBLE_DEVICES
+srun -Q -n1 --exact --gres=gpu:1 sleep 1 &
+sleep 0.5
+srun -Q -n1 --exact --gres=gpu:1 ./say
+wait
+srun -Q -n2 --gres=gpu:2 --gpu-bind=single:1 ./say
+"""
+
+
+@pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
+def test_libraries_are_told_the_gpus_by_their_places_in_dev(slurm: Slurm) -> None:
+    """The job with the third GPU of the node has one device, CUDA's 0; a step and a task with a part of its job's GPUs count in the job's."""
+    home = Path(f"/proc/{slurm.pid}/root/mnt/jail/root/home/alice")
+    for name, text in (("say", SAY), ("steps", STEPS)):
+        (home / name).write_text(text)
+        (home / name).chmod(0o755)
+    other = "sbatch --gres=gpu:2 -o /dev/null --wrap 'sleep 60'; until squeue -h -o %T | grep -q RUNNING; do sleep 0.1; done"
+    done = slurm.sh(f"{other}; srun -Q --gres=gpu:1 ./say; scancel --me", user="alice")
+    assert done.stdout.splitlines()[-1] == "2 0 2", done.stdout + done.stderr
+    assert wait_idle(slurm) == "idle none"
+    slurm.sh("sbatch -W -n2 --gres=gpu:2 --output=places /mnt/jail/root/home/alice/steps", user="alice")
+    whole, second, *tasks = slurm.read("/home/alice/places").splitlines()
+    assert (whole, second, sorted(tasks)) == ("0,1", "1 1 0,1", ["0 0 0,1", "1 1 0,1"])
+    assert wait_idle(slurm) == "idle none"
+
+
 @pytest.mark.skipif(NEEDS[1].args[0], reason="no Slurm in SPANK_TRIXIE")
 def test_no_kind_of_step_gets_what_the_environment_claims(slurm: Slurm) -> None:
     """A job with one GPU that names all four in its environment sees one: in a step, with an external launcher, and in a script."""
