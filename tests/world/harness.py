@@ -235,7 +235,7 @@ async def _nobody(_ip):
 
 
 @asynccontextmanager
-async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS) -> AsyncIterator[Town]:
+async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, renderer="1") -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order."""
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
@@ -251,7 +251,7 @@ async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS) -
     async def connect(_key):
         return SlurmRest("http://rest", b"key", town.slurm)
 
-    said = Options(defaults, None, None, 0)
+    said = Options(defaults, None, None, 0, renderer)
     manager, slurm = assemble(town.fake.api(), said, connect, ask, hear)
     slurm._period, town.watch = 0.05, slurm
     stop = asyncio.Event()

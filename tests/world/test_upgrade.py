@@ -131,3 +131,44 @@ async def told(town, reason, longest=6.0):
     while up_to_date(town)["reason"] != reason:
         assert asyncio.get_running_loop().time() < end, up_to_date(town)
         await asyncio.sleep(0.05)
+
+
+async def test_an_operator_that_makes_other_pods_of_the_same_spec_restarts_nothing():
+    """Pods and workloads of the former operator count as its own; what is new, or what somebody changes, is made its way, and nothing else."""
+    town, later = Town(), replace(DEFAULTS, cluster_domain="later.local")
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        await told(town, "AsAsked")
+    before, asked = objects(town), len(town.slurm.asked)
+    async with operating(town, defaults=later, renderer="2"):
+        await town.settle(quiet=0.5)
+        assert objects(town) == before
+        assert town.slurm.asked[asked:] == []
+        town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 3})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"replicas": 2}})
+        await town.settle(quiet=0.5)
+        town.pods_run()
+        await town.settle(quiet=0.5)
+        changed = {key for key, each in objects(town).items() if before.get(key) != each}
+        assert changed == {
+            ("SlurmCluster", "demo"), ("NodeSet", "worker"), ("StatefulSet", "demo-login"), ("Pod", "demo-worker-2"),
+        }  # fmt: skip
+    async with operating(town, defaults=later, renderer="2"):
+        await town.settle(quiet=0.5)
+        assert {key for key, each in objects(town).items() if before.get(key) != each} == changed
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"upgrade": {"request": "later"}})
+        await town.settle(quiet=0.5)
+        assert "later.local" in str(town.find(kinds.STATEFULSET, "demo-controller"))
+        assert "POST node/worker-0" in town.slurm.asked or "POST node/worker-1" in town.slurm.asked
+
+
+async def test_a_change_that_the_former_operator_did_not_come_to_is_made():
+    """A spec edited while no operator ran is no reason to leave pods as they are."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await told(town, "AsAsked")
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "features": ["blue"]})
+    async with operating(town, renderer="2"):
+        await town.settle(quiet=0.5)
+        assert "blue" in str(town.find(kinds.POD, "demo-worker-0"))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import Model
-from soperator.api.upgrade import ImagesRecord
+from soperator.api.upgrade import ImagesRecord, RenderedNote
 
 Count = Annotated[str, Field(max_length=32)]
 Sentence = Annotated[str, Field(max_length=32768)]
@@ -55,6 +55,7 @@ class SlurmClusterStatus(Model):
     images: ImagesRecord = Field(
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
 
@@ -75,6 +76,7 @@ class NodeSetStatus(Model):
     selector: str = Field(
         default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
     )
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
     why: Sentence = Field(
         default="",
         description="Why the NodeSet is not available, and what is being done to its workers; empty when nothing is.",

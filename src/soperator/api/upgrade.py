@@ -7,6 +7,7 @@ from pydantic import Field
 from soperator.api.base import Model
 
 Reference = Annotated[str, Field(max_length=512)]
+Digest = Annotated[str, Field(max_length=64)]
 #: Images by their roles: slurm, login, munge, populate, jail, sssd.
 Images = Annotated[dict[str, Reference], Field(max_length=16)]
 
@@ -23,6 +24,20 @@ class Upgrade(Model):
     )
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
         default="", description="Any word that was not there before is one request, for example the operator's version."
+    )
+
+
+class RenderedNote(Model):
+    """What the last pass wanted, so that a newer operator knows what it need not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
+
+    renderer: str = Field(default="", max_length=64, description="Which version of the rendering code wanted it.")
+    inputs: str = Field(default="", max_length=64, description="From what: a hash.")
+    request: str = Field(default="", max_length=63, description="The last spec.upgrade.request at that time.")
+    wanted: Annotated[dict[str, Digest], Field(max_length=32)] = Field(
+        default_factory=dict, description="Hashes of the workloads, or of the template of workers."
+    )
+    same: Annotated[dict[str, Annotated[list[Digest], Field(max_length=8)]], Field(max_length=32)] = Field(
+        default_factory=dict, description="Hashes of a former version that count as those."
     )
 
 

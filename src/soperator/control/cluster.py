@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather, images, jail, room
+from soperator.control import adoption, ending, gather, images, jail, room
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.admission import cluster_problems
+from soperator.decide.adoption import Note
 from soperator.decide.availability import Facts, Verdict, judge
 from soperator.decide.refill import Step
 from soperator.decide.upgrade import Stage
 from soperator.kube import kinds
 from soperator.kube.views import Custom
-from soperator.render import login, points
+from soperator.render import config, login, points
 from soperator.render.cluster import render_cluster
 from soperator.render.model import Cluster
 from soperator.render.populate import render_populate
@@ -26,6 +27,14 @@ from soperator.slurmrest.client import SlurmError
 
 #: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
 PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
+
+
+@dataclass(frozen=True)
+class Made:
+    """From which images a pass made its objects, and the note of what it made; none where it applied nothing."""
+
+    stage: Stage
+    note: Note | None = None
 
 
 #: Of a spec that cannot be read nothing is known.
@@ -54,12 +63,12 @@ class ClusterControl:
             return await self._status(obj, None, problems)
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
-        seen, refused = jail.look(self.operator, obj, read), ""
+        seen, refused, note = jail.look(self.operator, obj, read), "", None
         if not problems:
             pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
             seen, refused = await jail.settle(self.operator, read, seen, pointed)
-            await self._apply(obj, read, stage, seen, pointed)
-        return await self._status(obj, read, problems, stage, seen, refused)
+            note = await self._apply(obj, read, stage, seen, pointed)
+        return await self._status(obj, read, problems, Made(stage, note), seen, refused)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -81,7 +90,7 @@ class ClusterControl:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(self, obj: Custom, cluster: Cluster, stage: Stage, seen: jail.Look, pointed: bool) -> None:
+    async def _apply(self, obj: Custom, cluster: Cluster, stage: Stage, seen: jail.Look, pointed: bool) -> Note | None:
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
@@ -93,16 +102,19 @@ class ClusterControl:
             if (
                 had_login
             ):  # its pods, and those of the workers, would be replaced by some that cannot mount what they are to mount
-                return
+                return None
         opens = seen.step.login and pointed
         of_rest, of_login = (images.with_images(cluster, each) for each in (stage.record.workers, stage.record.login))
         shown = login.closed(of_login) if had_login and not seen.step.login else of_login
         objects = render_cluster(cluster, operator.defaults, opens or had_login, of_rest, shown)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
-        await operator.applier.apply(owner, objects, PRUNED)
+        is_same = config.config_hash(cluster) == operator.status.current(obj).get("config")
+        note = adoption.of_cluster(operator, obj, cluster, stage.record, objects, is_same)
+        await operator.applier.apply(owner, objects, PRUNED, same=note.same)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(key)
+        return note
 
     async def _hand_out(self, obj: Custom, cluster: Cluster) -> tuple[str, str]:
         """Let the daemons fetch what slurmctld runs with and they don't; return the hash that they have, and why they don't."""
@@ -124,7 +136,7 @@ class ClusterControl:
         obj: Custom,
         cluster: Cluster | None,
         problems: Sequence[Problem],
-        stage: Stage | None = None,
+        made: Made | None = None,
         seen: jail.Look = _NOT_LOOKED,
         refused: str = "",
     ) -> Outcome:
@@ -142,13 +154,14 @@ class ClusterControl:
             "address": gather.address(self.operator, cluster) if cluster else "",
             "config": config,
             "refilled": seen.carried_out,
-            **images.told(obj, None if problems else stage),
+            **images.told(obj, made.stage if made and not problems else None),
+            **adoption.told(made.note if made else None, obj),
             "why": verdict.why,
         }
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, seen, facts.points)
-        said = conditions(verdict, facts, problems, ready) + ([images.condition(stage)] if stage else [])
+        said = conditions(verdict, facts, problems, ready) + ([images.condition(made.stage)] if made else [])
         said += await self._room(cluster) if cluster else []
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said)
         return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again or room.EVERY)

@@ -10,6 +10,7 @@ from pathlib import Path
 import structlog
 
 from soperator import __version__
+from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator
@@ -44,6 +45,7 @@ class Options:
     namespace: str | None
     lease: tuple[str, str] | None
     port: int
+    renderer: str = ""
 
 
 def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
@@ -62,7 +64,9 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
         cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
     )
     lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None
-    return Options(defaults, env.get("SOPERATOR_NAMESPACE") or None, lease, int(env.get("SOPERATOR_PORT", "8080")))
+    return Options(
+        defaults, env.get("SOPERATOR_NAMESPACE") or None, lease, int(env.get("SOPERATOR_PORT", "8080")), renderer()
+    )
 
 
 def cluster_domain(resolv_conf: str) -> str:
@@ -104,6 +108,7 @@ def assemble(
         pace,
         Room(_now, hear),
         ask_jail=ask,
+        renderer=said.renderer,
     )
     metrics = Metrics()
     cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import ending, gather, images, jail, sick
+from soperator.control import adoption, ending, gather, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
 from soperator.decide.admission import nodeset_problems
+from soperator.decide.adoption import Note
 from soperator.decide.availability import Role
 from soperator.decide.refill import held
 from soperator.decide.workers import Plan, Seen
@@ -31,6 +32,7 @@ class Told:
     reason: str = ""
     plan: Plan = field(default_factory=Plan)
     seen: Seen | None = None
+    note: Note | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,12 @@ class NodeSetControl:
         await ending.hold(self.operator, kinds.NODESET, obj)
         await self._apply_plan(obj, cluster, nodeset)
         seen = await sick.told(self.operator, nodeset, gather.seen(self.operator, cluster, nodeset))
+        note = adoption.of_nodeset(self.operator, obj, self._cluster_of(obj), cluster, seen.template)
+        seen = adoption.with_same(seen, note)
         if unnamed := gather.gpu_wait(self.operator, cluster, nodeset, seen):
             return await self._status(obj, nodeset, Told(unnamed, "GpusNotNamed", seen=seen))
         plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
-        outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen))
+        outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen, note))
         return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0 if failed else None))
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> Outcome:
@@ -142,6 +146,7 @@ class NodeSetControl:
             **gather.counts(told.seen),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,
+            **adoption.told(told.note, obj),
         }
         again = await self.operator.tell(kinds.NODESET, obj, fields, conditions(told, short))
         return Outcome(why or f"{role} workers ready", again)

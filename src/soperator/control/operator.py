@@ -46,6 +46,7 @@ class Operator:
     deleted: set[str] = field(default_factory=set)
     asked: dict[str, float] = field(default_factory=dict)
     ask_jail: Ask = ask_jail
+    renderer: str = ""
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]

@@ -11,6 +11,7 @@ create anew; for all others the refusal goes to the owner's status, with object 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 from soperator.kube.api import Api, Deletion
@@ -117,8 +118,11 @@ class Applier:
         objects: Sequence[Mapping[str, Any]],
         prune: Collection[Kind] = (),
         keep: Collection[str] = (),
+        same: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> Applied:
         """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects and those named in `keep`.
+
+        An object that nobody has touched since it was written with a digest of `same`, by its name there, counts as the given one.
 
         Raises Refused if the API server refuses an object; the others of its wave are written nevertheless, nothing
         after it is, and nothing is pruned. Raises Retry or ApiError for what may pass.
@@ -133,7 +137,9 @@ class Applier:
             del book[ref]
         waiting = [child for child in children if self._is_leaving(child)]
         stale = [
-            child for child in children if child not in waiting and not self._is_current(child, book.get(child.ref))
+            child
+            for child in children
+            if child not in waiting and not self._is_current(child, book.get(child.ref), same.get(str(child), ()))
         ]
         await self._write([child for child in stale if child.kind not in WORKLOADS], book)
         await self._write([child for child in stale if child.kind in WORKLOADS], book)
@@ -158,9 +164,18 @@ class Applier:
         live = self._live(child)
         return live is not None and live.deletion_timestamp is not None
 
-    def _is_current(self, child: _Child, last: Written | None) -> bool:
-        store = self._stores[child.kind]
-        return is_current(child.digest, self._api.field_manager, store, self._live(child), last)
+    def digests(self, owner: Owner, objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return the digests of those objects that are workloads of long life, by the names that `same` of `apply` takes."""
+        children = [_child(obj, owner, self._api.field_manager) for obj in objects]
+        return {
+            str(child): child.digest
+            for child in children
+            if child.kind in WORKLOADS and child.kind not in self._recreate
+        }
+
+    def _is_current(self, child: _Child, last: Written | None, same: Collection[str]) -> bool:
+        store, live = self._stores[child.kind], self._live(child)
+        return any(is_current(each, self._api.field_manager, store, live, last) for each in (child.digest, *same))
 
     async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
         results = await asyncio.gather(*(self._write_one(child, book) for child in children), return_exceptions=True)

@@ -1,0 +1,85 @@
+"""The note of `decide/adoption` in the status of our objects, and what goes into it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from soperator.control.operator import Operator
+from soperator.decide.adoption import Note, adopt
+from soperator.decide.upgrade import Record
+from soperator.decide.workers import Seen
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.render.model import Cluster, Object
+from soperator.runtime.apply import Owner
+
+#: Under which name the workers' template stands in a NodeSet's note.
+PODS = "pods"
+_RENDERERS = ("api", "render", "slurm")
+
+
+def renderer() -> str:
+    """A short name of the code that renders: another one for each version of the operator in which it differs."""
+    top = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(file for each in _RENDERERS for file in (top / each).rglob("*.py")):
+        digest.update(f"{file.relative_to(top)}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def of_cluster(
+    operator: Operator, obj: Custom, cluster: Cluster, record: Record, objects: Sequence[Object], is_same_config: bool
+) -> Note:
+    """What a cluster's pass wants of its workloads; another slurm.conf is a change of its own, and goes its own way."""
+    gpus = {name: gpu.model_dump() for name, gpu in cluster.gpus.items()}
+    inputs = _digest([obj.metadata.generation, asdict(record), dict(cluster.shares), gpus])
+    wanted = operator.applier.digests(Owner.of(kinds.SLURMCLUSTER, obj.metadata), objects)
+    now = Note(operator.renderer, inputs, record.request, wanted)
+    return adopt(_note(operator, obj), now, _may(cluster), is_same_config)
+
+
+def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> Note:
+    """What a NodeSet's pass wants of its workers; `of` is the cluster's object, and `cluster` names the images of its workers."""
+    kept = operator.status.current(of).get("images", {}) if of else {}
+    named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
+    inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
+    now = Note(operator.renderer, inputs, kept.get("request", ""), {PODS: template})
+    return adopt(_note(operator, obj), now, _may(cluster))
+
+
+def with_same(seen: Seen, note: Note) -> Seen:
+    """What is seen, with the workers that count as made from the present template shown as such."""
+    same = note.same.get(PODS, ())
+    pods = {
+        index: replace(each, template=seen.template) if each.template in same else each
+        for index, each in seen.pods.items()
+    }
+    return replace(seen, pods=pods) if same else seen
+
+
+def told(note: Note | None, obj: Custom) -> dict[str, Any]:
+    """The note as a field of the status; without one it is what it was."""
+    if note is None:
+        return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
+    found = {key: value for key, value in asdict(note).items() if value}
+    return {"rendered": found | ({"same": {key: list(each) for key, each in note.same.items()}} if note.same else {})}
+
+
+def _note(operator: Operator, obj: Custom) -> Note | None:
+    kept = operator.status.current(obj).get("rendered")
+    if not isinstance(kept, dict) or not kept.get("renderer"):
+        return None
+    same: Mapping[str, Sequence[str]] = kept.get("same", {})
+    listed = {key: tuple(each) for key, each in same.items()}
+    return Note(kept["renderer"], kept.get("inputs", ""), kept.get("request", ""), kept.get("wanted", {}), listed)
+
+
+def _may(cluster: Cluster) -> bool:
+    return cluster.spec.upgrade.mode == "OnRequest"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
