@@ -7,16 +7,21 @@ new nodes written down at once (`control.slurm`), and where one is forgotten all
 
 from collections.abc import Iterator
 
-from soperator.decide.workers import Register, Seen, WorkerPod
+from soperator.decide.workers import Mark, Register, Seen, WorkerPod
 
 #: So long a slurmd that is ready may take to register; so long it has before it is told again. A slurmd that just started needs 1 s.
 PATIENCE = 20.0
 
 
-def ask(seen: Seen, pod: WorkerPod) -> list[Register]:
-    """Tell a slurmd to register that runs, and that Slurm has not known for a while; jobs beside it go on."""
+def ask(seen: Seen, pod: WorkerPod) -> list[Register | Mark]:
+    """Tell a slurmd to register that runs, and that Slurm has not known for a while; jobs beside it go on.
+
+    The drain is forgotten with the node, so it may get a job at once: a pod that was open to eviction is protected first.
+    """
     if not _is_unknown(seen, pod) or seen.now < _due(pod):
         return []
+    if not pod.protected:
+        return [Mark(pod.index, "Slurm has forgotten that it is drained", protected=True, noted="")]
     return [Register(pod.index, "Slurm does not know it although its slurmd runs")]
 
 

@@ -25,7 +25,7 @@ from itertools import count, islice
 from soperator.decide import drain, registration, service, telling
 from soperator.decide.disruption import cost, is_busy, is_in_service, is_unused, leave_of, never_ran
 from soperator.decide.drain import ROLLOUT, SCALE_IN
-from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark, Plan, Seen, WorkerPod
+from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark, Plan, Register, Seen, WorkerPod
 
 
 def decide(seen: Seen) -> Plan:
@@ -47,8 +47,11 @@ def decide(seen: Seen) -> Plan:
             actions += _vacate(seen, pod)
         else:
             actions += _keep(seen, pod, bool(surplus))
+    marked = {each.index for each in actions if isinstance(each, Mark)}
     for pod in seen.pods.values():
-        actions += registration.ask(seen, pod)
+        actions += [
+            each for each in registration.ask(seen, pod) if isinstance(each, Register) or pod.index not in marked
+        ]
     told = [each for pod in seen.pods.values() for each in service.tell(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     fates = telling.Fates(lost, surplus, chosen, kept, pause)

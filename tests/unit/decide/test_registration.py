@@ -5,7 +5,7 @@ from dataclasses import replace
 from soperator.decide import registration
 from soperator.decide.registration import PATIENCE
 from soperator.decide.rollout import decide
-from soperator.decide.workers import Register, Seen, WorkerPod
+from soperator.decide.workers import Mark, Register, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
 
 NOW = 1e9
@@ -48,3 +48,11 @@ def test_the_policy_looks_again_when_a_slurmd_is_due():
     world = Seen("w", 1, "new", {0: POD}, {}, now=NOW - 5)
     assert list(registration.moments(world, POD)) == [NOW]
     assert decide(world).again == 5.1
+
+
+def test_a_pod_that_may_be_evicted_is_protected_before_its_slurmd_is_told():
+    """Its drain is forgotten with its node, and the next job would run in a pod that a drain of its Node may end."""
+    open_pod = replace(POD, protected=False, noted="soperator: Node m is cordoned", leave="Node m is cordoned")
+    first = decide(Seen("w", 1, "new", {0: open_pod}, {}, now=NOW)).actions
+    assert [(type(each), each.protected, each.noted) for each in first] == [(Mark, True, "")]
+    assert asked(replace(open_pod, protected=True, noted=""))

@@ -1,6 +1,6 @@
 """The policy over workers, case by case and against a simulated cluster that is interrupted anywhere."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from soperator.decide import rollout
@@ -152,8 +152,15 @@ POLICIES = st.builds(
 )
 
 
+FORGOTTEN = [("cordon", 2), ("pass", 1), ("pass", 9), ("forget", 2), ("pass", 9), ("pass", 9), ("pass", 9)]
+
+
 @settings(max_examples=200, deadline=None)
 @given(STEPS, POLICIES)
+@example(
+    [*[("pass", 1)] * 34, *FORGOTTEN],
+    Policy(max_unavailable=1, then="Wait", warn_before=0.0, replace_after=None, max_replaced=0),
+)
 def test_no_job_dies_whatever_is_interrupted_and_it_converges(steps, policy):
     """A pass may be cut off after any action, jobs start between any two, Slurm may be silent, Nodes and administrators come and go."""
     town = Town(3, "a", policy)
