@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from local import binaries, cluster, debian, lab, status
+from local import binaries, cluster, debian, lab, pods, status
 from local.machines import inside, running_init
 from local.paths import DEFAULT_STATE, cache, locked
 from local.plan import node_plan
@@ -32,14 +32,21 @@ def parser() -> argparse.ArgumentParser:
     load = add("load", "import docker-archives into the Nodes")
     load.add_argument("archives", nargs="+", type=Path, metavar="IMAGE.tar")
     load.add_argument("--node", help="into this Node only")
-    node = add("node", "pull a Node's power cable, or switch the Node on again; run a command on it")
-    node.add_argument("action", choices=("stop", "start", "exec"))
+    node = add("node", "pull a Node's power or network cable, and put it in again; run a command on the Node")
+    node.add_argument("action", choices=("stop", "start", "cut", "mend", "exec"))
     node.add_argument("name")
     node.add_argument("--hard", action="store_true", help="stop: its disk is lost too (its images are kept)")
     node.add_argument("argv", nargs="*", metavar="-- COMMAND", help="exec: what to run (default: a shell)")
-    component = add("component", "stop or start one program: apiserver, etcd, node-1/kubelet, …")
-    component.add_argument("action", choices=("stop", "start"))
+    component = add("component", "break one program and mend it: apiserver, etcd, node-1/kubelet, …")
+    component.add_argument("action", choices=("stop", "start", "restart", "pause", "resume"))
     component.add_argument("name")
+    pod = add("pod", "kill the processes of a pod's container, or stop them for a while; let its port answer badly")
+    pod.add_argument("action", choices=(*pods.SIGNALS, "spoil"))
+    pod.add_argument("pod", metavar="NAMESPACE/POD")
+    pod.add_argument("container")
+    pod.add_argument("--port", type=int, default=6820, help="spoil: which port (default: %(default)s, slurmrestd's)")
+    pod.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="spoil: how long an answer takes")
+    pod.add_argument("--status", type=int, default=0, help="spoil: answer with this HTTP status")
     add("status", "show what runs; exit code 1 when something does not")
     add("down", "stop the cluster; leave nothing behind but caches, keys and logs")
     add("clean", "down, and remove every cache")
@@ -47,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def node(arguments: argparse.Namespace) -> None:
-    """Carry out ``node stop|start|exec NAME``."""
+    """Carry out ``node stop|start|cut|mend|exec NAME``."""
     state = cluster.state_of(arguments.state)
     match arguments.action:
         case "stop":
@@ -56,12 +63,22 @@ def node(arguments: argparse.Namespace) -> None:
         case "start":
             with locked(state.lock):
                 lab.node_start(state, arguments.name)
+        case "cut" | "mend":
+            lab.node_cut(arguments.name, whole=arguments.action == "mend")
         case "exec":
             init = running_init(node_plan(arguments.name), cluster.records_of(state))
             if init is None:
                 raise Failure(f"{arguments.name} is off")
             argv = inside(init.pid, arguments.argv or ["bash"])
             os.execvp(argv[0], argv)
+
+
+def pod(arguments: argparse.Namespace) -> None:
+    """Carry out ``pod kill|pause|resume|spoil NAMESPACE/POD CONTAINER``."""
+    state = cluster.state_of(arguments.state)
+    if arguments.action == "spoil":
+        lab.spoil(state, arguments.pod, arguments.container, arguments.port, arguments.delay, arguments.status)
+    pods.act(state, arguments.pod, arguments.container, arguments.action)
 
 
 def clean(arguments: argparse.Namespace) -> None:
@@ -86,6 +103,8 @@ def carry_out(arguments: argparse.Namespace) -> int:
                 cluster.load_images(state, arguments.archives, arguments.node)
         case "node":
             node(arguments)
+        case "pod":
+            pod(arguments)
         case "component":
             with locked(state.lock):
                 lab.component(state, arguments.name, arguments.action)

@@ -29,6 +29,7 @@ PACKAGES = (
     "libseccomp2",
     "git",
     "openssh-client",
+    "libfaketime",  # a slurmd whose clock is wrong, for a test
     "python3-venv",
     "shellcheck",
 )

@@ -1,16 +1,23 @@
 """The fault lab: break one thing of a running cluster on purpose, and mend it again."""
 
+import os
 import shutil
+import signal
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
-from local import components, machines, node
+from local import components, machines, network, node, pods
 from local.api import Api
 from local.cluster import fleet_of, ready_nodes, start_kubelet, start_machine
 from local.components import wait_for
 from local.load import own_images
 from local.paths import State
 from local.plan import node_plan
-from local.progress import say
+from local.process import signal_process
+from local.progress import Failure, say
+
+SPOILER = Path(__file__).resolve().parent / "spoil.py"
 
 
 def last_sign(api: Api, node_name: str) -> datetime:
@@ -43,13 +50,36 @@ def node_start(state: State, name: str) -> None:
     say(f"{name} is on and Ready")
 
 
+def node_cut(name: str, *, whole: bool) -> None:
+    """Pull a Node's network cable, or plug it in again; whatever runs on the Node goes on."""
+    network.carry(node_plan(name), whole)
+    say(f"{name} has its network again" if whole else f"{name} has no network")
+
+
 def component(state: State, name: str, action: str) -> None:
-    """Stop or start one program, for tests of what happens without it."""
+    """Stop, start, kill and start again, stop for a while: one program, for tests of what happens without it."""
     fleet, full = fleet_of(state), components.full_name(name)
-    if action == "stop":
-        say(f"{full} stopped" if components.halt(fleet, full) else f"{full} did not run")
+    if action in ("pause", "resume"):
+        process = fleet.records.read(full)
+        if process is None:
+            raise Failure(f"{full} does not run")
+        signal_process(process, signal.SIGSTOP if action == "pause" else signal.SIGCONT)
+        say(f"{full} is paused" if action == "pause" else f"{full} goes on")
         return
-    started = components.start(fleet, full)
-    if full == "kube-apiserver":
-        wait_for("API server ready", Api(state.pki).is_ready, fleet.records)
-    say(f"{full} started" if started else f"{full} runs already")
+    if action in ("stop", "restart"):
+        was_there = components.halt(fleet, full, 0.0 if action == "restart" else 3.0)
+        say((f"{full} killed" if action == "restart" else f"{full} stopped") if was_there else f"{full} did not run")
+    if action in ("start", "restart"):
+        started = components.start(fleet, full)
+        if full == "kube-apiserver":
+            wait_for("API server ready", Api(state.pki).is_ready, fleet.records)
+        say(f"{full} started" if started else f"{full} runs already")
+
+
+def spoil(state: State, pod: str, container: str, port: int, delay: float, status: int) -> None:
+    """Become the program that answers a pod's port slowly or with an error; it ends by a signal."""
+    inside = pods.processes(pods.container_id(Api(state.pki), pod, container))
+    if not inside:
+        raise Failure(f"no process of container {container} of pod {pod} runs on this machine")
+    argv = ["nsenter", "--target", str(inside[0]), "--net", "--", sys.executable, str(SPOILER)]
+    os.execvp(argv[0], [*argv, str(port), str(delay), str(status)])

@@ -142,6 +142,11 @@ def unplug(plan: NodePlan) -> None:
         subprocess.run(["ip", "link", "delete", plan.cable], capture_output=True, check=False)
 
 
+def carry(plan: NodePlan, whole: bool) -> None:
+    """Let a Node's cable carry nothing, or everything again."""
+    run("ip", "link", "set", plan.cable, "up" if whole else "down")
+
+
 def remove(record: Path) -> None:
     """Remove bridge, cables and nft table, and put the machine's own settings back."""
     for cable in Path("/sys/class/net").glob("soperator-n*"):
