@@ -29,8 +29,7 @@ class SlurmRest:
 
     async def nodes(self) -> dict[str, SlurmNode]:
         """All nodes by name; raises SlurmError."""
-        answer = await self._call("GET", "nodes/")
-        return {node.name: node for node in map(read_node, answer.get("nodes") or [])}
+        return {node.name: node for node in map(read_node, await self._list("nodes"))}
 
     async def drain(self, node: str, reason: str) -> None:
         """Let no new job start on a node; raises SlurmError."""
@@ -50,7 +49,7 @@ class SlurmRest:
 
     async def jobs(self) -> list[SlurmJob]:
         """The jobs that hold nodes; raises SlurmError. The answer holds every job of the queue, so it is asked for only when it matters."""
-        return read_jobs((await self._call("GET", "jobs/")).get("jobs") or [])
+        return read_jobs(await self._list("jobs"))
 
     async def signal(self, job: int, signal: str) -> None:
         """Send a signal to all processes of a job; raises SlurmError."""
@@ -68,17 +67,40 @@ class SlurmRest:
         """Drop the connections."""
         await self._client.aclose()
 
+    async def _list(self, what: str) -> list[dict[str, Any]]:
+        """A list that an answer has to hold: one without it does not say that there are none."""
+        answer = await self._call("GET", f"{what}/")
+        if what not in answer:
+            raise SlurmError(f"slurmrestd: GET {what}/: the answer has no {what}")
+        return answer[what] or []
+
     async def _call(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         token = sign(self._key, "slurm", int(time.time()) - 5, _LIFETIME)
         headers = {"X-SLURM-USER-NAME": "slurm", "X-SLURM-USER-TOKEN": token}
         try:
             response = await self._client.request(verb, path, json=body, headers=headers)
-            answer: dict[str, Any] = response.json() if response.content else {}
-        except (httpx2.HTTPError, ValueError) as error:
-            raise SlurmError(f"slurmrestd: {verb} {path}: {error or type(error).__name__}") from error
+        except httpx2.HTTPError as error:
+            raise SlurmError(f"slurmrestd: {verb} {path}: {str(error) or type(error).__name__}") from error
+        answer = _read(response)
         if response.status_code >= 400 or answer.get("errors"):
             raise SlurmError(f"slurmrestd: {verb} {path}: {_first_error(answer) or f'HTTP {response.status_code}'}")
         return answer
+
+
+def _read(response: httpx2.Response) -> dict[str, Any]:
+    """What an answer says; one that is no JSON object comes from somebody else, a proxy for example, and is an error."""
+    if not response.content:
+        return {}
+    try:
+        answer = response.json()
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    said = f"HTTP {response.status_code}" + (
+        "" if response.status_code >= 400 else ", and the answer is no JSON object"
+    )
+    return {"errors": [{"error": said}]}
 
 
 def _first_error(answer: dict[str, Any]) -> str:
