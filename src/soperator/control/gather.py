@@ -260,6 +260,8 @@ def _worker_trouble(pod: Pod, nodes: object, operator: Operator) -> str:
     node: SlurmNode | None = nodes.get(pod.spec.hostname)
     if node is None:
         return f"Slurm node {pod.spec.hostname} has not registered yet"
+    if node.is_slurms:
+        return f"Slurm node {node.name} is {node.said}: slurmctld drained it; when the cause is gone, resume it by scontrol"
     return "" if node.is_up else f"Slurm node {node.name} is {node.said}"
 
 

@@ -71,6 +71,11 @@ class SlurmNode:
         return self.reason_by not in ("", "slurm") and (self.is_draining or self.is_down) and not self.is_ours
 
     @property
+    def is_slurms(self) -> bool:
+        """Whether slurmctld itself took it out of service, for a job that could not be launched or did not end; it never takes that back."""
+        return self.reason_by == "slurm" and self.is_draining and not self.is_ours
+
+    @property
     def said(self) -> str:
         """The state in Slurm's words, with the reason where there is one."""
         state = "+".join(sorted(self.states)) or "UNKNOWN"
