@@ -144,6 +144,14 @@ class TestOperator:
         assert [each["metadata"]["name"] for each in of_kind(objects, "ClusterRoleBinding")] == ["slurm-demo-nodes"]
         assert "team" in [each["metadata"]["namespace"] for each in of_kind(objects, "RoleBinding")]
 
+    @pytest.mark.parametrize(("namespace", "kind"), [("", "ClusterRole"), ("team", "Role")])
+    def test_two_releases_for_the_same_namespaces_collide(self, helm: str, namespace: str, kind: str) -> None:
+        """Both hold an object of one name, which helm lets only one release own: a second operator is refused when it is installed."""
+        found = of_kind(template(helm, "soperator", "--set", f"namespace={namespace}"), kind)
+        (guard,) = (each for each in found if each["metadata"]["name"] == "soperator-is-here")
+        assert guard["metadata"].get("namespace", "") == namespace
+        assert guard["rules"] == []
+
     def test_refuses_a_value_that_is_none(self, helm: str) -> None:
         """A misspelt value is an error."""
         assert run(helm, "soperator", "--set", "replica=2").returncode != 0
