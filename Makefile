@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail golden crds format run spank-test e2e test-bookworm soak
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm soak
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -79,6 +79,9 @@ soak: venv ## a hundred kills of each kind under live jobs on the running cluste
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster
 	$(PYTHON) -m local.bench
+
+bench-scale: venv ## measure the operator with thousands of workers that KWOK plays; needs no cluster
+	$(PYTHON) -m local.bench.scale
 
 bench-jail: machine ## measure what the jail costs a job; needs the Debian root of spank/README.md
 	$(MAKE) -C spank bench

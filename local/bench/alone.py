@@ -42,11 +42,7 @@ class Operator:
 def measure(runs: int) -> None:
     """Measure the start of the operator and the convergence of a cluster, each `runs` times."""
     with tempfile.TemporaryDirectory(prefix="soperator-bench-") as folder, plane.running(Path(folder)) as server:
-        crds = subprocess.run(
-            [sys.executable, "-m", "soperator.cli", "crds"], capture_output=True, text=True, env=_env(), check=True
-        )
-        server.run("apply", "--server-side", "-f", "-", stdin=crds.stdout)
-        server.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        install(server)
         for number in range(runs):
             _measure_start(server, number + 1)
         for populate in ("Never", "Once"):
@@ -56,11 +52,20 @@ def measure(runs: int) -> None:
                 say(f"operator: {_status(started.process.pid)}")
 
 
+def install(server: Plane) -> None:
+    """Make our kinds known to the API server."""
+    crds = subprocess.run(
+        [sys.executable, "-m", "soperator.cli", "crds"], capture_output=True, text=True, env=_env(), check=True
+    )
+    server.run("apply", "--server-side", "-f", "-", stdin=crds.stdout)
+    server.run("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+
+
 @contextmanager
-def operator(server: Plane) -> Iterator[Operator]:
-    """A ready operator for the length of the block, as a process of this machine with a Lease, as in its pod."""
+def operator(server: Plane, **more: str) -> Iterator[Operator]:
+    """A ready operator for the length of the block, as a process of this machine with a Lease, as in its pod; `more` joins its environment."""
     port = plane.free_port()
-    env = _env() | {"KUBECONFIG": str(server.kubeconfig(plane.OPERATOR)), "SOPERATOR_PORT": str(port)}
+    env = _env() | {"KUBECONFIG": str(server.kubeconfig(plane.OPERATOR)), "SOPERATOR_PORT": str(port)} | more
     command = [sys.executable, "-m", "soperator.cli", "operator"]
     with (server.folder / "operator.log").open("ab") as log:
         began = time.monotonic()

@@ -16,7 +16,7 @@ from pathlib import Path
 from local import binaries, controlplane
 from local.progress import Failure
 
-OPERATOR, ADMIN = "operator", "admin"
+OPERATOR, ADMIN, KWOK, TOWN = "operator", "admin", "kwok", "town"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Plane:
         return self.folder / "audit.log"
 
     def kubeconfig(self, user: str) -> Path:
-        """The credentials of OPERATOR or ADMIN."""
+        """The credentials of one of the users above."""
         return self.folder / f"{user}.kubeconfig"
 
     def run(self, *words: str, stdin: str | None = None) -> str:
@@ -56,14 +56,14 @@ def running(folder: Path) -> Iterator[Plane]:
     """An API server for the length of the block."""
     programs = binaries.folder()
     client, peer, port = free_port(), free_port(), free_port()
-    tokens = {user: secrets.token_hex(16) for user in (OPERATOR, ADMIN)}
+    tokens = {user: secrets.token_hex(16) for user in (OPERATOR, ADMIN, KWOK, TOWN)}
     plane = Plane(folder, programs / "kubectl")
     _write_files(plane, tokens, port)
     commands = {
         "etcd": _etcd(programs, folder, client, peer),
         "kube-apiserver": _apiserver(programs, plane, client, port),
     }
-    processes = [_start(folder, name, command) for name, command in commands.items()]
+    processes = [start(folder, name, command) for name, command in commands.items()]
     try:
         wait(f"https://127.0.0.1:{port}/readyz", processes[1], tokens[ADMIN])
         yield plane
@@ -94,9 +94,10 @@ def wait(url: str, process: subprocess.Popen[bytes], token: str = "") -> None:
     raise Failure(f"{url} does not answer; pid {process.pid}, exit code {process.poll()}")
 
 
-def _start(folder: Path, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+def start(folder: Path, name: str, command: list[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Start a program whose output is NAME.log in the folder."""
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=env)
 
 
 def _write_files(plane: Plane, tokens: Mapping[str, str], port: int) -> None:

@@ -3,6 +3,7 @@
 import os
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from local.bench.figures import FIGURES, Figure
@@ -11,8 +12,19 @@ from local.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "performance.md"
 COLD = REPOSITORY / "docs" / "reports" / "cold-demo.md"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The lines of the page between which a bench writes."""
+
+    begin: str
+    end: str
+
+
 BEGIN = "<!-- bench: begin; written by make bench -->"
 END = "<!-- bench: end -->"
+MARKS = Marks(BEGIN, END)
 FRAME = f"# How fast, how small\n\n{BEGIN}\n{END}\n"
 
 
@@ -23,13 +35,15 @@ def write(runs: Sequence[Run], page: Path = PAGE, cold: Path = COLD) -> None:
     page.write_text(replace(text, f"{facts(machine(), made)}\n\n{table(made)}\n\n{breakdown(made)}"))
 
 
-def replace(text: str, content: str) -> str:
+def replace(text: str, content: str, marks: Marks = MARKS) -> str:
     """Return the page with `content` between its markers; raise ValueError for a page that has none."""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = text.partition(marks.begin)
+    _, end, tail = rest.partition(marks.end)
     if not begin or not end:
-        raise ValueError(f"docs/performance.md: the markers {BEGIN!r} and {END!r} are missing: put them back")
-    return f"{head}{BEGIN}\n\n{content.strip()}\n\n{END}{tail}"
+        raise ValueError(
+            f"docs/performance.md: the markers {marks.begin!r} and {marks.end!r} are missing: put them back"
+        )
+    return f"{head}{marks.begin}\n\n{content.strip()}\n\n{marks.end}{tail}"
 
 
 def committed(text: str, runs: Sequence[Run]) -> list[Run]:
@@ -53,13 +67,13 @@ def _first(file: Path, begin: str) -> str:
     return next((line for line in file.read_text().splitlines() if line.startswith(begin)), " 0")
 
 
-def facts(machine_line: str, runs: Sequence[Run]) -> str:
+def facts(machine_line: str, runs: Sequence[Run], target: str = "make bench", module: str = "local.bench") -> str:
     """The lines above the table: machine, commits, load, command."""
     commits = ", ".join(dict.fromkeys(run.commit for run in runs if run.commit))
     loads = [run.load for run in runs] or [0.0]
     times = sorted(run.when for run in runs if run.when) or ["never"]
     return (
-        f"Made by `make bench` (`.venv/bin/python -m local.bench`) on {machine_line}.\n"
+        f"Made by `{target}` (`.venv/bin/python -m {module}`) on {machine_line}.\n"
         f"Commits: {commits or 'none'} (+: with changes that were not committed). Runs from {times[0]} to {times[-1]} UTC;\n"
         f"the load average of the minute before a run was {min(loads):.1f} to {max(loads):.1f}."
     )

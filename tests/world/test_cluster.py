@@ -39,7 +39,7 @@ async def test_login_and_workers_wait_for_the_jail_and_say_why(town):
     await town.settle(quiet=0.5)
     assert town.names(kinds.STATEFULSET) == ["demo-controller"]
     assert town.names(kinds.POD) == []
-    assert "Job demo-populate" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    await town.told(kinds.SLURMCLUSTER, "demo", "Job demo-populate")
     assert "Job demo-populate" in town.status(kinds.NODESET, "worker")["why"]
 
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.validate import World
-from soperator.control import machines, pods
+from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset, read_world
+from soperator.control.roster import Crew
 from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
-from soperator.decide.drain import JAIL
 from soperator.decide.policy import policy_of
 from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube import kinds
@@ -18,7 +18,7 @@ from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition, Pod
 from soperator.render import config, gpus, labels, limits, names, points, worker
 from soperator.render.model import Cluster, NodeSet
-from soperator.slurm.node import SlurmNode
+from soperator.runtime.store import Store
 
 
 def world(operator: Operator, namespace: str) -> World:
@@ -65,20 +65,24 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
     A pod whose deletion was sent is on its way out, although the cache may not have heard of it yet: its node is not to be resumed.
     """
-    found = _pods(operator, nodeset)
-    seen_pods = ((pod.metadata.uid, pods.worker(pod, operator.stores.nodes)) for pod in found)
-    known = {each.index: _with_memory(operator, uid, each) for uid, each in seen_pods if each}
-    nodes = {pod.machine: operator.stores.nodes.get("", pod.machine) for pod in known.values() if pod.machine}
+    crew = roster(operator, nodeset)
+    done = {
+        each.seen.index: _with_memory(operator, uid, each.seen)
+        for uid in (*operator.deleted, *operator.asked)
+        if (each := crew.by_uid.get(uid)) and each.seen
+    }
+    template = "" if ending else worker.template_hash(cluster, nodeset, operator.defaults)
     return Seen(
         nodeset=nodeset.name,
         wanted=0 if ending else nodeset.spec.replicas,
-        template="" if ending else worker.template_hash(cluster, nodeset, operator.defaults),
-        pods=known,
+        template=template,
+        pods={**crew.seen, **done} if done else crew.seen,
         nodes=operator.slurm.nodes((cluster.namespace, cluster.name)),
-        machines={name: machines.machine(node, nodeset.spec.maintenance) for name, node in nodes.items() if node},
+        machines=crew.machines,
         policy=policy_of(nodeset.spec),
         now=operator.wall(),
         ending=ending,
+        calm=crew.calm.get(template, frozenset()) - done.keys(),
     )
 
 
@@ -87,27 +91,27 @@ def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
     return replace(pod, deleting=pod.deleting or uid in operator.deleted, asked=operator.asked.get(uid, 0.0))
 
 
+def roster(operator: Operator, nodeset: NodeSet) -> Crew:
+    """The workers of a NodeSet, each with what a pass asks of it."""
+    heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
+    key = (nodeset.namespace, nodeset.name)
+    return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
+
+
 def workers(operator: Operator, nodeset: NodeSet) -> Role:
     """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
-    nodes = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster))
-    found = _pods(operator, nodeset)
-    troubles = [text for text in (_worker_trouble(pod, nodes, operator) for pod in found) if text]
-    ready = min(len(found) - len(troubles), nodeset.spec.replicas)
+    crew = roster(operator, nodeset)
+    found, troubles = len(crew.workers), crew.troubles
+    ready = min(found - len(troubles), nodeset.spec.replicas)
     return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
 
 
-def counts(seen: Seen | None) -> dict[str, int]:
+def counts(operator: Operator, nodeset: NodeSet, seen: Seen | None) -> dict[str, int]:
     """How many workers are of the present template, and in which state Slurm has them; nothing where neither is known."""
     if seen is None or seen.nodes is None:
         return {}
-    known = [node for index in seen.pods if (node := seen.node(index))]
-    return {
-        "updated": sum(1 for pod in seen.pods.values() if pod.template == seen.template),
-        "idle": sum(1 for node in known if node.is_up and not node.is_busy and not node.is_draining),
-        "allocated": sum(1 for node in known if node.is_busy),
-        "draining": sum(1 for node in known if node.is_draining and not node.is_down),
-        "down": sum(1 for node in known if not node.is_up and not node.is_draining),
-    }
+    crew = roster(operator, nodeset)
+    return {"updated": crew.templates.get(seen.template, 0), **crew.columns}
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
@@ -182,9 +186,9 @@ def unconfined(operator: Operator, cluster: Cluster) -> str:
             "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
         )
     found = [*_of_role(operator, cluster, "login"), *_of_role(operator, cluster, "worker")]
-    if dropped := [pod.metadata.name for pod in found if pod.spec.host_users]:
+    if dropped := next((pod.metadata.name for pod in found if pod.spec.host_users), ""):
         return (
-            f"this Kubernetes dropped hostUsers from pod {dropped[0]}: "
+            f"this Kubernetes dropped hostUsers from pod {dropped}: "
             "switch UserNamespacesSupport on, or set spec.security.userNamespace to false"
         )
     return ""
@@ -226,43 +230,26 @@ def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
     if ingress:
         return ingress.ip or ingress.hostname, port.port
     if port.node_port:
-        return _node_address(operator.stores.nodes.all()), port.node_port
+        return _node_address(operator.stores.nodes), port.node_port
     return service.spec.cluster_ip, port.port
 
 
-def _node_address(nodes: Sequence[Node]) -> str:
-    ready_first = sorted(nodes, key=lambda node: not pods.is_node_ready(node))
-    known = [{each.type: each.address for each in node.status.addresses} for node in ready_first]
-    return next((each.get("ExternalIP") or each.get("InternalIP") or "" for each in known), "")
+def _node_address(nodes: Store[Node]) -> str:
+    """The address of the first Node that is ready, or of the first where none is."""
+    for wanted in (True, False):
+        for node in nodes.all():
+            known = {each.type: each.address for each in node.status.addresses}
+            if pods.is_node_ready(node) is wanted and (found := known.get("ExternalIP") or known.get("InternalIP")):
+                return found
+    return ""
 
 
 def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
     return pods.role(_of_role(operator, cluster, role), wanted, operator.stores.nodes)
 
 
-def _of_role(operator: Operator, cluster: Cluster, role: str) -> list[Pod]:
-    found = operator.stores.cluster_pods((cluster.namespace, cluster.name))
-    return [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == role]
-
-
-def _pods(operator: Operator, nodeset: NodeSet) -> tuple[Pod, ...]:
-    return operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name))
-
-
-def _worker_trouble(pod: Pod, nodes: object, operator: Operator) -> str:
-    known = nodes.get(pod.spec.hostname) if isinstance(nodes, dict) else None
-    if known and known.is_draining and known.reason.startswith(JAIL):
-        return f"Slurm node {known.name} is {known.said}"
-    if text := pods.trouble(pod, operator.stores.nodes):
-        return text
-    if not isinstance(nodes, dict):
-        return ""
-    node: SlurmNode | None = nodes.get(pod.spec.hostname)
-    if node is None:
-        return f"Slurm node {pod.spec.hostname} has not registered yet"
-    if node.is_slurms:
-        return f"Slurm node {node.name} is {node.said}: slurmctld drained it; when the cause is gone, resume it by scontrol"
-    return "" if node.is_up else f"Slurm node {node.name} is {node.said}"
+def _of_role(operator: Operator, cluster: Cluster, role: str) -> Sequence[Pod]:
+    return operator.stores.role_pods((cluster.namespace, cluster.name), role)
 
 
 def _sum(roles: Sequence[Role]) -> Role:

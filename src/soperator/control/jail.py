@@ -109,8 +109,7 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
 def _sick(operator: Operator, cluster: Cluster) -> str:
     """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered everywhere."""
     key = (cluster.namespace, cluster.name)
-    found = [each for each in operator.stores.cluster_pods(key) if pods.is_jail_sick(each)]
-    names = sorted(each.spec.hostname for each in found)
+    names = sorted(each.spec.hostname for each in operator.stores.sick_pods(key))
     if not names:
         return ""
     node = (operator.slurm.nodes(key) or {}).get(names[0])

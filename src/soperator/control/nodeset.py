@@ -43,8 +43,10 @@ class NodeSetControl:
 
     async def reconcile(self, key: Key) -> Outcome:
         """One pass."""
+        self.operator.forget_pods()
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
+            self.operator.roster.forget(key)
             return Outcome("it is gone", last=True)
         nodeset, cluster, problems = self._read(obj)
         if why := ending.reason(obj, self._cluster_of(obj)):
@@ -128,8 +130,7 @@ class NodeSetControl:
 
     async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
         """Apply the mount plan, and remove those that no pod has any more."""
-        pods = self.operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name))
-        plans = {pod.metadata.annotations.get(labels.PLAN, "") for pod in pods}
+        plans = gather.roster(self.operator, nodeset).plans
         used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
         made = [worker.render_plan(cluster, nodeset)]
         await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), made, [kinds.CONFIGMAP], used)
@@ -143,7 +144,7 @@ class NodeSetControl:
         fields = {
             "replicas": len(found),
             "ready": role.ready,
-            **gather.counts(told.seen),
+            **(gather.counts(self.operator, nodeset, told.seen) if nodeset else {}),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,
             **adoption.told(told.note, obj),

@@ -8,6 +8,7 @@ from typing import Any
 
 from soperator.control.pace import Pace
 from soperator.control.room import Room
+from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
@@ -42,6 +43,7 @@ class Operator:
     pace: Pace
     room: Room
     wall: Callable[[], float] = time.time
+    roster: Roster = field(default_factory=Roster)
     held: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     asked: dict[str, float] = field(default_factory=dict)
@@ -82,6 +84,13 @@ class Operator:
         others = [_condition(each) for each in obj.status.get("conditions", ()) if each["type"] != said.type]
         with contextlib.suppress(KubeError):
             await self.status.write(kind, obj, {**kept, "why": why}, [said, *others])
+
+    def forget_pods(self) -> None:
+        """Drop what is held of pods that are gone."""
+        gone = [uid for uid in {*self.deleted, *self.asked} if self.stores.pods.is_gone(uid)]
+        self.deleted.difference_update(gone)
+        for uid in gone:
+            self.asked.pop(uid, None)
 
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""

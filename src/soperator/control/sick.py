@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import replace
 
-from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.decide.drain import JAIL
 from soperator.decide.workers import Seen, WorkerPod
@@ -22,8 +21,8 @@ async def told(operator: Operator, nodeset: NodeSet, seen: Seen) -> Seen:
 
     A worker that is drained for it keeps the words that Slurm shows; one that is not is asked.
     """
-    found = operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name))
-    sick = [pod for pod in found if pods.is_jail_sick(pod)]
+    found = operator.stores.sick_pods((nodeset.namespace, nodeset.spec.cluster))
+    sick = [pod for pod in found if pod.metadata.labels.get(labels.NODESET) == nodeset.name]
     if not sick:
         return seen
     mute = [pod for pod in sick if not _known(seen, _index(pod))][:_ASKED]
@@ -34,7 +33,7 @@ async def told(operator: Operator, nodeset: NodeSet, seen: Seen) -> Seen:
         why = _known(seen, index) or asked.get(index, _GENERAL)
         if index in workers:
             workers[index] = _leaving(workers[index], why)
-    return replace(seen, pods=workers)
+    return replace(seen, pods=workers, calm=seen.calm - set(map(_index, sick)))
 
 
 def _leaving(worker: WorkerPod, why: str) -> WorkerPod:

@@ -4,6 +4,10 @@ A single poll per cluster feeds what every pass reads like any cache, however ma
 is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last, and a silence is told only
 when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report. slurmctld keeps a node that registered in
 memory alone until something else makes it write (docs/decisions/0042); whenever an answer has new ones it is made to.
+
+To write down a thousand nodes takes slurmrestd half a second, to say that none of them has changed a few milliseconds (docs/decisions/0037). So
+that is asked first; and because it rests on slurmctld's clock, all nodes are asked for every `WHOLE` seconds whatever it says. A cluster whose
+answer takes long is asked less often.
 """
 
 import asyncio
@@ -18,6 +22,9 @@ from soperator.slurmrest.client import SlurmError, SlurmRest
 PERIOD = 2.0
 FRESH = 15.0
 PATIENCE = 5.0
+WHOLE = 30.0
+#: The pause after an answer, in times that it took, and at most in seconds.
+PAUSE, LONGEST = 3.0, 5.0
 
 Connect = Callable[[Key], Awaitable[SlurmRest]]
 
@@ -29,6 +36,8 @@ class Followed:
     task: asyncio.Task[None] | None = None
     client: SlurmRest | None = None
     nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
+    moment: int = 0
+    looked: float = float("-inf")
     saved: frozenset[tuple[str, int]] = frozenset()
     began: float = 0.0
     answered: float = float("-inf")
@@ -80,9 +89,11 @@ class SlurmWatch:
 
     async def _poll(self, key: Key, followed: Followed) -> None:
         try:
+            clock = asyncio.get_running_loop().time
             while True:
+                asked = clock()
                 await self._once(key, followed)
-                await asyncio.sleep(self._period)
+                await asyncio.sleep(max(self._period, min(PAUSE * (clock() - asked), LONGEST)))
         finally:
             if followed.client:
                 with contextlib.suppress(Exception):
@@ -92,11 +103,9 @@ class SlurmWatch:
         before = (followed.nodes, followed.trouble)
         try:
             followed.client = followed.client or await self._connect(key)
-            followed.nodes = await followed.client.nodes()
+            await self._look(followed, followed.client)
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
-            with contextlib.suppress(SlurmError):  # it is tried again after the next answer
-                await _save(followed.client, followed)
         except SlurmError as error:
             self._fail(followed, str(error))
         except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
@@ -104,15 +113,29 @@ class SlurmWatch:
         if before != (followed.nodes, followed.trouble):
             self._changed(key)
 
+    async def _look(self, followed: Followed, client: SlurmRest) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - followed.looked < WHOLE and not await client.has_changed(followed.moment):
+            return
+        seen = await client.look()
+        followed.nodes, followed.looked = seen.nodes, now
+        followed.moment = (
+            seen.moment if await _is_saved(client, followed) else 0
+        )  # it is tried again with the next answer
+
     def _fail(self, followed: Followed, why: str) -> None:
         silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)
         if silent > PATIENCE and not followed.trouble:
             followed.trouble = why
 
 
-async def _save(client: SlurmRest, followed: Followed) -> None:
+async def _is_saved(client: SlurmRest, followed: Followed) -> bool:
     """Have slurmctld write its nodes down where some of them are new since it last was told to; any one of them is reason for all."""
     known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
-    if new := known - followed.saved:
-        await client.save(min(new)[0])
+    try:
+        if new := known - followed.saved:
+            await client.save(min(new)[0])
+    except SlurmError:
+        return False
     followed.saved = known
+    return True

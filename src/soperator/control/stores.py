@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from soperator.control import machines
+from soperator.control import machines, pods
 from soperator.control.read import named
 from soperator.kube import kinds
 from soperator.kube.api import Api
@@ -24,6 +24,8 @@ OURS = f"{labels.MANAGED_BY}={labels.MANAGER}"
 CLUSTER = "cluster"
 NODESET = "nodeset"
 MACHINE = "machine"
+ROLE = "role"
+SICK = "sick"
 
 #: Kinds that a pass applies or looks at, by the view that reads them.
 CHILDREN: dict[kinds.Kind, Any] = {
@@ -57,6 +59,14 @@ class Stores:
         """All pods of a cluster."""
         return self.pods.by(CLUSTER, key)
 
+    def role_pods(self, key: Key, role: str) -> tuple[Pod, ...]:
+        """The pods of one role of a cluster."""
+        return self.pods.by(ROLE, (key, role))
+
+    def sick_pods(self, key: Key) -> tuple[Pod, ...]:
+        """The pods of a cluster whose jail cannot be entered."""
+        return self.pods.by(SICK, key)
+
     def nodesets_of(self, key: Key) -> list[Custom]:
         """The NodeSets that name a cluster, oldest first."""
         return sorted(self.nodesets.by(CLUSTER, key), key=_age)
@@ -73,6 +83,8 @@ def make_stores() -> Stores:
                 CLUSTER: by_cluster,
                 NODESET: by_label(labels.NODESET),
                 MACHINE: lambda pod: [pod.spec.node_name] if pod.spec.node_name else [],
+                ROLE: lambda pod: [(key, pod.metadata.labels.get(labels.ROLE, "")) for key in by_cluster(pod)],
+                SICK: lambda pod: by_cluster(pod) if pods.is_jail_sick(pod) else [],
             }
         ),
         nodes=Store(),

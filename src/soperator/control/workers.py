@@ -41,6 +41,10 @@ from soperator.runtime.status import timestamp
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 _AT_ONCE = 16
+#: So many pods are made in a pass, so that it is seen in between when fewer are wanted.
+_IN_A_PASS = 1000
+#: Up to so many Slurm nodes are asked for one by one before something is done to them.
+_ONE_BY_ONE = 8
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,13 @@ class Workers:
         plan, failed = await choose(seen, self.client)
         actions = plan.actions
         forgotten = await self._take_all([each for each in actions if isinstance(each, Forget)])
-        await self._at_once(map(self._create, [each for each in actions if isinstance(each, Create)]))
+        created = [each for each in actions if isinstance(each, Create)]
+        await self._at_once(self._create(each, seen.template) for each in created[:_IN_A_PASS])
         marked = await self._take_all([each for each in actions if isinstance(each, Mark)])
         others = [each for each in actions if not isinstance(each, Create | Forget | Mark | Tell)]
         refused = await self._take_all(others) or marked or forgotten or failed
         await self._at_once(map(self._condition, [each for each in actions if isinstance(each, Tell)]))
-        return plan, refused
+        return replace(plan, again=0.0) if created[_IN_A_PASS:] else plan, refused
 
     async def take(self, actions: Sequence[Action]) -> str:
         """Take actions that were decided elsewhere; return what Slurm refused."""
@@ -89,18 +94,21 @@ class Workers:
         return refusals[0] if refusals else ""
 
     async def _at_once(self, tasks: Iterable[Awaitable[None]]) -> None:
-        slots = asyncio.Semaphore(_AT_ONCE)
+        """Await them, so many side by side; one is begun only when its turn comes, for five thousand that wait would take 20 MiB."""
+        left = iter(tasks)
 
-        async def run(task: Awaitable[None]) -> None:
-            async with slots:
+        async def run() -> None:
+            for task in left:
                 await task
 
-        await asyncio.gather(*map(run, tasks))
+        results = await asyncio.gather(*(run() for _ in range(_AT_ONCE)), return_exceptions=True)
+        if error := next((each for each in results if each is not None), None):
+            raise error
 
-    async def _create(self, each: Create) -> None:
-        made = worker.render_worker(self.cluster, self.nodeset, each.index, self.operator.defaults)
+    async def _create(self, each: Create, template: str) -> None:
+        made = worker.render_worker(self.cluster, self.nodeset, each.index, self.operator.defaults, template)
         try:
-            await self.operator.api.create(kinds.POD, made)
+            self.operator.stores.pods.learn(await self.operator.api.create_as(kinds.POD, Pod, made))
         except AlreadyExists as error:
             pod = self._pod(each.index)
             if pod is not None and pod.metadata.labels.get(labels.NODESET) != self.nodeset.name:
@@ -203,7 +211,7 @@ async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
     ):
         return plan, ""
     try:
-        seen = replace(seen, nodes=await client.nodes())
+        seen = await _fresh(seen, plan, client)
         plan = decide(seen)
         if plan.asks_jobs:
             plan = decide(replace(seen, jobs=tuple(await client.jobs())))
@@ -211,6 +219,25 @@ async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
     except SlurmError as error:
         made = tuple(each for each in plan.actions if isinstance(each, Create))
         return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+
+
+async def _fresh(seen: Seen, plan: Plan, client: SlurmRest) -> Seen:
+    """What is seen, with a fresh answer of Slurm's about every node that a plan made on it touches; raises SlurmError.
+
+    A few nodes are asked for one by one. Where Slurm does not know one, or its answer leads to a plan that touches others, all are asked for.
+    """
+    asked = _touched(seen, plan)
+    if seen.nodes is not None and not plan.asks_jobs and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
+        with contextlib.suppress(SlurmError):
+            few = seen.on({**seen.nodes, **await client.only(asked)})
+            again = decide(few)
+            if not again.asks_jobs and _touched(few, again) <= asked:
+                return few
+    return seen.on(await client.nodes())
+
+
+def _touched(seen: Seen, plan: Plan) -> set[str]:
+    return {seen.name(each.index) for each in plan.actions if _matters(seen, each)}
 
 
 def _matters(seen: Seen, action: Action) -> bool:

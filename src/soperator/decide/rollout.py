@@ -39,6 +39,8 @@ def decide(seen: Seen) -> Plan:
     goes, rolls = _indexes(surplus), _indexes(chosen)
     actions: list[Action] = []
     for pod in slots:
+        if pod.index in seen.calm and pod.index not in goes:
+            continue
         if pod.index in goes:
             actions += _retire(seen, pod, seen.ending or SCALE_IN)
         elif pod.index in rolls:
@@ -48,11 +50,11 @@ def decide(seen: Seen) -> Plan:
         else:
             actions += _keep(seen, pod, bool(surplus))
     marked = {each.index for each in actions if isinstance(each, Mark)}
-    for pod in seen.pods.values():
+    for pod in seen.restless:
         actions += [
             each for each in registration.ask(seen, pod) if isinstance(each, Register) or pod.index not in marked
         ]
-    told = [each for pod in seen.pods.values() for each in service.tell(seen, pod)]
+    told = [each for pod in seen.restless for each in service.tell(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
     fates = telling.Fates(lost, surplus, chosen, kept, pause)
     return Plan(
@@ -72,12 +74,16 @@ def _without(pods: Iterable[WorkerPod], others: Iterable[WorkerPod]) -> list[Wor
     return [pod for pod in pods if pod.index not in left_out]
 
 
+def _restless(seen: Seen, pods: Iterable[WorkerPod]) -> list[WorkerPod]:
+    return [pod for pod in pods if pod.index not in seen.calm]
+
+
 def _lost(seen: Seen) -> list[WorkerPod]:
     """The pods that another takes the place of, as many as the budget allows; none of a NodeSet that is to be empty."""
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []
-    found = [pod for pod in sorted(seen.pods.values(), key=lambda pod: pod.index) if _is_lost(seen, pod)]
+    found = [pod for pod in sorted(seen.restless, key=lambda pod: pod.index) if _is_lost(seen, pod)]
     return found[: policy.max_replaced]
 
 
@@ -103,7 +109,7 @@ def _choose(seen: Seen, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str
     out = [pod for pod in alive if not is_in_service(seen, pod) and not _is_draining(seen, pod)]
     ready = [pod for pod in _without(alive, out) if not drain.is_refused(seen, pod)]
     away = seen.wanted - len(kept) + len([pod for pod in free if pod.deleting]) + len(out)
-    away += sum(1 for pod in kept if pod.template == seen.template and not is_in_service(seen, pod))
+    away += sum(1 for pod in _restless(seen, kept) if pod.template == seen.template and not is_in_service(seen, pod))
     candidates = [pod for pod in ready if not (seen.policy.wait_for_idle and is_busy(seen, pod))]
     room = max(0, seen.policy.max_unavailable - away)
     return [*free, *out, *sorted(candidates, key=lambda pod: cost(seen, pod))[:room]], ""
@@ -113,7 +119,7 @@ def _pause(seen: Seen, kept: Sequence[WorkerPod]) -> str:
     """Why no worker that is in service is taken for the rollout."""
     if seen.nodes is None:
         return "it waits for Slurm's answer"
-    failed = next((pod for pod in kept if _has_failed(seen, pod)), None)
+    failed = next((pod for pod in _restless(seen, kept) if _has_failed(seen, pod)), None)
     if failed:
         return f"it stopped, for {failed.trouble or seen.name(failed.index) + ' is not in service'}"
     if seen.policy.window and not seen.policy.window.is_open(seen.now):
@@ -166,8 +172,7 @@ def _keep(seen: Seen, pod: WorkerPod, has_surplus: bool) -> list[Action]:
 
 def _create(seen: Seen, missing: int) -> list[Create]:
     """Pods for all that is missing, at once: first names that Slurm knows and that lost their pod, then the lowest free ones."""
-    gone = [index for index in seen.known if index not in seen.pods]
-    back = [index for index in gone if not _is_done(seen, index)]
+    back = [index for index in seen.lone if not _is_done(seen, index)]
     free = (index for index in count() if index not in seen.pods and index not in back)
     return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
 
@@ -181,9 +186,8 @@ def _forget(seen: Seen, created: Sequence[Create]) -> list[Forget]:
     coming = {each.index for each in created}
     return [
         Forget(index, "its new pod has a record of its own" if index in coming else "it has no pod any more")
-        for index in seen.known
-        if index not in seen.pods
-        and (_is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index))
+        for index in seen.lone
+        if _is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index)
     ]
 
 
@@ -222,7 +226,7 @@ def _asks_jobs(seen: Seen, actions: Iterable[Action]) -> bool:
     if seen.jobs is not None or seen.nodes is None:
         return False
     chosen = any(isinstance(each, Drain) and is_busy(seen, seen.pods[each.index]) for each in actions)
-    return chosen or any(drain.asks_jobs(seen, pod) for pod in seen.pods.values())
+    return chosen or any(drain.asks_jobs(seen, pod) for pod in seen.restless)
 
 
 def _again(seen: Seen, kept: Sequence[WorkerPod]) -> float | None:
@@ -235,11 +239,11 @@ def _moments(seen: Seen, kept: Sequence[WorkerPod]) -> Iterator[float]:
     rolling = any(pod.template != seen.template for pod in kept) and not seen.policy.on_delete
     if rolling and seen.policy.window:
         yield seen.now + 30.0
-    for pod in seen.pods.values():
+    for pod in seen.restless:
         machine = seen.machine(pod)
         if machine and not machine.ready and seen.policy.replace_after is not None:
             yield machine.since + seen.policy.replace_after
-        if rolling and pod.template == seen.template:
+        if rolling and pod.template == seen.template and not is_in_service(seen, pod):
             yield pod.born + seen.policy.progress_deadline
         yield from drain.moments(seen, pod)
         yield from service.moments(seen, pod)

@@ -38,8 +38,9 @@ def _parts(seen: Seen, fates: Fates) -> Iterator[str]:
         yield f"rollout: {done} of {seen.wanted} are new" + "".join(
             f", {part}" for part in (doing, fates.pause) if part
         )
-    for why in sorted({leave_of(seen, pod) for pod in fates.kept} - {""}):
-        yield f"{why}: {_names(seen, [pod for pod in fates.kept if leave_of(seen, pod) == why])}"
+    restless = [pod for pod in fates.kept if pod.index not in seen.calm]
+    for why in sorted({leave_of(seen, pod) for pod in restless} - {""}):
+        yield f"{why}: {_names(seen, [pod for pod in restless if leave_of(seen, pod) == why])}"
     for pod in fates.lost:
         yield f"{seen.name(pod.index)} is replaced by another, for its Node {pod.machine} does not answer and Slurm says DOWN"
 

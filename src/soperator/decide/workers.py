@@ -1,7 +1,7 @@
 """What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `rollout`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -72,7 +72,8 @@ class Seen:
     """What is known: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is wanted.
 
     `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
-    NodeSet that is being deleted drains, empty for one that is not.
+    NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `calm.is_calm` is true,
+    for who knows some; it changes no answer.
     """
 
     nodeset: str
@@ -85,6 +86,7 @@ class Seen:
     policy: Policy = field(default_factory=Policy)
     now: float = 0.0
     ending: str = ""
+    calm: frozenset[int] = frozenset()
 
     def name(self, index: int) -> str:
         """The name of the Slurm node of an index."""
@@ -92,7 +94,7 @@ class Seen:
 
     def node(self, index: int) -> SlurmNode | None:
         """The Slurm node of an index, where Slurm knows it."""
-        return self._by_index.get(index)
+        return self.nodes.get(self.name(index)) if self.nodes is not None else None
 
     def machine(self, pod: WorkerPod) -> Machine | None:
         """The Kubernetes Node that a pod lies on, where there is one."""
@@ -110,18 +112,27 @@ class Seen:
                 found.setdefault(name, []).append(job)
         return found
 
-    @cached_property
-    def _by_index(self) -> Mapping[int, SlurmNode]:
-        prefix = f"{self.nodeset}-"
-        found = (
-            (name.removeprefix(prefix), node) for name, node in (self.nodes or {}).items() if name.startswith(prefix)
-        )
-        return {int(tail): node for tail, node in found if tail.isdecimal()}
+    def on(self, nodes: Mapping[str, SlurmNode]) -> "Seen":
+        """The same with a fresh answer of Slurm's; a worker of whose node it says anything else is calm no more."""
+        calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
+        return replace(self, nodes=nodes, calm=calm)
 
     @cached_property
-    def known(self) -> list[int]:
-        """The indexes of this NodeSet's nodes that Slurm has a record of."""
-        return sorted(self._by_index)
+    def restless(self) -> list[WorkerPod]:
+        """The pods about which there may be something to decide."""
+        return [pod for index, pod in self.pods.items() if index not in self.calm]
+
+    @cached_property
+    def lone(self) -> list[int]:
+        """The indexes of this NodeSet's nodes that Slurm has a record of and that have no pod."""
+        prefix, ours = f"{self.nodeset}-", {self.name(index) for index in self.pods}
+        found = (name.removeprefix(prefix) for name in self.nodes or () if name not in ours and name.startswith(prefix))
+        return sorted(int(tail) for tail in found if tail.isdecimal())
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Slurm has a record of any node of this NodeSet."""
+        return bool(self.lone) or any(self.node(index) for index in self.pods)
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,11 @@ class Api:
 
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Meta:
         """Create an object; raise AlreadyExists if its name is taken."""
-        path = kind.path(obj["metadata"].get("namespace"))
-        return await self._write("create", kind, path, obj, Meta)
+        return await self.create_as(kind, Meta, obj)
+
+    async def create_as(self, kind: Kind, view: type[V], obj: Mapping[str, Any]) -> V:
+        """Create an object and return it as it was made; raise AlreadyExists if its name is taken."""
+        return await self._write("create", kind, kind.path(obj["metadata"].get("namespace")), obj, view)
 
     async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True) -> Meta:
         """Apply an object as the whole of what this field manager owns of it, and return its new metadata.

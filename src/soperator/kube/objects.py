@@ -1,5 +1,7 @@
 """Views of the kinds other than Pod and our own; `views` has their common parts and the reasons."""
 
+from datetime import datetime
+
 import msgspec
 
 from soperator.kube.views import ChildMeta, Condition, ObjectMeta, View
@@ -20,27 +22,38 @@ class Address(View, frozen=True):
     address: str
 
 
+class NodeMeta(ObjectMeta, frozen=True):
+    """The metadata of a Node but for its labels: a Node has dozens, and a pass reads none."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict, name="-")
+
+
+class NodeCondition(View, frozen=True):
+    """One condition of a Node, without the words: there are five and more on each."""
+
+    type: str
+    status: str
+    last_transition_time: datetime | None = None
+
+
 class NodeSpec(View, frozen=True):
     """What keeps Pods off a Node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
-    provider_id: str = msgspec.field(name="providerID", default="")
 
 
 class NodeStatus(View, frozen=True):
-    """What a Node has, and how it does."""
+    """How a Node does, and where it is."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[Address, ...] = ()
-    allocatable: dict[str, str] = msgspec.field(default_factory=dict)
-    capacity: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Node(View, frozen=True):
     """A Kubernetes Node."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 

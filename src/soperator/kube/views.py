@@ -20,11 +20,9 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False, 
 class OwnerReference(View, frozen=True):
     """Who an object belongs to."""
 
-    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool | None = None
 
 
 class ManagedField(View, frozen=True):
@@ -59,13 +57,12 @@ class ChildMeta(ObjectMeta, frozen=True):
 
 
 class Condition(View, frozen=True):
-    """One condition; built-in kinds leave `observed_generation` out."""
+    """One condition."""
 
     type: str
     status: str
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
     last_transition_time: datetime | None = None
 
 
@@ -122,8 +119,6 @@ class ContainerStatus(View, frozen=True):
     ready: bool = False
     started: bool | None = None
     restart_count: int = 0
-    image: str = ""
-    image_id: str = msgspec.field(name="imageID", default="")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 
@@ -134,7 +129,6 @@ class PodSpec(View, frozen=True):
     node_name: str = ""
     hostname: str = ""
     host_users: bool = True
-    scheduler_name: str = ""
 
 
 class PodStatus(View, frozen=True):
@@ -142,10 +136,8 @@ class PodStatus(View, frozen=True):
 
     phase: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
-    host_ip: str = msgspec.field(name="hostIP", default="")
     reason: str = ""
     message: str = ""
-    start_time: datetime | None = None
     conditions: tuple[Condition, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()

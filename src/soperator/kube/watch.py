@@ -23,10 +23,13 @@ Change = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How many seconds a watch may be silent, and how many it asks to last: random, so that watches spread out."""
+    """How many seconds a watch may be silent, and how many it asks to last: random, so that watches spread out.
+
+    They are long, for an idle operator asks for little else; whether the other end is alive is what `idle` sees.
+    """
 
     idle: float = 90.0
-    span: Callable[[], int] = field(default=lambda: random.randint(240, 300))
+    span: Callable[[], int] = field(default=lambda: random.randint(1200, 1800))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,10 @@ _SSH_MOUNTS = [
 _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
-def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    """The pod of the Slurm node `<nodeset>-<index>`."""
+def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults, template: str = "") -> Object:
+    """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, for who has it already."""
     made = _pod(cluster, nodeset, index, defaults)
-    made["metadata"]["annotations"][labels.TEMPLATE] = template_hash(cluster, nodeset, defaults)
+    made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
     return made
 
 

@@ -32,7 +32,7 @@ class Terms:
     """Seconds: how long a Lease holds, how often it is renewed, when a leader gives up, how often a standby looks."""
 
     duration: float = 15.0
-    renew: float = 5.0
+    renew: float = 5.5
     deadline: float = 10.0
     retry: float = 2.0
     random: Callable[[], float] = field(default=random.random)

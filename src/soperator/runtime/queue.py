@@ -3,6 +3,8 @@
 Fifty events on one key while it is being worked on are one more pass, not fifty. So the queue holds keys, not events:
 `ready` is an ordered set, `active` the keys that a worker holds, `dirty` those of them that must run again.
 
+A key may rest after a pass: what wakes it meanwhile wakes it once, when it has rested. How long is the controller's to say.
+
 A key's timer is cancelled when the key becomes ready, because its pass will say itself when to come again. An
 event during a failing pass shortens the back-off to its first step but does not skip it: the event may well be the
 pass's own doing, and a failing pass that wakes itself must not spin.
@@ -50,6 +52,7 @@ class Queue:
         self._dirty: set[Key] = set()
         self._timers: dict[Key, Timer] = {}
         self._failures: dict[Key, int] = {}
+        self._rested: dict[Key, float] = {}
         self._closed = False
         self._wake = asyncio.Event()
 
@@ -73,9 +76,12 @@ class Queue:
         return self._failures.get(key, 0)
 
     def add(self, key: Key) -> None:
-        """Ask for a pass as soon as possible."""
+        """Ask for a pass as soon as the key has rested."""
         if key in self._active:
             self._dirty.add(key)
+            return
+        if wait := self._rest(key):
+            self.after(key, wait)
             return
         self._cancel(key)
         self._ready[key] = None
@@ -111,8 +117,8 @@ class Queue:
             await self._wake.wait()
         return None
 
-    def done(self, key: Key, failed: bool = False, again: float | None = None) -> None:
-        """Give a key back: after a failure it comes again by itself, else after `again` seconds, if given.
+    def done(self, key: Key, failed: bool = False, again: float | None = None, rest: float = 0.0) -> None:
+        """Give a key back: after a failure it comes again by itself, else after `again` seconds, if given, and never before `rest` seconds.
 
         A failure's wait is 0.5 s, doubled by each further failure in a row up to 5 min, less up to half by chance;
         `again` is then its minimum.
@@ -120,6 +126,8 @@ class Queue:
         self._active.discard(key)
         dirty = key in self._dirty
         self._dirty.discard(key)
+        if rest > 0.0:
+            self._rested[key] = self._now() + rest
         if failed:
             self._failures[key] = self._failures.get(key, 0) + 1
             wait = FIRST if dirty else self._backoff(key)
@@ -141,6 +149,17 @@ class Queue:
     def _backoff(self, key: Key) -> float:
         longest: float = min(LONGEST, FIRST * 2.0 ** min(self._failures[key] - 1, 16))
         return longest * (0.5 + self._chance() / 2)
+
+    def _now(self) -> float:
+        return (self._clock or asyncio.get_running_loop()).time()
+
+    def _rest(self, key: Key) -> float:
+        """Return in how many seconds the key will have rested."""
+        until = self._rested.get(key)
+        wait = until - self._now() if until is not None else 0.0
+        if until is not None and wait <= 0.0:
+            del self._rested[key]
+        return max(0.0, wait)
 
     def _due(self, key: Key) -> None:
         self._timers.pop(key, None)

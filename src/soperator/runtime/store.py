@@ -18,6 +18,7 @@ V = TypeVar("V", bound=Object)
 Index = Callable[[V], Iterable[Hashable]]
 
 OWNER = "owner"
+EVERY = "every"
 TOMBSTONES = 8192
 
 
@@ -50,16 +51,21 @@ def by_label(label: str) -> Callable[[Object], Iterable[str]]:
 
 
 class Store(Generic[V]):
-    """Objects of one kind by (namespace, name), and by any number of indexes; `owner` is always one of them."""
+    """Objects of one kind by (namespace, name), and by any number of indexes; `owner` is always one of them.
+
+    The order of an index's objects is kept until one joins or leaves it. `version` moves with every change.
+    """
 
     def __init__(self, indexes: Mapping[str, Index[V]] | None = None) -> None:
         self._objects: dict[Key, V] = {}
-        self._functions: dict[str, Index[V]] = {OWNER: by_owner, **(indexes or {})}
+        self._functions: dict[str, Index[V]] = {EVERY: lambda _: [None], OWNER: by_owner, **(indexes or {})}
         self._indexes: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._functions}
+        self._sorted: dict[tuple[str, Hashable], list[Key]] = {}
         self._gone: set[str] = set()
         self._gone_order: deque[str] = deque()
         self._synced = asyncio.Event()
         self.epoch = 0
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -79,11 +85,17 @@ class Store(Generic[V]):
 
     def by(self, index: str, value: Hashable) -> tuple[V, ...]:
         """Return the objects that have `value` in the index, ordered by namespace and name."""
-        return tuple(self._objects[key] for key in sorted(self._indexes[index].get(value, ())))
+        order = self._sorted.get((index, value))
+        if order is None:
+            keys = self._indexes[index].get(value)
+            if keys is None:
+                return ()
+            order = self._sorted[index, value] = sorted(keys)
+        return tuple(map(self._objects.__getitem__, order))
 
     def all(self) -> tuple[V, ...]:
         """Return every object, ordered by namespace and name."""
-        return tuple(self._objects[key] for key in sorted(self._objects))
+        return self.by(EVERY, None)
 
     def is_gone(self, uid: str) -> bool:
         """Say whether the object with this uid was here and has been deleted, as far as is remembered."""
@@ -96,19 +108,23 @@ class Store(Generic[V]):
         if old is not None:
             if _is_same(old, obj):
                 return None
-            self._unindex(key, old)
             if old.metadata.uid != obj.metadata.uid:
                 self._bury(old)
         self._objects[key] = obj
-        self._index(key, obj)
+        self._index(key, old, obj)
         return Changed(old, obj)
+
+    def learn(self, obj: V) -> None:
+        """Take in what a write of ours has just made, before a watch tells of it; one that is here, or was, is left alone."""
+        if key_of(obj) not in self._objects and not self.is_gone(obj.metadata.uid):
+            self.put(obj)
 
     def drop(self, key: Key) -> Changed[V] | None:
         """Remove an object; return None if it was not here."""
         old = self._objects.pop(key, None)
         if old is None:
             return None
-        self._unindex(key, old)
+        self._index(key, old, None)
         self._bury(old)
         return Changed(old, None)
 
@@ -121,20 +137,19 @@ class Store(Generic[V]):
         self._synced.set()
         return changes
 
-    def _index(self, key: Key, obj: V) -> None:
-        for name, function in self._functions.items():
-            for value in function(obj):
-                self._indexes[name].setdefault(value, set()).add(key)
-
-    def _unindex(self, key: Key, obj: V) -> None:
+    def _index(self, key: Key, old: V | None, new: V | None) -> None:
+        """Take a key out of the indexes where the old object was and the new one is not, and put it where only the new one is."""
+        self.version += 1
         for name, function in self._functions.items():
             index = self._indexes[name]
-            for value in function(obj):
-                keys = index.get(value)
-                if keys is not None:
-                    keys.discard(key)
-                    if not keys:
-                        del index[value]
+            before = set(function(old)) if old is not None else set()
+            after = set(function(new)) if new is not None else set()
+            for value in before ^ after:
+                self._sorted.pop((name, value), None)
+                keys = index.setdefault(value, set())
+                keys.add(key) if value in after else keys.discard(key)
+                if not keys:
+                    del index[value]
 
     def _bury(self, obj: V) -> None:
         uid = obj.metadata.uid

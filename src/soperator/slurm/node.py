@@ -5,11 +5,11 @@ set *and* none of ALLOCATED, MIXED and COMPLETING: a peer took DRAIN with ALLOCA
 Source: slurm.h NODE_STATE_*, the REST parser v0.0.42.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from soperator.slurm.job import number
+import msgspec
+
+from soperator.slurm.job import NEVER
 
 #: Reasons that we write into Slurm begin so, and only those do we ever clear.
 REASON_PREFIX = "soperator: "
@@ -82,16 +82,44 @@ class SlurmNode:
         return f"{state} ({self.reason})" if self.reason else state
 
 
-def read_node(raw: Mapping[str, Any]) -> SlurmNode:
-    """A node from slurmrestd's v0.0.42 JSON."""
+class Number(msgspec.Struct, frozen=True, gc=False):
+    """A number of the REST parser."""
+
+    set: bool = True
+    infinite: bool = False
+    number: float | int | None = None
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """The fields that we read of a node in v0.0.42's JSON; of the others nothing is decoded. Equal records are kept to tell what is new."""
+
+    name: str
+    state: frozenset[str] | None = None
+    reason: str | None = None
+    address: str | None = None
+    boot_time: Number | int | None = None
+    slurmd_start_time: Number | int | None = None
+    reason_set_by_user: str | None = None
+    reason_changed_at: Number | int | None = None
+    last_busy: Number | int | None = None
+
+
+def _value(raw: Number | int | None) -> float:
+    if isinstance(raw, Number):
+        return NEVER if raw.infinite else float(raw.number or 0) if raw.set else 0.0
+    return float(raw or 0)
+
+
+def read_node(record: Record) -> SlurmNode:
+    """A node from its record."""
     return SlurmNode(
-        name=raw["name"],
-        states=frozenset(raw.get("state") or ()),
-        reason=raw.get("reason") or "",
-        address=raw.get("address") or "",
-        boot_time=int(number(raw.get("boot_time"))),
-        started=int(number(raw.get("slurmd_start_time"))),
-        reason_by=raw.get("reason_set_by_user") or "",
-        reason_at=number(raw.get("reason_changed_at")),
-        last_busy=number(raw.get("last_busy")),
+        name=record.name,
+        states=record.state or frozenset(),
+        reason=record.reason or "",
+        address=record.address or "",
+        boot_time=int(_value(record.boot_time)),
+        started=int(_value(record.slurmd_start_time)),
+        reason_by=record.reason_set_by_user or "",
+        reason_at=_value(record.reason_changed_at),
+        last_busy=_value(record.last_busy),
     )

@@ -6,6 +6,7 @@ nobody undoes what an administrator did.
 
 from dataclasses import dataclass, field, replace
 
+from soperator.decide.calm import is_calm
 from soperator.decide.rollout import decide
 from soperator.decide.workers import (
     Create,
@@ -28,6 +29,12 @@ from soperator.slurm.node import SlurmNode
 
 MACHINES = ("m0", "m1", "m2")
 DISK = "bad disk"
+
+
+def calm_of(seen):
+    """The indexes that need no decision."""
+    found = (pod for pod in seen.pods.values() if pod.template == seen.template)
+    return frozenset(pod.index for pod in found if is_calm(pod, seen.node(pod.index), seen.machine(pod)))
 
 
 @dataclass
@@ -56,7 +63,9 @@ class Town:
 
     def plan(self, nodes=True):
         """The plan of a pass, with a look at the jobs where it asks for one."""
-        plan = decide(self.look(nodes=nodes))
+        seen = self.look(nodes=nodes)
+        plan = decide(seen)
+        assert decide(replace(seen, calm=calm_of(seen))) == plan, "a worker that was taken for calm makes a difference"
         return decide(self.look(tuple(self.jobs.values()))) if plan.asks_jobs else plan
 
     def operate(self, most=1000, nodes=True, between=lambda: None):

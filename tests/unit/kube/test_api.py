@@ -21,7 +21,7 @@ from soperator.kube.errors import (
     Unreachable,
 )
 from soperator.kube.kinds import CONFIGMAP, NODE, POD, SECRET
-from soperator.kube.objects import ConfigMap, Node
+from soperator.kube.objects import ConfigMap
 from soperator.kube.views import Meta, Pod
 from soperator.kube.watch import Timing
 from tests.unit.fake_api import FakeApi
@@ -149,7 +149,7 @@ async def test_apply_creates_and_updates() -> None:
     second = await api.apply(NODE, make(NODE, "n", labels={"a": "2"}))
     assert first.metadata.uid == second.metadata.uid
     assert first.metadata.resource_version != second.metadata.resource_version
-    assert (await api.get(NODE, Node, None, "n")).metadata.labels == {"a": "2"}
+    assert (await api.get(NODE, Meta, None, "n")).metadata.labels == {"a": "2"}
 
 
 async def test_throttling_is_waited_out_up_to_a_point() -> None:

@@ -1,13 +1,14 @@
 """Passes: how each ending is handled, and what is said."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 import structlog
 
 from soperator.kube.errors import TooBusy
-from soperator.runtime.controller import Controller, Outcome, Retry, Terminal
+from soperator.runtime.controller import LONGEST_REST, REST, Controller, Outcome, Retry, Terminal
 from soperator.runtime.metrics import Metrics
 from soperator.runtime.store import Key
 
@@ -134,3 +135,22 @@ async def test_passes_are_counted_by_result() -> None:
     assert read("soperator_passes_total", {"controller": "c", "result": "failed"}) == 1
     assert read("soperator_passes_total", {"controller": "c", "result": "terminal"}) == 1
     assert read("soperator_pass_seconds_count", {"controller": "c"}) == 2
+
+
+async def test_a_pass_that_keeps_the_processor_busy_rests() -> None:
+    """Events do not bring a long pass again before it has rested, at most so long; they are not lost."""
+    times: list[float] = []
+
+    async def reconcile(_: Key) -> Outcome:
+        times.append(asyncio.get_running_loop().time())
+        until = time.thread_time() + LONGEST_REST / REST
+        while time.thread_time() < until:
+            pass
+        return Outcome("")
+
+    controller = Controller("test", reconcile)
+    task = asyncio.create_task(run_for(controller, 1.5))
+    await asyncio.sleep(0.1)
+    controller.queue.add(A)
+    await task
+    assert times == [0.0, pytest.approx(LONGEST_REST)]

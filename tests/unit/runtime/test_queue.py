@@ -218,3 +218,22 @@ async def test_closing_wakes_every_worker() -> None:
     assert await asyncio.gather(*workers) == [None, None, None]
     queue.add(A)
     assert await queue.get() is None
+
+
+def test_what_wakes_a_resting_key_wakes_it_once_and_later() -> None:
+    """Events during the rest are one pass at its end; a key that has rested comes at once."""
+    clock = FakeClock()
+    queue = Queue(clock)
+    queue.add(A)
+    assert queue.take() == A
+    queue.add(A)
+    queue.done(A, rest=2.0)
+    queue.add(A)
+    clock.advance(1.9)
+    assert queue.take() is None
+    clock.advance(0.1)
+    assert queue.take() == A
+    queue.done(A, rest=1.0)
+    clock.advance(1.0)
+    queue.add(A)
+    assert queue.take() == A

@@ -1,8 +1,9 @@
 """The few questions that we ask of a Slurm node."""
 
+import msgspec
 import pytest
 
-from soperator.slurm.node import SlurmNode, read_node
+from soperator.slurm.node import Record, SlurmNode, read_node
 from soperator.slurm.size import cpus, memory_mib, quantity
 
 
@@ -25,9 +26,8 @@ def test_drained_needs_the_flag_and_nothing_that_runs(states, drained):
 
 def test_a_node_is_read_from_the_rest_answer():
     """Name, states and reason come from v0.0.42's fields."""
-    found = read_node(
-        {"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}}
-    )
+    text = b'{"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}}'
+    found = read_node(msgspec.json.decode(text, type=Record))
     assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
 
 

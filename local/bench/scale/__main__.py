@@ -1,0 +1,42 @@
+"""`make bench-scale`: `python -m local.bench.scale [PART…] [--runs N] [--add]`, PART of 1, 100, 1000, 5000, fifty, report.
+
+Measures, and writes its tables in docs/performance.md. It shares nothing with the local cluster: all listens on the loopback, on ports of its own.
+"""
+
+import argparse
+import sys
+
+from local.bench import record
+from local.bench.scale import page, scenes
+from local.bench.scale.figures import FILE, SIZES
+from local.progress import Failure
+
+PARTS = (*map(str, SIZES), "fifty", "report")
+
+
+def main() -> int:
+    """Measure the given parts and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m local.bench.scale", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--runs", type=int, default=1, help="how often (default: %(default)s)")
+    parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
+    said = parser.parse_args()
+    wanted = said.parts or PARTS[:-1]
+    if unknown := [part for part in wanted if part not in PARTS]:
+        parser.error(f"there is no part {unknown[0]!r}: choose of {', '.join(PARTS)}")
+    if not said.add and wanted != ["report"]:
+        FILE.unlink(missing_ok=True)
+    try:
+        for part in wanted:
+            for _ in range(said.runs if part != "report" else 0):
+                scenes.fifty() if part == "fifty" else scenes.grow(int(part))
+    except Failure as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        page.write(record.read(FILE))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

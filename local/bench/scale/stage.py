@@ -1,0 +1,130 @@
+"""The scene: an API server with Nodes, those who play the rest, and the operator on it, for the length of a block."""
+
+import http.client
+import json
+import os
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from local import binaries
+from local.bench import alone, audit, plane
+from local.bench.plane import Plane
+from local.bench.scale import kwok
+from local.paths import REPOSITORY
+from local.progress import Failure
+
+Object = dict[str, Any]
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LOOK_S, _IDLE_S = 0.25, 20.0
+
+
+@dataclass(frozen=True)
+class Meter:
+    """What the operator has used so far: CPU seconds, and the moment."""
+
+    cpu: float
+    at: float
+
+
+class Stage:
+    """The API server as the administrator sees it, and the operator's process as the machine does."""
+
+    def __init__(self, server: Plane, pid: int, players: Sequence[subprocess.Popen[bytes]]) -> None:
+        self.server, self.pid, self._players = server, pid, players
+        said = json.loads(server.kubeconfig(plane.ADMIN).read_text())
+        self._token = said["users"][0]["user"]["token"]
+        address = urlsplit(said["clusters"][0]["cluster"]["server"]).netloc
+        context = ssl._create_unverified_context()  # the server's certificate is its own
+        self._connection = http.client.HTTPSConnection(address, timeout=60, context=context)
+        self._asked = 0.0
+
+    def ask(self, verb: str, path: str, body: Object | None = None, kind: str = "application/json") -> Object:
+        """Send one request and return the answer; raises Failure for a refusal."""
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
+        if time.monotonic() - self._asked > _IDLE_S:
+            self._connection.close()  # the server may have done so too
+        self._asked = time.monotonic()
+        self._connection.request(verb, path, body=json.dumps(body) if body else None, headers=headers)
+        response = self._connection.getresponse()
+        text = response.read()
+        if response.status >= 300:
+            raise Failure(f"{verb} {path}: {response.status} {text[:300]!r}")
+        answer: Object = json.loads(text)
+        return answer
+
+    def wait(self, what: str, path: str, holds: Callable[[Object], bool], patience: float = 600.0) -> Object:
+        """Look at an object until `holds`, and return it."""
+        until = time.monotonic() + patience
+        while not holds(seen := self.ask("GET", path)):
+            self.check()
+            if time.monotonic() > until:
+                raise Failure(f"{what}: not after {patience:.0f} s: {json.dumps(seen)[-1500:]}")
+            time.sleep(_LOOK_S)
+        return seen
+
+    def check(self) -> None:
+        """Raise Failure when somebody has left the scene."""
+        if ended := next((each for each in self._players if each.poll() is not None), None):
+            logs = [self.server.folder / f"{name}.log" for name in ("operator", "town", "kwok")]
+            said = "\n".join(f"{log.name}: {log.read_text()[-800:]}" for log in logs)
+            raise Failure(f"{ended.args!r} has ended with {ended.returncode}:\n{said}")
+
+    def read(self) -> Meter:
+        """Read the meter."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return Meter((int(fields[11]) + int(fields[12])) / _TICKS, time.time())
+
+    def peak(self) -> float:
+        """The operator's largest resident memory so far, in MiB."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+    def requests(self, since: float) -> list[audit.Request]:
+        """What the operator has asked for since a moment, from the API server's own log."""
+        return audit.requests(audit.tail(self.server.audit_log, 0), plane.OPERATOR, since)
+
+
+@contextmanager
+def stage(nodes: int) -> Iterator[Stage]:
+    """A scene with so many Nodes, all Ready."""
+    with tempfile.TemporaryDirectory(prefix="soperator-scale-") as name, plane.running(Path(name)) as server:
+        alone.install(server)
+        port = plane.free_port()
+        proxy = f"http://127.0.0.1:{port}"
+        with _players(server, port) as players, alone.operator(server, HTTP_PROXY=proxy) as operator:
+            made = Stage(server, operator.process.pid, [*players, operator.process])
+            for number in range(nodes):
+                made.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": {"name": f"node-{number}"}})
+            made.wait("Nodes are ready", "/api/v1/nodes", lambda seen: all(map(_is_ready, seen["items"])))
+            time.sleep(3.0)
+            yield made
+
+
+@contextmanager
+def _players(server: Plane, port: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """KWOK, and the town with its proxy on the port."""
+    folder = server.folder
+    command = kwok.command(binaries.folder() / "kwok", server.kubeconfig(plane.KWOK), folder)
+    path = f"{REPOSITORY}:{REPOSITORY / 'src'}"
+    env = os.environ | {"KUBECONFIG": str(server.kubeconfig(plane.TOWN)), "PYTHONPATH": path}
+    words = [sys.executable, "-m", "local.bench.scale.town", str(port)]
+    players = [plane.start(folder, "kwok", command), plane.start(folder, "town", words, env)]
+    try:
+        yield players
+    finally:
+        for player in players:
+            plane.end(player)
+
+
+def _is_ready(node: Object) -> bool:
+    found = node.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in found)

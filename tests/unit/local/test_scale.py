@@ -1,0 +1,77 @@
+"""The players of `make bench-scale`, and what it writes."""
+
+import json
+
+from local.bench.record import Run
+from local.bench.scale import kwok, page
+from local.bench.scale.figures import GOALS, SIZES
+from local.bench.scale.slurm import Slurm
+
+
+def names(answer):
+    return [each["name"] for each in json.loads(answer[1])["nodes"]]
+
+
+class TestSlurm:
+    """The stand-in for slurmrestd."""
+
+    def test_a_node_that_registers_is_idle_and_has_its_whole_record(self):
+        """Reading some eighty fields is what a poll costs."""
+        slurm = Slurm()
+        slurm.register("w-0", 5.0)
+        status, text = slurm.answer("GET", "nodes/", {}, {}, 6.0)
+        node = json.loads(text)["nodes"][0]
+        assert (status, node["name"], node["state"][0], node["slurmd_start_time"]["number"]) == (200, "w-0", "IDLE", 5)
+        assert len(node) > 50
+
+    def test_a_question_since_a_time_is_answered_as_slurmctld_does(self):
+        """304 while nothing has changed since the second before it, and an error once something has."""
+        slurm = Slurm()
+        slurm.register("w-0", 5.0)
+        said = [slurm.answer("GET", "nodes/", {"update_time": str(since)}, {}, 9.0)[0] for since in (5, 6)]
+        assert said == [500, 304]
+
+    def test_a_drain_is_kept_until_it_is_resumed(self):
+        """States and the reason as Slurm keeps them: a resumed node keeps the reason."""
+        slurm = Slurm()
+        slurm.register("w-0", 5.0)
+        slurm.answer("POST", "node/w-0", {}, {"state": ["DRAIN"], "reason": "why"}, 7.0)
+        assert "DRAIN" in slurm.nodes["w-0"].states
+        slurm.answer("POST", "node/w-0", {}, {"state": ["RESUME"]}, 8.0)
+        assert (slurm.nodes["w-0"].states[0], slurm.nodes["w-0"].reason, slurm.changed) == ("IDLE", "why", 8)
+
+    def test_a_deleted_record_is_gone_until_the_node_registers_again(self):
+        """And who asks for it is told so."""
+        slurm = Slurm()
+        slurm.register("w-0", 5.0)
+        slurm.register("w-1", 5.0)
+        slurm.answer("DELETE", "node/w-0", {}, {}, 6.0)
+        assert names(slurm.answer("GET", "nodes/", {}, {}, 7.0)) == ["w-1"]
+        assert slurm.answer("GET", "node/w-0", {}, {}, 7.0)[0] == 500
+        assert names(slurm.answer("GET", "node/w-1", {}, {}, 7.0)) == ["w-1"]
+
+
+def test_kwok_makes_pods_ready_removes_deleted_ones_and_reports_nodes():
+    """Each Stage selects by the state that it ends, so that none runs for ever, but for the report of a Node, which waits."""
+    found = {each["metadata"]["name"]: each["spec"] for each in kwok.stages()}
+    assert set(found) == {"pod-ready", "pod-delete", "node-ready", "node-report"}
+    assert [name for name, spec in found.items() if "delay" in spec] == ["node-report"]
+    assert found["pod-delete"]["next"] == {"delete": True}
+
+
+def test_every_goal_has_its_row_and_is_judged_by_the_median():
+    """A goal without a run is not called met."""
+    runs = [Run("grow-1000.cpu", value) for value in (1.0, 5.0, 9.0)]
+    rows = page.goals(runs).splitlines()
+    assert len(rows) == len(GOALS) + 2
+    assert sum("not measured" in row for row in rows) == len(GOALS) - 1
+    assert any(row.endswith("| 3 | 1 s | 5 s | 9 s | ≤ 6 s | 12.6 s | met |") for row in rows)
+    worse = page.goals([*runs, Run("grow-1000.cpu", 9.0), Run("grow-1000.cpu", 9.0)])
+    assert "**missed**" in worse
+
+
+def test_every_size_has_its_row():
+    """Sizes that were not measured are there too."""
+    rows = page.sizes([Run("grow-100.ready", 4.25), Run("grow-100.requests", 129)]).splitlines()
+    assert len(rows) == len(SIZES) + 2
+    assert "| 100 | 1 | – | 4.2 s | – | – | 129 |" in rows

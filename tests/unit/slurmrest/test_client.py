@@ -1,0 +1,79 @@
+"""The client of slurmrestd: what it asks for, and what it takes for an answer."""
+
+import json
+
+import httpx2
+import pytest
+
+from soperator.slurmrest.client import SlurmError, SlurmRest
+
+
+class Answers(httpx2.AsyncBaseTransport):
+    """slurmrestd with answers that a test sets; `asked` are the URLs."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), []
+
+    async def handle_async_request(self, request):
+        self.asked.append(str(request.url))
+        status, body = self.answers.pop(0)
+        return httpx2.Response(status, content=body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def nodes(*names, state="IDLE"):
+    number = {"set": True, "infinite": False, "number": 1795293094}
+    found = [{"name": name, "state": [state], "reason": "", "cpus": 64, "boot_time": number} for name in names]
+    return 200, {"nodes": found, "errors": [], "last_update": number}
+
+
+def client(*answers):
+    transport = Answers(*answers)
+    return SlurmRest("http://rest", b"key", transport), transport
+
+
+async def test_a_look_has_the_moment_of_the_answer():
+    """Nodes by name, and the time as slurmctld has it."""
+    rest, _ = client(nodes("w-0", "w-1"))
+    seen = await rest.look()
+    assert list(seen.nodes) == ["w-0", "w-1"]
+    assert seen.moment == 1795293094
+
+
+async def test_a_node_that_is_the_same_is_the_same_object():
+    """Whoever read something from it need not read it again."""
+    rest, _ = client(nodes("w-0", "w-1"), nodes("w-0"), nodes("w-0", state="DOWN"))
+    first, second, third = [await rest.nodes() for _ in range(3)]
+    assert second["w-0"] is first["w-0"]
+    assert third["w-0"].is_down
+
+
+async def test_only_304_means_that_nothing_has_changed():
+    """slurmrestd 24.11 fails when nodes have changed and partitions have not; what cannot be told is a change."""
+    failed = 500, {"errors": [{"error": "Unspecified error", "description": "Unable to query partitions"}]}
+    rest, transport = client((304, b""), failed, nodes("w-0"), (401, b"no"))
+    assert [await rest.has_changed(7) for _ in range(4)] == [False, True, True, True]
+    assert transport.asked[0].endswith("/slurm/v0.0.42/nodes/?update_time=7")
+
+
+async def test_without_a_moment_nobody_is_asked():
+    """There is nothing that could be unchanged."""
+    rest, transport = client()
+    assert await rest.has_changed(0)
+    assert transport.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (200, {"errors": [{"error": "Protocol authentication error"}]}, "Protocol authentication error"),
+        (500, {"errors": []}, "HTTP 500"),
+        (502, b"<html>", "HTTP 502"),
+        (200, b"<html>", "no JSON object"),
+        (200, {"nodes": [{"state": ["IDLE"]}]}, "name"),
+    ],
+)
+async def test_every_answer_that_is_not_plainly_a_success_is_an_error(status, body, said):
+    """It is told with what was asked for."""
+    rest, _ = client((status, body))
+    with pytest.raises(SlurmError, match=f"GET nodes/: .*{said}"):
+        await rest.nodes()
