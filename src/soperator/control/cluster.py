@@ -167,7 +167,7 @@ class ClusterControl:
         return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again or room.EVERY)
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
-        found = self.operator.stores.cluster_pods((cluster.namespace, cluster.name))
+        found = self.operator.stores.role_pods((cluster.namespace, cluster.name), "worker")
         return await self.operator.room.look(cluster, found)
 
 

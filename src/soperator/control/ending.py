@@ -78,8 +78,7 @@ def rest_of_nodeset(operator: Operator, obj: Custom, nodeset: NodeSet | None, cl
 def rest_of_cluster(operator: Operator, obj: Custom) -> Rest:
     """What the deletion of a SlurmCluster still waits for."""
     key = (obj.metadata.namespace, obj.metadata.name)
-    found = [pod for pod in operator.stores.cluster_pods(key) if pod.metadata.labels.get(labels.ROLE) == "worker"]
-    left = [pod for pod in found if is_left(operator, pod)]
+    left = [pod for pod in operator.stores.role_pods(key, "worker") if is_left(operator, pod)]
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return Rest(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
     if operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is None:

@@ -76,11 +76,11 @@ def _record(operator: Operator, obj: Custom) -> Record | None:
 
 
 def _running(operator: Operator, cluster: Cluster) -> upgrade.Running:
-    found = operator.stores.cluster_pods((cluster.namespace, cluster.name))
-    slurmctlds = [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == "controller"]
+    key = (cluster.namespace, cluster.name)
+    slurmctlds = operator.stores.role_pods(key, "controller")
     known = {_image(pod) if pods.is_ready(pod) else "" for pod in slurmctlds}
     own = _with_images_of_their_own(operator, cluster)
-    workers = [pod for pod in found if pod.metadata.labels.get(labels.ROLE) == "worker"]
+    workers = operator.stores.role_pods(key, "worker")
     counted = Counter(_image(pod) for pod in workers if pod.metadata.labels.get(labels.NODESET) not in own)
     return upgrade.Running(next(iter(known)) if len(known) == 1 else "", counted)
 
