@@ -68,3 +68,30 @@ def test_tombstones_are_bounded() -> None:
     assert not store.is_gone("0")
     assert store.is_gone("1")
     assert store.is_gone(str(TOMBSTONES))
+
+
+def test_what_a_write_made_is_there_before_the_watch_tells() -> None:
+    """It is no change when the watch does, and never replaces or revives what the watch told."""
+    store: Store[Pod] = Store()
+    store.learn(pod("a", "1", uid="first"))
+    assert store.get("ns", "a") is not None
+    assert store.put(pod("a", "1", uid="first")) is None
+    store.put(pod("a", "2", uid="first"))
+    store.learn(pod("a", "1", uid="first"))
+    assert store.put(pod("a", "2", uid="first")) is None
+    store.drop(("ns", "a"))
+    store.learn(pod("a", "1", uid="first"))
+    assert store.get("ns", "a") is None
+
+
+def test_the_version_moves_with_every_change_and_with_nothing_else() -> None:
+    """Whoever saw the same version saw the same objects."""
+    store: Store[Pod] = Store()
+    seen = [store.version]
+    for change in (lambda: store.put(pod("a")), lambda: store.put(pod("a", "2")), lambda: store.drop(("ns", "a"))):
+        change()
+        seen.append(store.version)
+    assert len(set(seen)) == 4
+    store.drop(("ns", "a"))
+    store.replace([])
+    assert store.version == seen[-1]
