@@ -27,7 +27,7 @@ class SlurmError(Exception):
 
 
 class _Answer(msgspec.Struct):
-    nodes: list[Record] | None | msgspec.UnsetType = msgspec.UNSET
+    nodes: list[Record] | msgspec.UnsetType | None = msgspec.UNSET
     last_update: Any = None
     errors: list[Any] | None = None
 
