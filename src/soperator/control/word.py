@@ -28,7 +28,8 @@ async def hear_jail(ip: str) -> str:
     """What the worker with this address answers; empty where it does not. Never raises."""
     host = f"[{ip}]" if ":" in ip else ip
     try:
-        async with httpx2.AsyncClient(timeout=PATIENCE) as client:
+        # No proxy leads to a pod, and to load the authorities of TLS for each question would cost 20 ms.
+        async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False, verify=False) as client:
             return (await client.get(f"http://{host}:{names.JAIL_PORT}/")).text
     except (httpx2.HTTPError, httpx2.InvalidURL):
         return ""
