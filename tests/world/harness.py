@@ -16,6 +16,7 @@ from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
 from soperator.control.slurm import SlurmWatch
 from soperator.control.word import ask_jail
+from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.runtime.main import run
 from soperator.slurmrest.client import SlurmRest
@@ -236,7 +237,9 @@ async def _nobody(_ip):
 
 
 @asynccontextmanager
-async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, renderer="1") -> AsyncIterator[Town]:
+async def operating(
+    town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, renderer="1", execute=remote.exec
+) -> AsyncIterator[Town]:
     """Run an operator over the town's fakes, and stop it in order."""
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
@@ -253,7 +256,7 @@ async def operating(town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, r
         return SlurmRest("http://rest", b"key", town.slurm)
 
     said = Options(defaults, None, None, 0, renderer)
-    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear)
+    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, execute)
     slurm._period, town.watch = 0.05, slurm
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy

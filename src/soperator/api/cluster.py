@@ -50,6 +50,13 @@ class Auth(Model):
         default="slurm",
         description=("slurm: auth/slurm with one key and sackd on login. munge: a munged beside each daemon."),
     )
+    rotate: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+        default="",
+        description=(
+            "A request to replace the keys of Slurm, or of munge, and of REST under running jobs. Any word that was not there before is "
+            "one request, for example this month's; it is carried out once. Host keys of SSH stay."
+        ),
+    )
     keep_keys: bool = Field(
         default=False,
         description=(
@@ -127,6 +134,13 @@ class Jail(Model):
 class Controller(Model):
     """slurmctld."""
 
+    replicas: Annotated[int, Field(ge=1, le=4)] = Field(
+        default=1,
+        description=(
+            "Number of slurmctld pods. The first leads; the others are its backups, in their order, and need a claim of the state that "
+            "several Nodes can write (ReadWriteMany)."
+        ),
+    )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmctld.")
     state: StateClaim = Field(
         default_factory=StateClaim,

@@ -176,6 +176,17 @@ JAIL = (
     ),
 )
 
+CONTROLLER = (
+    Rule(
+        cel="(self.replicas > 1) == (oldSelf.replicas > 1) || self.?state.?name.orValue('') != ''",
+        message=(
+            "replicas cannot become more than 1, or 1 again, on a state claim that the operator made, for the claim's access mode is "
+            "fixed: name a ReadWriteMany claim in state.name when the cluster is made"
+        ),
+        field="replicas",
+    ),
+)
+
 AUTH = (
     Rule(
         cel="self.type == oldSelf.type",
@@ -231,6 +242,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Drain": DRAIN,
         "NodeLoss": NODE_LOSS,
         "Auth": AUTH,
+        "Controller": CONTROLLER,
         "Jail": (*JAIL, *ASKED),
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,

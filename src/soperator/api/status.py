@@ -56,6 +56,9 @@ class SlurmClusterStatus(Model):
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )
     rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
+    keys: str = Field(
+        default="", max_length=63, description="The last request of spec.auth.rotate that was carried out."
+    )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
 

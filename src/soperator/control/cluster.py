@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, ending, gather, images, jail, room
+from soperator.control import adoption, ending, gather, images, jail, room, rotation
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -39,6 +39,7 @@ class Made:
 
 #: Of a spec that cannot be read nothing is known.
 _NOT_LOOKED = jail.Look(Step())
+_NOT_TURNED = rotation.Turn()
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,13 @@ class ClusterControl:
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
         seen, refused, note = jail.look(self.operator, obj, read), "", None
+        keys = rotation.Turn(obj.status.get("keys", ""))
         if not problems:
             pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
             seen, refused = await jail.settle(self.operator, read, seen, pointed)
             note = await self._apply(obj, read, stage, seen, pointed)
-        return await self._status(obj, read, problems, Made(stage, note), seen, refused)
+            keys = await rotation.turn(self.operator, read, keys.done)
+        return await self._status(obj, read, problems, Made(stage, note), seen, refused, keys)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -139,6 +142,7 @@ class ClusterControl:
         made: Made | None = None,
         seen: jail.Look = _NOT_LOOKED,
         refused: str = "",
+        keys: rotation.Turn = _NOT_TURNED,
     ) -> Outcome:
         wait = jail.why_not(self.operator, cluster, seen) if cluster else ""
         facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
@@ -156,15 +160,17 @@ class ClusterControl:
             "refilled": seen.carried_out,
             **images.told(obj, made.stage if made and not problems else None),
             **adoption.told(made.note if made else None, obj),
+            "keys": keys.done,
             "why": verdict.why,
         }
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, seen, facts.points)
         said = conditions(verdict, facts, problems, ready) + ([images.condition(made.stage)] if made else [])
-        said += await self._room(cluster) if cluster else []
+        said += [rotation.condition(keys), *(await self._room(cluster) if cluster else [])]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said)
-        return Outcome(verdict.why or f"available with {facts.workers} workers", 1.0 if behind else again or room.EVERY)
+        soon = 1.0 if behind or keys.why else again or room.EVERY
+        return Outcome(verdict.why or keys.why or f"available with {facts.workers} workers", soon)
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
         found = self.operator.stores.role_pods((cluster.namespace, cluster.name), "worker")

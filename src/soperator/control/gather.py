@@ -53,7 +53,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
         confined=unconfined(operator, cluster),
         limits=limits.shortfall(cluster),
         slurm=operator.slurm.trouble(key),
-        controller=_role(operator, cluster, "controller", 1),
+        controller=_role(operator, cluster, "controller", cluster.spec.controller.replicas),
         rest=_role(operator, cluster, "rest", cluster.spec.rest.replicas),
         login=_role(operator, cluster, "login", cluster.spec.login.replicas),
         workers=_sum(each_role),
@@ -160,10 +160,13 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
-    """The configuration that a ready slurmctld has read, by its hash; empty while there is none, or another is on its way."""
+    """The configuration that every ready slurmctld has read, by its hash; empty while there is none, or another is on its way.
+
+    Of several only one answers, and which one is Slurm's to know.
+    """
     wanted = config.config_hash(cluster)
     found = [pod for pod in _of_role(operator, cluster, "controller") if pods.is_ready(pod)]
-    return wanted if any(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
+    return wanted if found and all(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:

@@ -14,13 +14,22 @@ from soperator.slurmrest.client import SlurmError
 
 _SCONTROL = "/opt/soperator/bin/scontrol"
 #: A command that is executed in a container has the container's environment, and not that of the entry script.
-_AS_SLURM = '[ "$SOPERATOR_AUTH" != slurm ] || export SLURM_SACK_KEY=/run/soperator/keys/slurm.key; exec "$0" "$@"'
+_KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
+_AS_SLURM = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}; exec "$0" "$@"'
 
 
 async def requeue(api: Api, cluster: Cluster, job: int) -> None:
-    """Let a batch job wait for its turn again; raises SlurmError."""
-    target = remote.Target(cluster.namespace, f"{names.controller(cluster.name)}-0", "slurmctld")
-    await _run(api, target, f"scontrol requeue {job}", ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)])
+    """Let a batch job wait for its turn again, from the first pod of slurmctld in which that can be done; raises SlurmError."""
+    refusals: list[SlurmError] = []
+    for number in range(cluster.spec.controller.replicas):
+        target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
+        try:
+            return await _run(
+                api, target, f"scontrol requeue {job}", ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)]
+            )
+        except SlurmError as error:
+            refusals.append(error)
+    raise refusals[0]
 
 
 async def register(api: Api, namespace: str, pod: str) -> None:

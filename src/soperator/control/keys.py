@@ -1,4 +1,4 @@
-"""Keys: made once, never printed, never rewritten.
+"""Keys: made once, never printed, and rewritten by a rotation alone.
 
 A Secret that is there is left alone whatever it holds, also one that a person made beforehand. Creation is a plain POST, so that two
 operators at once cannot both win.
@@ -11,7 +11,7 @@ from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import AlreadyExists
 from soperator.render import openssh
-from soperator.render.keys import render_secret, wanted_files
+from soperator.render.keys import REST_FILE, render_secret, wanted_files
 from soperator.render.model import Cluster
 from soperator.runtime.store import Store
 
@@ -37,9 +37,19 @@ def _material(cluster: Cluster, name: str) -> dict[str, bytes]:
     files = wanted_files(cluster)[name]
     if "ssh_host_ed25519_key" in files:
         return _host_key(cluster)
-    if "jwt_hs256.key" in files:
-        return {"jwt_hs256.key": base64.urlsafe_b64encode(secrets.token_bytes(32))}
-    return {file: secrets.token_bytes(1024) for file in files}
+    if REST_FILE in files:
+        return {REST_FILE: rest_key()}
+    return {file: auth_key() for file in files}
+
+
+def rest_key() -> bytes:
+    """A new key for tokens of REST."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32))
+
+
+def auth_key() -> bytes:
+    """A new key of Slurm or munge."""
+    return secrets.token_bytes(1024)
 
 
 def _host_key(cluster: Cluster) -> dict[str, bytes]:

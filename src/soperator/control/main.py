@@ -13,12 +13,13 @@ from soperator import __version__
 from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
 from soperator.control.nodeset import NodeSetControl
-from soperator.control.operator import Operator
+from soperator.control.operator import Operator, Run
 from soperator.control.pace import Pace
 from soperator.control.room import Room
 from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
 from soperator.control.word import Ask, ask_jail, hear_jail
+from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Secret
@@ -90,9 +91,12 @@ async def main(said: Options) -> int:
 
 
 def assemble(
-    api: Api, said: Options, connect: Connect, ask: Ask = ask_jail, hear: Ask = hear_jail
+    api: Api, said: Options, connect: Connect, ask: Ask = ask_jail, hear: Ask = hear_jail, execute: Run = remote.exec
 ) -> tuple[Manager, SlurmWatch]:
-    """Put the parts together; `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail."""
+    """Put the parts together.
+
+    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container.
+    """
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets))
@@ -109,6 +113,7 @@ def assemble(
         Room(_now, hear),
         ask_jail=ask,
         renderer=said.renderer,
+        execute=execute,
     )
     metrics = Metrics()
     cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
+from soperator.kube import exec as remote
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -23,8 +24,11 @@ from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
 
+#: Runs a command in a container, as `kube.exec.exec` does.
+Run = Callable[[Api, remote.Target, Sequence[str]], Awaitable[remote.Result]]
+
 #: Fields whose change is told at once.
-_NEWS = ("config", "refilled", "images")
+_NEWS = ("config", "refilled", "images", "keys")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
 _UNTOLD = {"JailHasRoom": "True"}
 
@@ -49,6 +53,8 @@ class Operator:
     asked: dict[str, float] = field(default_factory=dict)
     ask_jail: Ask = ask_jail
     renderer: str = ""
+    execute: Run = remote.exec
+    turning: dict[Key, dict[str, float]] = field(default_factory=dict)
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
@@ -96,6 +102,7 @@ class Operator:
         """Drop what is held of a cluster that is gone."""
         self.slurm.forget(key)
         self.room.forget(key)
+        self.turning.pop(key, None)
 
 
 def _condition(raw: Mapping[str, Any]) -> Condition:

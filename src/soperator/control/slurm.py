@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from soperator.runtime.store import Key
 from soperator.slurm.node import SlurmNode
-from soperator.slurmrest.client import SlurmError, SlurmRest
+from soperator.slurmrest.client import SlurmDenied, SlurmError, SlurmRest
 
 PERIOD = 2.0
 FRESH = 15.0
@@ -95,9 +95,7 @@ class SlurmWatch:
                 await self._once(key, followed)
                 await asyncio.sleep(max(self._period, min(PAUSE * (clock() - asked), LONGEST)))
         finally:
-            if followed.client:
-                with contextlib.suppress(Exception):
-                    await followed.client.close()
+            await self._drop(followed)
 
     async def _once(self, key: Key, followed: Followed) -> None:
         before = (followed.nodes, followed.trouble)
@@ -106,12 +104,21 @@ class SlurmWatch:
             await self._look(followed, followed.client)
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
+        except SlurmDenied as error:  # the key may have been rotated: the next look is with the one that is there now
+            await self._drop(followed)
+            self._fail(followed, str(error))
         except SlurmError as error:
             self._fail(followed, str(error))
         except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
             self._fail(followed, f"cannot speak to slurmrestd: {error}")
         if before != (followed.nodes, followed.trouble):
             self._changed(key)
+
+    async def _drop(self, followed: Followed) -> None:
+        client, followed.client = followed.client, None
+        if client:
+            with contextlib.suppress(Exception):
+                await client.close()
 
     async def _look(self, followed: Followed, client: SlurmRest) -> None:
         now = asyncio.get_running_loop().time()

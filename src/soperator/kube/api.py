@@ -175,14 +175,15 @@ class Api:
         """Create an object and return it as it was made; raise AlreadyExists if its name is taken."""
         return await self._write("create", kind, kind.path(obj["metadata"].get("namespace")), obj, view)
 
-    async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True) -> Meta:
-        """Apply an object as the whole of what this field manager owns of it, and return its new metadata.
+    async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True, manager: str = "") -> Meta:
+        """Apply an object as the whole of what this field manager, or another one of ours, owns of it, and return its new metadata.
 
-        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid.
+        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid, and Conflict where `obj` names
+        a uid or a resourceVersion that is no more.
         """
         meta = obj["metadata"]
         path = kind.path(meta.get("namespace"), meta["name"])
-        return await self._apply(kind, path, obj, Meta, force)
+        return await self._apply(kind, path, obj, Meta, force, manager)
 
     async def apply_status(self, kind: Kind, obj: Mapping[str, Any]) -> Custom:
         """Apply the status subresource; `obj` holds apiVersion, kind, name, namespace and status."""
@@ -210,8 +211,10 @@ class Api:
             return False
         return True
 
-    async def _apply(self, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V], force: bool) -> V:
-        params = {"fieldManager": self.field_manager, "force": "true" if force else "false"}
+    async def _apply(
+        self, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V], force: bool, manager: str = ""
+    ) -> V:
+        params = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         headers = {"Content-Type": "application/apply-patch+yaml", **_accept(view)}
         return await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(obj), headers), view)
 

@@ -49,7 +49,8 @@ def files(cluster: Cluster) -> dict[str, str]:
 
 def slurm_conf(cluster: Cluster) -> str:
     """The text of slurm.conf: ours, then the partitions, then the user's lines."""
-    ours = conf.lines(_identity(cluster) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
+    ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
+    ours += conf.lines(_identity() | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
     ours += _node_sets(cluster.spec) + [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
     extra = cluster.spec.config.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra)
@@ -80,11 +81,15 @@ def _containers(spec: Containers) -> list[str]:
 _MAIN = Partition(name="main", default=True)
 
 
-def _identity(cluster: Cluster) -> dict[str, str | int]:
-    name = names.controller(cluster.name)
+def _hosts(cluster: Cluster) -> list[conf.Line]:
+    """The slurmctlds in the order in which they take over. Each is reached by a Service, whose address outlives its pod."""
+    count, name = cluster.spec.controller.replicas, cluster.name
+    hosts = [(names.controller_host(name, number), names.controller_address(name, number)) for number in range(count)]
+    return [conf.line(SlurmctldHost=f"{host}({address})") for host, address in hosts]
+
+
+def _identity() -> dict[str, str | int]:
     return {
-        "ClusterName": cluster.name,
-        "SlurmctldHost": f"{name}-0({name})",
         "SlurmUser": "slurm",
         "SlurmctldPort": names.CONTROLLER_PORT,
         "SlurmdPort": names.SLURMD_PORT,

@@ -1,4 +1,7 @@
-"""slurmctld: a StatefulSet of one, with its state on a claim, behind a Service whose address outlives the pod.
+"""slurmctld: a StatefulSet, mostly of one, with its state on a claim, each behind a Service whose address outlives the pod.
+
+With backups all share the claim, where Slurm's own heartbeat keeps a backup from taking over beside a leader that lives. A pod's name is
+its host name, and that its place in the order of slurm.conf.
 
 The identity sidecar copies the users of the jail to a place where slurmctld's name service finds them; slurmctld itself never reads
 the jail, which users can write and a storage failure can hang.
@@ -15,8 +18,10 @@ _USERS = "/var/lib/extrausers"
 
 
 def render_controller(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The StatefulSet and the Service of slurmctld."""
-    return [_stateful_set(cluster, defaults), _service(cluster)]
+    """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget."""
+    count = cluster.spec.controller.replicas
+    services = [_service(cluster, number) for number in range(count)]
+    return [_stateful_set(cluster, defaults), *services, *([_budget(cluster)] if count > 1 else [])]
 
 
 def state_claim(cluster: Cluster) -> str:
@@ -32,7 +37,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
         "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
         "spec": {
             "serviceName": names.nodes_service(cluster.name),
-            "replicas": 1,
+            "replicas": cluster.spec.controller.replicas,
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
             "template": {
@@ -48,26 +53,30 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling)
-    return spec | {
-        "initContainers": [
-            _own_state(cluster, defaults),
-            *own_root.users_of_the_image(cluster, defaults),
-            *pod.munged(cluster, defaults),
-            *directory.sidecar(cluster, defaults),
-            identity(cluster, defaults),
-        ],
-        "containers": [_slurmctld(cluster, defaults)],
-        "volumes": [
-            pod.config_map("config", names.config(cluster.name)),
-            pod.claim("state", state_claim(cluster)),
-            pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
-            pod.empty("users"),
-            *pod.scratch(),
-            *directory.volumes(cluster),
-            pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
-            *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
-        ],
-    }
+    return (
+        _apart(cluster)
+        | spec
+        | {
+            "initContainers": [
+                _own_state(cluster, defaults),
+                *own_root.users_of_the_image(cluster, defaults),
+                *pod.munged(cluster, defaults),
+                *directory.sidecar(cluster, defaults),
+                identity(cluster, defaults),
+            ],
+            "containers": [_slurmctld(cluster, defaults)],
+            "volumes": [
+                pod.config_map("config", names.config(cluster.name)),
+                pod.claim("state", state_claim(cluster)),
+                pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
+                pod.empty("users"),
+                *pod.scratch(),
+                *directory.volumes(cluster),
+                pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
+                *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
+            ],
+        }
+    )
 
 
 def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
@@ -131,11 +140,36 @@ def identity(cluster: Cluster, defaults: Defaults) -> Object:
     }
 
 
-def _service(cluster: Cluster) -> Object:
+def _apart(cluster: Cluster) -> Object:
+    """Backups on other Nodes, as far as there are any; an affinity in the spec replaces this."""
+    if cluster.spec.controller.replicas == 1:
+        return {}
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": labels.role(cluster.name, "controller")},
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}
+
+
+def _budget(cluster: Cluster) -> Object:
+    """An eviction takes one slurmctld at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels.role(cluster.name, "controller")}},
+    }
+
+
+def _service(cluster: Cluster, number: int) -> Object:
+    selector = labels.role(cluster.name, "controller")
+    if cluster.spec.controller.replicas > 1:
+        selector |= {"statefulset.kubernetes.io/pod-name": names.controller_host(cluster.name, number)}
     port = {"name": "slurmctld", "port": names.CONTROLLER_PORT, "targetPort": names.CONTROLLER_PORT}
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
-        "spec": {"selector": labels.role(cluster.name, "controller"), "ports": [port]},
+        "metadata": pod.metadata(cluster, names.controller_address(cluster.name, number), "controller"),
+        "spec": {"selector": selector, "ports": [port]},
     }

@@ -1,5 +1,6 @@
 """The jail's claim. The Job that fills it is `populate`'s, and how a node mounts it the mount plan's (`plan`)."""
 
+from soperator.api.common import ClaimRef, StateClaim
 from soperator.render import names, pod
 from soperator.render.model import Cluster, Object
 
@@ -9,7 +10,7 @@ def render_claim(cluster: Cluster) -> list[Object]:
     ref = cluster.spec.jail.claim
     if ref.name or cluster.spec.jail.per_node:
         return []
-    return [_claim(cluster, names.jail_claim(cluster.name), "ReadWriteMany", owned=False)]
+    return [_claim(cluster, names.jail_claim(cluster.name), ref, "ReadWriteMany", owned=False)]
 
 
 def jail_claim(cluster: Cluster) -> str:
@@ -17,8 +18,7 @@ def jail_claim(cluster: Cluster) -> str:
     return cluster.spec.jail.claim.name or names.jail_claim(cluster.name)
 
 
-def _claim(cluster: Cluster, name: str, mode: str, owned: bool) -> Object:
-    ref = cluster.spec.jail.claim if mode == "ReadWriteMany" else cluster.spec.controller.state
+def _claim(cluster: Cluster, name: str, ref: ClaimRef | StateClaim, mode: str, owned: bool) -> Object:
     spec: Object = {"accessModes": [mode], "resources": {"requests": {"storage": ref.size}}}
     if ref.storage_class_name:
         spec["storageClassName"] = ref.storage_class_name
@@ -30,4 +30,5 @@ def render_state_claim(cluster: Cluster) -> list[Object]:
     """The claim of slurmctld's state where the spec names none."""
     if cluster.spec.controller.state.name:
         return []
-    return [_claim(cluster, names.state_claim(cluster.name), "ReadWriteOnce", owned=True)]
+    mode = "ReadWriteOnce" if cluster.spec.controller.replicas == 1 else "ReadWriteMany"
+    return [_claim(cluster, names.state_claim(cluster.name), cluster.spec.controller.state, mode, owned=True)]

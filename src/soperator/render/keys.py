@@ -1,30 +1,63 @@
-"""Secrets with keys. They are created once and never rewritten: whoever finds one there leaves it alone.
+"""Secrets with keys. They are created once, and rewritten only by a rotation that was asked for (decide/rotation).
 
 The key material comes in as an argument, so that this stays a pure function.
 """
 
 import base64
+import hashlib
 from collections.abc import Mapping
 
-from soperator.render import names, pod
+from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Object
+from soperator.slurm.keys import Record, Stage
+
+REST_FILE = "jwt_hs256.key"
 
 
 def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     """The Secrets that a cluster needs, with the files that each must hold."""
     return {
         names.auth_key(cluster.name): ("munge.key" if cluster.spec.auth.type == "munge" else "slurm.key",),
-        names.jwt_key(cluster.name): ("jwt_hs256.key",),
+        names.jwt_key(cluster.name): (REST_FILE,),
         names.host_keys(cluster.name): ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub"),
     }
 
 
+def auth_file(cluster: Cluster) -> str:
+    """The file of a rotated key that daemons read."""
+    return "munge.key" if cluster.spec.auth.type == "munge" else "slurm.jwks"
+
+
 def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
-    """A Secret with the given files, owned by the cluster unless its keys are to be kept."""
+    """A Secret with the given files, owned by the cluster unless its keys are to be kept. Keys that are new need no rotation."""
+    meta = pod.metadata(cluster, name, "keys", owned=not cluster.spec.auth.keep_keys)
+    if cluster.spec.auth.rotate:
+        meta["annotations"] = meta.get("annotations", {}) | {labels.ROTATION: cluster.spec.auth.rotate}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": _data(content)}
+
+
+def render_turned(meta: Mapping[str, str], record: Record, content: Mapping[str, bytes], file: str) -> Object:
+    """What a rotation writes to a Secret: its files, and how far it is. `meta` names the very version that was read."""
+    annotations = {
+        labels.ROTATION: record.request,
+        labels.STAGE: record.stage,
+        labels.SINCE: f"{record.since:.0f}",
+        labels.DIGEST: hashlib.sha256(content[file]).hexdigest(),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": pod.metadata(cluster, name, "keys", owned=not cluster.spec.auth.keep_keys),
-        "type": "Opaque",
-        "data": {file: base64.b64encode(value).decode() for file, value in content.items()},
+        "metadata": {**meta, "annotations": annotations},
+        "data": _data(content),
     }
+
+
+def read_record(annotations: Mapping[str, str]) -> Record:
+    """What is noted on a Secret; one that was never rotated has nothing."""
+    stage: Stage = annotations.get(labels.STAGE, "")  # type: ignore[assignment]
+    since = annotations.get(labels.SINCE, "0")
+    return Record(annotations.get(labels.ROTATION, ""), stage, float(since) if since.isdecimal() else 0.0)
+
+
+def _data(content: Mapping[str, bytes]) -> dict[str, str]:
+    return {file: base64.b64encode(value).decode() for file, value in content.items()}

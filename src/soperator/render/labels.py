@@ -23,6 +23,11 @@ IN_SERVICE = f"{GROUP}/InService"
 IMAGE = f"{GROUP}/image"
 REQUEST = f"{GROUP}/request"
 MODE = f"{GROUP}/mode"
+#: On a Secret: the request of a rotation, how far it is, since when (seconds), and what the file that daemons read adds up to.
+ROTATION = f"{GROUP}/rotation"
+STAGE = f"{GROUP}/rotation-stage"
+SINCE = f"{GROUP}/rotation-since"
+DIGEST = f"{GROUP}/keys"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

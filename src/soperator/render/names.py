@@ -33,6 +33,16 @@ def controller(cluster: str) -> str:
     return f"{cluster}-controller"
 
 
+def controller_host(cluster: str, number: int) -> str:
+    """The host name of a slurmctld, which is its pod's."""
+    return f"{controller(cluster)}-{number}"
+
+
+def controller_address(cluster: str, number: int) -> str:
+    """The Service of a slurmctld: the first has the name that everybody begins with."""
+    return controller_host(cluster, number) if number else controller(cluster)
+
+
 def login(cluster: str) -> str:
     """The StatefulSet, Service and ConfigMap of login."""
     return f"{cluster}-login"

@@ -119,7 +119,7 @@ class Elector:
             created = await self._api.create(LEASE, body)
             self._held = Lease(metadata=created.metadata, spec=msgspec.convert(body["spec"], LeaseSpec))
             return
-        self._held = await self._api.replace(self._body(lease, self._identity))
+        self._held = await self._api.replace(self._body(lease, self._identity, anew=True))
 
     async def _keep(self, renewed: float) -> None:
         """Renew until the Lease is lost; raise LostLease then."""
@@ -164,7 +164,8 @@ class Elector:
         except (KubeError, TimeoutError) as error:
             self._log.warning("cannot release the lease; it will expire", error=str(error))
 
-    def _body(self, lease: Lease | None, holder: str) -> dict[str, Any]:
+    def _body(self, lease: Lease | None, holder: str, anew: bool = False) -> dict[str, Any]:
+        """The Lease with this holder; `anew` where one begins to lead, who may have the name of one that died in the same pod."""
         spec = lease.spec if lease is not None else None
         is_new = spec is None or spec.holder_identity != holder
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -179,7 +180,7 @@ class Elector:
             "spec": {
                 "holderIdentity": holder,
                 "leaseDurationSeconds": max(1, int(self._terms.duration)),
-                "acquireTime": now if is_new or spec is None else spec.acquire_time,
+                "acquireTime": now if anew or is_new or spec is None else spec.acquire_time,
                 "renewTime": now,
                 "leaseTransitions": transitions + (1 if is_new and holder and spec is not None else 0),
             },

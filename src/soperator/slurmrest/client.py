@@ -18,12 +18,18 @@ from soperator.slurmrest.token import sign
 
 _PARSER = "v0.0.42"
 _LIFETIME = 600
+#: What 24.11 answers to a token that it cannot check, or to none.
+_DENIED = (401, 511)
 
 T = TypeVar("T")
 
 
 class SlurmError(Exception):
     """slurmrestd could not be reached, or said no; the text says which."""
+
+
+class SlurmDenied(SlurmError):  # noqa: N818
+    """slurmrestd takes our token for none: the key has changed."""
 
 
 class _Answer(msgspec.Struct):
@@ -158,6 +164,8 @@ class SlurmRest:
 
 def _decoded(status: int, body: bytes | bytearray, type_: type[T], asked: str) -> T:
     """What an answer says; one that is no JSON object comes from somebody else, a proxy for example, and is an error."""
+    if status in _DENIED:
+        raise SlurmDenied(f"slurmrestd: {asked}: HTTP {status}, it does not take our token")
     try:
         return msgspec.json.decode(body or b"{}", type=type_)
     except msgspec.ValidationError as error:

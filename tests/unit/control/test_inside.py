@@ -30,3 +30,18 @@ async def test_a_slurmd_that_cannot_be_told_is_a_refusal(api):
     """It is told again later."""
     with pytest.raises(SlurmError, match="SIGHUP to slurmd: "):
         await inside.register(api, "slurm", "demo-worker-0")
+
+
+async def test_a_backups_pod_is_asked_when_the_first_is_gone():
+    """Each pod of slurmctld is tried in its order, and the first failure is what is told."""
+    asked = []
+
+    def answer(request):
+        asked.append(request.url.path.split("/")[-2])
+        return httpx2.Response(404, json={"reason": "NotFound", "message": f"no {asked[-1]}"})
+
+    two = Cluster("slurm", "demo", "u", SlurmClusterSpec.model_validate({"controller": {"replicas": 2}}))
+    async with Api(httpx2.AsyncClient(transport=httpx2.MockTransport(answer), base_url="http://api")) as api:
+        with pytest.raises(SlurmError, match="no demo-controller-0"):
+            await inside.requeue(api, two, 7)
+    assert asked == ["demo-controller-0", "demo-controller-1"]

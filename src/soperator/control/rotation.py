@@ -1,0 +1,183 @@
+"""Rotating keys: what the policy is given, and the acts that it decides upon.
+
+How far a rotation is stands on the Secret, in the same write as the content that belongs to it. Whether a daemon is so far is asked in its container,
+where the same command also sees to it (images/slurm/keys); what was answered is remembered, and asked again by an operator that has
+forgotten it. The annotation on a pod is for the kubelet alone, which looks at a pod's Secrets when the pod changes, and else once a minute.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soperator.control.keys import auth_key, rest_key
+from soperator.control.operator import Operator
+from soperator.decide.rotation import Seen, decide
+from soperator.kube import exec as remote
+from soperator.kube import kinds
+from soperator.kube.errors import Conflict, KubeError, NotFound
+from soperator.kube.objects import Secret
+from soperator.kube.views import ObjectMeta, Pod
+from soperator.render import labels, names
+from soperator.render.keys import REST_FILE, auth_file, read_record, render_turned
+from soperator.render.model import Cluster
+from soperator.runtime.status import Condition
+from soperator.slurm.keys import Record, turned
+
+#: How many daemons are asked in one pass, and how many at once.
+_BATCH, _AT_ONCE = 96, 16
+_PATIENCE = 10.0
+_DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd"}
+_KEYS = "/usr/lib/soperator/keys"
+_POKE = "soperator-keys"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What became of one look at the keys: the last request that was carried out, and what goes on."""
+
+    done: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of one daemon."""
+
+    pod: str
+    uid: str
+    container: str
+    command: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join((self.uid, self.container, *self.command))
+
+
+async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
+    """Take the next step of a rotation, if one is asked for or under way; `told` is the last one that the status has as carried out."""
+    auth = _meta(operator, cluster, names.auth_key(cluster.name))
+    rest = _meta(operator, cluster, names.jwt_key(cluster.name))
+    if auth is None or rest is None:
+        return Turn(told)
+    record = read_record(auth.annotations)
+    if not record.stage and cluster.spec.auth.rotate in ("", record.request):
+        operator.turning.pop((cluster.namespace, cluster.name), None)
+        return Turn(record.request)
+    made_for = read_record(rest.annotations).request
+    is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
+    asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
+    waits = await _ask_all(operator, cluster, asks)
+    latest = max(operator.turning.get((cluster.namespace, cluster.name), {}).values(), default=0.0)
+    said = cluster.spec.auth
+    step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest))
+    if step.make_rest:
+        await _write(operator, rest, read_record(rest.annotations), Record(record.request), REST_FILE)
+    if step.note is not None:
+        await _write(operator, auth, record, step.note, auth_file(cluster))
+    finished = step.note is not None and not step.note.stage
+    return Turn(record.request if finished else told, step.why)
+
+
+def condition(turned: Turn) -> Condition:
+    """The condition KeysSettled: whether no rotation is under way."""
+    if turned.why:
+        return Condition("KeysSettled", "False", "Rotating", turned.why)
+    return Condition("KeysSettled", "True", "Rotated" if turned.done else "Made")
+
+
+def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
+    found = operator.stores.children[kinds.SECRET].get(cluster.namespace, name)
+    meta: ObjectMeta | None = found.metadata if found else None
+    return meta
+
+
+async def _write(operator: Operator, meta: ObjectMeta, before: Record, after: Record, file: str) -> None:
+    """Write a Secret, unless it is another one than the cache has: then the next pass decides anew."""
+    found = await operator.api.get(kinds.SECRET, Secret, meta.namespace, meta.name)
+    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != before:
+        return
+    content = {REST_FILE: rest_key()} if file == REST_FILE else turned(found.data, after, auth_key())
+    named = {
+        "name": meta.name,
+        "namespace": meta.namespace,
+        "uid": meta.uid,
+        "resourceVersion": found.metadata.resource_version,
+    }
+    try:
+        await operator.api.apply(kinds.SECRET, render_turned(named, after, content, file))
+    except Conflict:
+        return
+
+
+def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta, rest: ObjectMeta) -> list[Ask]:
+    """What every daemon that runs is asked at this stage. One that does not run reads what there is when it starts.
+
+    slurmctld comes last: when it reads its files again it tells all others to do so too.
+    """
+    verb = "look" if record.stage == "Laid" else "take"
+    auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
+    is_made = rest.annotations.get(labels.ROTATION) == record.request and labels.DIGEST in rest.annotations
+    rest_words = [f"{REST_FILE}:{rest.annotations[labels.DIGEST]}"] if is_made else []
+    first, last = [], []
+    for pod in operator.stores.cluster_pods((cluster.namespace, cluster.name)):
+        daemon = _DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
+        rests = rest_words if daemon == "slurmctld" else []
+        if daemon and cluster.spec.auth.type == "munge":
+            first += _ask(pod, "munged", verb, [auth_word])
+            last += _ask(pod, daemon, verb, rests) if rests else []
+        elif daemon:
+            (last if daemon == "slurmctld" else first).extend(_ask(pod, daemon, verb, [auth_word, *rests]))
+    return first + last
+
+
+def _ask(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    runs = any(each.name == daemon and each.state.running for each in statuses)
+    command = (_KEYS, verb, daemon, *files)
+    return [Ask(pod.metadata.name, pod.metadata.uid, daemon, command)] if runs else []
+
+
+async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
+    """Ask those that have not answered yet; return who is not so far, in words, and nothing when all are."""
+    taken = operator.turning.setdefault((cluster.namespace, cluster.name), {})
+    left = [each for each in asks if str(each) not in taken]
+    batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
+    controllers = [each for each in batch if each.container == "slurmctld"]
+    if len(controllers) < len(batch):
+        batch = [each for each in batch if each not in controllers]
+
+    async def one(each: Ask) -> str:
+        async with slots:
+            return await _answer(operator, cluster.namespace, each, taken)
+
+    troubles = [text for text in await asyncio.gather(*map(one, batch)) if text]
+    behind = [each for each in asks if str(each) not in taken]
+    if not behind:
+        return ""
+    detail = f"; {troubles[0]}" if troubles else ""
+    return f"{len(asks) - len(behind)} of {len(asks)} are so far{detail}"
+
+
+async def _answer(operator: Operator, namespace: str, ask: Ask, taken: dict[str, float]) -> str:
+    """Ask one daemon; return what keeps it, and nothing when it is so far."""
+    try:
+        if f"poked {ask}" not in taken:
+            files = hashlib.sha256(" ".join(ask.command[3:]).encode()).hexdigest()[:16]
+            meta = {"name": ask.pod, "namespace": namespace, "uid": ask.uid, "annotations": {labels.DIGEST: files}}
+            await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta}, manager=_POKE)
+            taken[f"poked {ask}"] = 0.0
+        async with asyncio.timeout(_PATIENCE):
+            target = remote.Target(namespace, ask.pod, ask.container)
+            done = await operator.execute(operator.api, target, ask.command)
+    except (Conflict, NotFound):
+        return f"pod {ask.pod} is another one by now"
+    except KubeError as error:
+        return f"pod {ask.pod}: {error}"
+    except TimeoutError:
+        return f"pod {ask.pod} does not answer"
+    if done.code == 0:
+        age = done.stdout.strip()
+        taken[str(ask)] = operator.wall() - float(age) if age.isdecimal() else 0.0
+        return ""
+    said = (done.stdout + done.stderr).strip() or f"exit code {done.code}"
+    return f"pod {ask.pod}: {said if done.code == 3 else f'its image cannot take keys ({said}): replace the pod'}"
