@@ -36,16 +36,14 @@ def main() -> int:
     target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     tallies: list[Tally] = []
-    if said.only != POPULATE:
-        tallies += kill_jobs(lab, said, [said.only] if said.only else list(KILLS))
-    if said.only in (None, POPULATE):
-        tallies.append(kill_populate(lab, said.rounds, said.seed))
-    REPORT.write_text(report(tallies))
+    for kind in [said.only] if said.only else [*KILLS, POPULATE]:
+        tallies += kill_populate(lab, said.rounds, said.seed) if kind == POPULATE else kill_jobs(lab, said, kind)
+        REPORT.write_text(report(tallies))
     print(REPORT.read_text())
     return 1 if any(each.leaks or each.wrong for each in tallies) else 0
 
 
-def kill_jobs(lab: Lab, said: argparse.Namespace, kinds: list[str]) -> list[Tally]:
+def kill_jobs(lab: Lab, said: argparse.Namespace, kind: str) -> list[Tally]:
     """Kills under live jobs, on nodes of their own."""
     for user in USERS:
         make_user(lab, user)
@@ -53,13 +51,13 @@ def kill_jobs(lab: Lab, said: argparse.Namespace, kinds: list[str]) -> list[Tall
     nodes = [f"soak-{number}" for number in range(said.nodes)]
     try:
         lab.wait_available()
-        return [run(lab, what, nodes, said.rounds, said.seed, said.minutes) for what in kinds]
+        return [run(lab, kind, nodes, said.rounds, said.seed, said.minutes)]
     finally:
         lab.ssh("root", f"scancel {' '.join(f'-u {user}' for user in USERS)}")
         lab.kubectl("delete", "nodeset", "soak", "--ignore-not-found", "--timeout=120s")
 
 
-def kill_populate(lab: Lab, rounds: int, seed: int) -> Tally:
+def kill_populate(lab: Lab, rounds: int, seed: int) -> list[Tally]:
     """Kills of Jobs that fill claims, ten at once; each claim ends as one that was left alone, or the run fails."""
     tally, chance = Tally(POPULATE), random.Random(seed)
     while tally.kills < rounds:
@@ -68,7 +66,7 @@ def kill_populate(lab: Lab, rounds: int, seed: int) -> Tally:
         tally.kills += count
         tally.ends.update({"Complete": count})
         tally.recovered.append(time.monotonic() - began)
-    return tally
+    return [tally]
 
 
 def report(tallies: list[Tally]) -> str:

@@ -17,7 +17,8 @@ from tests.cluster.lab import Lab, is_ready
 
 USERS = ("alice", "bob")
 LATEST = 2.0
-PATIENCE = 90.0
+#: slurmctld asks again after about 110 s whether a job has ended on a node that was replaced when it was first asked.
+PATIENCE = 180.0
 TICK = 0.5
 
 #: Two steps beside each other, files, and a process that leaves its session.
