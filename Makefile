@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm soak
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm soak chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -76,6 +76,9 @@ test-bookworm: venv ## a jail of Debian 12, on the local cluster
 
 soak: venv ## a hundred kills of each kind under live jobs on the running cluster, and the report docs/reports/kills.md
 	$(PYTHON) -m tests.soak
+
+chaos: venv ## break everything three times under live jobs on the running cluster, and the table in docs/reliability.md
+	$(PYTHON) -m tests.faults
 
 bench: venv ## measure what docs/performance.md reports, on the local cluster
 	$(PYTHON) -m local.bench

@@ -42,6 +42,8 @@ ORDER = (
     "kills",
     "directory",
     "munge",
+    "endings",
+    "faults",
     "node",
 )
 TIMINGS = Timings()
