@@ -74,7 +74,7 @@ test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_BOOKWORM=yes pytest tests/cluster/test_bookworm.py
 
-soak: venv ## a hundred kills of each kind under live jobs on the running cluster, and the report docs/reports/kills.md
+soak: venv ## a hundred kills of each kind and 20 min of changes under live jobs, and the reports docs/reports/{kills,changes}.md
 	$(PYTHON) -m tests.soak
 
 chaos: venv ## break everything three times under live jobs on the running cluster, and the table in docs/reliability.md

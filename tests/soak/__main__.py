@@ -17,10 +17,12 @@ from local.demo import CLUSTER, NAMESPACE, STATE, Target
 from tests.cluster.conftest import make_user
 from tests.cluster.fills import survive
 from tests.cluster.lab import PAIR, Lab, Timings
+from tests.soak.changes import changes
 from tests.soak.kills import KILLS, USERS, Tally, run
 
 REPORT = demo.ROOT / "docs" / "reports" / "kills.md"
 POPULATE = "populate Job"
+CHANGES = "changes"
 BATCH = 10
 
 
@@ -30,17 +32,24 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.randrange(2**31))
-    parser.add_argument("--minutes", type=float, default=60, help="begin no round after so long; of each kind")
-    parser.add_argument("--only", choices=[*KILLS, POPULATE], help="the other lines of the report stay as they are")
+    parser.add_argument(
+        "--minutes", type=float, help="of each kind: begin no round after so long (60), or change for so long (20)"
+    )
+    parser.add_argument(
+        "--only", choices=[*KILLS, POPULATE, CHANGES], help="the other lines of the report stay as they are"
+    )
     said = parser.parse_args()
     target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
+    if said.only == CHANGES:
+        return 0 if changes(lab, said.minutes or 20, said.seed) else 1
     tallies: list[Tally] = []
     for kind in [said.only] if said.only else [*KILLS, POPULATE]:
         tallies += kill_populate(lab, said.rounds, said.seed) if kind == POPULATE else kill_jobs(lab, said, kind)
         REPORT.write_text(report(tallies))
     print(REPORT.read_text())
-    return 1 if any(each.leaks or each.wrong for each in tallies) else 0
+    is_whole = bool(said.only) or changes(lab, said.minutes or 20, said.seed)
+    return 1 if not is_whole or any(each.leaks or each.wrong for each in tallies) else 0
 
 
 def kill_jobs(lab: Lab, said: argparse.Namespace, kind: str) -> list[Tally]:
@@ -51,7 +60,7 @@ def kill_jobs(lab: Lab, said: argparse.Namespace, kind: str) -> list[Tally]:
     nodes = [f"soak-{number}" for number in range(said.nodes)]
     try:
         lab.wait_available()
-        return [run(lab, kind, nodes, said.rounds, said.seed, said.minutes)]
+        return [run(lab, kind, nodes, said.rounds, said.seed, said.minutes or 60)]
     finally:
         lab.ssh("root", f"scancel {' '.join(f'-u {user}' for user in USERS)}")
         lab.kubectl("delete", "nodeset", "soak", "--ignore-not-found", "--timeout=120s")
