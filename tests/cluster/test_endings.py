@@ -1,4 +1,4 @@
-"""Deletions while jobs run: a NodeSet, a cluster, one whose slurmctld will never run again, the operator itself."""
+"""Deletions while jobs run: a NodeSet, a cluster, a namespace, a cluster whose slurmctld will never run again, the operator itself."""
 
 import json
 import shutil
@@ -128,3 +128,13 @@ def test_a_cluster_whose_slurmctld_never_runs_again_goes_when_a_person_gives_its
     assert "ending-worker-0" in spare.pods("worker")
     spare.kubectl("annotate", "nodeset,slurmcluster", "--all", "slurm.soperator.io/abandon-jobs=true")
     spare.timed("jobs given up → nothing is left", lambda: not left(spare), 90)
+
+
+def test_a_namespace_that_is_deleted_goes_with_all_that_is_in_it(spare: Lab) -> None:
+    """Kubernetes ends the pods, and no finalizer of ours holds it up."""
+    install(spare)
+    remove(spare, "namespace", NAMESPACE)
+    spare.timed("namespace deleted → gone", lambda: not spare.look("namespace", NAMESPACE), 90)
+    spare.kubectl(
+        "delete", "pv", *(f"{NAMESPACE}-{CLUSTER}-{each}" for each in ("jail", "state")), "--ignore-not-found"
+    )
