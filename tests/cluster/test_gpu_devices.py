@@ -1,4 +1,7 @@
-"""A job's /dev has the GPUs that Slurm gave to it, and no others: on made-up devices of the Nodes and a made-up resource of Kubernetes."""
+"""A job's /dev has the GPUs that Slurm gave to it, and no others: on made-up devices of the Nodes and a made-up resource of Kubernetes.
+
+Nobody writes gres.conf: the operator's lines name what each worker has found.
+"""
 
 import json
 import os
@@ -56,7 +59,6 @@ def begin(made: Lab, folder: str) -> None:
         "jail": {"claim": {"name": "demo-jail"}, "populate": "Never"},
         "controller": {"state": {"name": "gpus-state"}},
         "login": {"rootAuthorizedKeys": [demo.public_key()]},
-        "config": {"gres": "NodeName=gpu-0 Name=gpu File=/dev/nvidia[0-1]"},
     }
     nodeset = {
         "cluster": "gpus",
