@@ -35,6 +35,7 @@ ORDER = (
     "partitions",
     "scale",
     "rollout",
+    "upgrade",
     "change",
     "refill",
     "sick_jail",

@@ -48,6 +48,18 @@ def test_parallel_steps_overlap(lab: Lab, alice: str) -> None:
     assert lines[7] == "all steps done"
 
 
+def test_the_parts_of_a_heterogeneous_job_are_each_in_a_jail(lab: Lab, alice: str) -> None:
+    """`srun A : B` runs both parts, each on a node of its own, in namespaces of its own, in the one shared root."""
+    part = "sh -c 'echo $(hostname) $(cat /proc/1/comm) $SLURM_HET_SIZE; touch of-part-$(hostname)'"
+    output = lab.ssh(alice, f"rm -f of-part-*; srun -Q -n1 {part} : -n1 {part}; ls of-part-*; rm of-part-*")
+    assert sorted(output.splitlines()) == [
+        "of-part-worker-0",
+        "of-part-worker-1",
+        "worker-0 jail-holder 2",
+        "worker-1 jail-holder 2",
+    ]
+
+
 def test_output_lands_where_the_job_was_submitted(lab: Lab, alice: str) -> None:
     """A job's output file is in the folder of the jail from which it was submitted, and belongs to its user."""
     lab.ssh(alice, "rm -rf out && mkdir out && cd out && sbatch --quiet --wait --wrap 'echo here; echo there >&2; pwd'")
