@@ -34,7 +34,7 @@ slurmd=$(cat /tmp/slurmd.pid)
 echo "mounts $(wc -l < /proc/1/mountinfo)"
 echo "descriptors $(ls /proc/$slurmd/fd | wc -l)"
 echo "namespaces $(ls -l /proc/[0-9]*/ns/mnt /proc/[0-9]*/ns/pid 2>/dev/null | sed 's/.*-> //' | sort -u | wc -l)"
-echo "folders $(ls -d /run/jail/jobs/[0-9]* /mnt/tmp/job-* /var/spool/slurmd/job* /var/spool/slurmd/*_[0-9]* 2>/dev/null | wc -l)"
+echo "folders $(FOLDERS | wc -l)"
 processes=0
 for each in /proc/[0-9]*; do
     read -r name < $each/comm 2>/dev/null || continue
@@ -43,6 +43,7 @@ for each in /proc/[0-9]*; do
 done
 echo "processes $processes"
 """
+FOLDERS = "ls -d /run/jail/jobs/[0-9]* /mnt/tmp/job-* /var/spool/slurmd/job* /var/spool/slurmd/*_[0-9]* 2>/dev/null"
 Counts = dict[str, int]
 
 
@@ -70,8 +71,13 @@ class Tally:
 
 def look(lab: Lab, node: str) -> Counts:
     """What a node has."""
-    said = lab.kubectl("exec", pod_of(lab, node), "-c", "slurmd", "--", "sh", "-c", LOOK)
+    said = inside(lab, node, LOOK.replace("FOLDERS", FOLDERS))
     return {name: int(count) for name, count in (line.split() for line in said.splitlines())}
+
+
+def inside(lab: Lab, node: str, script: str) -> str:
+    """What a script of sh printed beside a node's slurmd."""
+    return lab.kubectl("exec", pod_of(lab, node), "-c", "slurmd", "--", "sh", "-c", script)
 
 
 def pod_of(lab: Lab, node: str) -> str:
@@ -81,8 +87,7 @@ def pod_of(lab: Lab, node: str) -> str:
 
 def kill_slurmd(lab: Lab, node: str) -> Callable[[], bool]:
     """Kill slurmd alone; the question is whether another one runs and Slurm hears of it."""
-    command = "old=$(cat /tmp/slurmd.pid); kill -9 $old && echo $old"
-    old = lab.kubectl("exec", pod_of(lab, node), "-c", "slurmd", "--", "sh", "-c", command).strip()
+    old = inside(lab, node, "old=$(cat /tmp/slurmd.pid); kill -9 $old && echo $old").strip()
     new = f"new=$(cat /tmp/slurmd.pid); [ $new != {old} ] && kill -0 $new && echo yes"
 
     def is_back() -> bool:
@@ -180,8 +185,10 @@ def leaks(lab: Lab, node: str, bare: Counts) -> list[str]:
     while True:
         now = look(lab, node)
         more = [f"{name} on {node}: {now[name]} instead of {bare[name]}" for name in bare if now[name] > bare[name]]
-        if not more or time.monotonic() - began > 10:
-            return more
+        if not more:
+            return []
+        if time.monotonic() - began > 10:
+            return [*more, f"folders on {node}: {' '.join(inside(lab, node, f'{FOLDERS} || true').split())}"]
         time.sleep(TICK)
 
 
