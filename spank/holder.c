@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "enter.h"
 #include "proc.h"
 
@@ -136,9 +136,19 @@ static void be_holder(const struct plan *plan, int outer, struct birth *birth)
 	hold(outer, proc);
 }
 
-/* The life of the child that makes all: it goes into the jail, forks the holder, and ends. */
-static void be_maker(const struct plan *plan, bool ipc, struct birth *birth)
+/* What the child that makes all is to do. */
+struct making {
+	const struct plan *plan;
+	bool ipc;
+	struct birth *birth;
+};
+
+/* The life of that child: it goes into the jail, forks the holder, and ends. */
+static int be_maker(void *context)
 {
+	const struct making *making = context;
+	const struct plan *plan = making->plan;
+	struct birth *birth = making->birth;
 	struct report *report = &birth->report;
 	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC); /* a plan need not have a /proc */
 	int outer = -1;
@@ -147,21 +157,21 @@ static void be_maker(const struct plan *plan, bool ipc, struct birth *birth)
 	if (self < 0)
 		report_fail(report, "jail: cannot open the own /proc: %m");
 	if (self < 0 || enter_jail(plan, &birth->line, report) != ENTER_WHOLE)
-		_exit(1);
+		return 1;
 	outer = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (outer < 0)
 		report_fail(report, "jail: cannot open the own mount namespace: %m");
-	else if (unshare(CLONE_NEWPID | (ipc ? CLONE_NEWIPC : 0)) < 0)
+	else if (unshare(CLONE_NEWPID | (making->ipc ? CLONE_NEWIPC : 0)) < 0)
 		report_fail(report, "jail: cannot make a pid namespace: %m");
 	if (report->text[0] != '\0')
-		_exit(1);
+		return 1;
 	holder = fork();
 	if (holder == 0)
 		be_holder(plan, outer, birth);
 	if (holder < 0)
 		report_fail(report, "jail: cannot fork the holder: %m");
 	birth->pid = holder;
-	_exit(holder < 0);
+	return holder < 0;
 }
 
 /* Waits until the last writer of the pipe has closed it. */
@@ -186,18 +196,14 @@ static enum holder_made wait_until_closed(int pipe_fd, int seconds, const struct
 	return HOLDER_LATE;
 }
 
-static enum holder_made await(pid_t maker, int pipe_fd, int seconds, const struct plan *plan, struct birth *birth,
+static enum holder_made await(struct child *maker, int pipe_fd, int seconds, const struct plan *plan, struct birth *birth,
 			      struct report *report)
 {
 	enum holder_made result = wait_until_closed(pipe_fd, seconds, plan, birth, report);
 
-	if (result == HOLDER_LATE) {
-		(void)kill(maker, SIGKILL); /* works as soon as what hangs lets go, or sooner */
-		(void)waitpid(maker, NULL, WNOHANG);
+	child_end(maker, result != HOLDER_LATE);
+	if (result == HOLDER_LATE)
 		return result;
-	}
-	while (waitpid(maker, NULL, 0) < 0 && errno == EINTR)
-		continue;
 	if (birth->is_ready)
 		return result;
 	if (birth->report.text[0] != '\0')
@@ -209,8 +215,9 @@ enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, str
 {
 	struct birth *birth = mmap(NULL, sizeof(*birth), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	enum holder_made result = HOLDER_FAILED;
+	struct making making = { .plan = plan, .ipc = ipc, .birth = birth };
+	struct child maker;
 	int ends[2];
-	pid_t maker;
 
 	if (birth == MAP_FAILED)
 		return report_fail(report, "jail: cannot make memory for the holder's birth: %m");
@@ -218,14 +225,13 @@ enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, str
 		(void)munmap(birth, sizeof(*birth));
 		return report_fail(report, "jail: cannot make a pipe to the holder: %m");
 	}
-	maker = fork();
-	if (maker == 0)
-		be_maker(plan, ipc, birth);
-	(void)close(ends[1]); /* nothing was written to it */
-	if (maker < 0)
-		report_fail(report, "jail: cannot fork the holder's maker: %m");
-	else
-		result = await(maker, ends[0], seconds, plan, birth, report);
+	if (!child_start(&maker, be_maker, &making)) {
+		report_fail(report, "jail: cannot start the holder's maker: %m");
+		(void)close(ends[1]); /* nothing was written to it */
+	} else {
+		(void)close(ends[1]); /* likewise */
+		result = await(&maker, ends[0], seconds, plan, birth, report);
+	}
 	(void)close(ends[0]);
 	*id = (struct holder_id){ .pid = birth->pid, .start = result == HOLDER_READY ? start_of(birth->pid) : 0 };
 	(void)munmap(birth, sizeof(*birth));

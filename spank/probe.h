@@ -2,10 +2,8 @@
  * Whether a file system answers, asked without hanging with it.
  *
  * A request to a storage server that is gone can wait for ever, and slurmstepd with it, so a child asks, and the caller waits
- * for the child until a deadline. (Not a thread: who changes the user id has to wait for all threads.) The child shares the
- * caller's memory, for a copy of it is most of what asking would cost; it touches nothing but its own stack and errno, which
- * no caller reads meanwhile. statfs goes to the server with every common network file system, where stat may be answered from
- * memory. A child that is late is killed, and ends when the kernel lets it; its stack is left to it.
+ * for the child until a deadline. statfs goes to the server with every common network file system, where stat may be answered
+ * from memory. A child that is late is killed, and ends when the kernel lets it.
  */
 #ifndef JAIL_PROBE_H
 #define JAIL_PROBE_H
