@@ -40,7 +40,10 @@ class Target:
     def run(self, *command: str, stdin: str | None = None) -> str:
         """What a command printed; raises DemoError with its errors."""
         env = os.environ | {"KUBECONFIG": self.kubeconfig, "PATH": self.path}
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
+        try:
+            done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
+        except FileNotFoundError as error:
+            raise DemoError(f"{command[0]} is not on PATH; with KUBECONFIG set, kubectl and helm are yours") from error
         if done.returncode:
             raise DemoError(f"{' '.join(command[:6])} … ended with {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
