@@ -22,7 +22,7 @@ from tests.unit.render.test_network import matches
 
 #: Words of which our own names are made too, so that they meet as often as they can.
 WORDS = st.sampled_from(["a", "b", "login", "controller", "rest", "workers", "config", "jail", "state", "0", "1"])
-NAMES = st.lists(WORDS, min_size=1, max_size=3).map("-".join)
+NAMES = st.lists(WORDS, min_size=1, max_size=3).map("-".join).filter(lambda name: len(name) <= 30)
 SUBMOUNT = {"submounts": [{"path": "/data", "tmpfs": {"size": "1Gi"}}]}
 
 
