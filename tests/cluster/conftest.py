@@ -33,6 +33,7 @@ ORDER = (
     "idle",
     "bad_input",
     "partitions",
+    "configuration",
     "scale",
     "rollout",
     "upgrade",

@@ -6,10 +6,12 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import gpus, limits, points, populate, worker
+from soperator.render import config, generation, gpus, limits, points, populate, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
+from soperator.slurm import effects
+from soperator.slurm.transaction import State
 
 #: The hash at the end of the name of a mount plan.
 PLAN = re.compile(r"-[0-9a-f]{16}$")
@@ -58,7 +60,15 @@ FULL_CLUSTER = {
         {"name": "gpu", "nodeSets": ["h100"], "default": True, "options": {"MaxTime": "1-00:00:00"}},
         {"name": "all", "hidden": True},
     ],
-    "config": {"slurm": "SchedulerParameters=bf_continue", "gres": "AutoDetect=nvidia"},
+    "config": {
+        "slurm": "SchedulerParameters=bf_continue\nJobSubmitPlugins=require_timelimit",
+        "gres": "AutoDetect=nvidia",
+        "topology": "SwitchName=leaf Nodes=h100-[0-15]",
+        "jobSubmit": "function slurm_job_submit(job, partitions, uid)\n    return slurm.SUCCESS\nend\n"
+        "function slurm_job_modify(job, record, partitions, uid)\n    return slurm.SUCCESS\nend",
+        "prolog": "#!/bin/sh\nlogger prolog of $SLURM_JOB_ID",
+        "epilog": "#!/bin/sh\nlogger epilog of $SLURM_JOB_ID",
+    },
 }
 FULL_NODESET = {
     "cluster": "demo",
@@ -112,15 +122,19 @@ def rendered(case: str) -> dict[str, Object]:
     objects = [
         render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
     ]
-    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True) + populate.render_populate(
-        cluster, DEFAULTS
-    )
+    name, files = config.generation(cluster), config.files(cluster)
+    state = State(name, name, 1.0, name, 1.0, 0, fixed=effects.fixed(files))
+    objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True, state=state)
+    claims = sum(1 for each in objects if each["kind"] in ("Secret", "PersistentVolumeClaim"))
+    objects.insert(claims, generation.render_live(cluster, files, state))
+    objects += populate.render_populate(cluster, DEFAULTS)
     members = [
         NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec)) for name, spec in nodesets.items()
     ]
     objects += points.render_mount_points(cluster, members, DEFAULTS, "uid-job")
     for nodeset in members:
         objects += [worker.render_plan(cluster, nodeset), worker.render_worker(cluster, nodeset, 0, DEFAULTS)]
+    objects += [generation.render_trial(cluster, DEFAULTS, name)]
     return {
         f"{number:02}-{each['kind'].lower()}-{PLAN.sub('', each['metadata']['name'])}.yaml": each
         for number, each in enumerate(objects)

@@ -5,8 +5,9 @@
 
 import asyncio
 import json
+import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
 from soperator.control.slurm import SlurmWatch
 from soperator.control.word import ask_jail
+from soperator.decide.configuration import Heard
 from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.runtime.main import run
@@ -33,6 +35,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     nodes: dict[str, dict] = field(default_factory=dict)
     jobs: dict[int, dict] = field(default_factory=dict)
     down: bool = False
+    reconfigured: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
 
     async def handle_async_request(self, request):
@@ -42,6 +45,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         path = request.url.path.split("v0.0.42/")[1]
         if path != "nodes/" and (request.method, path.partition("/")[0]) != ("GET", "node"):
             self.asked.append(f"{request.method} {path}")
+        if path == "reconfigure/":
+            self.reconfigured()
         name = path.removeprefix("node/")
         if path.startswith("node/") and name not in self.nodes:
             return httpx2.Response(500, json={"errors": [{"error": "Invalid node name specified"}]})
@@ -86,6 +91,35 @@ class Town:
     fake: FakeApi = field(default_factory=FakeApi)
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     watch: SlurmWatch | None = None
+    running: str = ""
+
+    def __post_init__(self):
+        """Let slurmctld execute itself anew when it is told to read its files."""
+        self.slurm.reconfigured = self.slurmctld_starts
+
+    def slurmctld_starts(self):
+        """Let slurmctld read the files that it has."""
+        self.running = self.mounted()
+
+    def mounted(self):
+        """The generation of the files that slurmctld's pod sees."""
+        live = self.find(kinds.CONFIGMAP, "demo-config")
+        found = re.search(r"generation=(\w+)", live["data"]["slurm.conf"]) if live else None
+        return found[1] if found else ""
+
+    async def look(self, _api, _namespace, _pod):
+        """What slurmctld's pod says of its configuration."""
+        if not self.running:
+            self.slurmctld_starts()
+        return Heard(self.mounted(), self.running)
+
+    def trial_ends(self, refused=""):
+        """Let the slurmctld that tries a generation read it, or refuse it with these last words."""
+        name = next(each for each in self.names(kinds.POD) if each.startswith("demo-trial-"))
+        end = {"exitCode": 65, "message": refused} if refused else {"exitCode": 0}
+        status = {"name": "slurmctld", "state": {"terminated": end}}
+        said = {"phase": "Failed" if refused else "Succeeded", "containerStatuses": [status]}
+        self.fake.world.change(kinds.POD, (NS, name), {"status": said}, sub="status")
 
     async def poll_no_more(self):
         """Let the operator know of Slurm's nodes only what it asks for."""
@@ -165,7 +199,7 @@ class Town:
     def pods_run(self):
         """Make every pod of ours run and be ready, and every worker register with Slurm."""
         for each in list(self.fake.world.objects.values()):
-            if each["kind"] == "Pod":
+            if each["kind"] == "Pod" and not each["metadata"]["name"].startswith("demo-trial-"):
                 meta = each["metadata"]
                 ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
                 self.fake.world.change(kinds.POD, (NS, meta["name"]), {"status": ready}, sub="status")
@@ -256,7 +290,7 @@ async def operating(
         return SlurmRest("http://rest", b"key", town.slurm)
 
     said = Options(defaults, None, None, 0, renderer)
-    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, execute)
+    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, execute, town.look)
     slurm._period, town.watch = 0.05, slurm
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy

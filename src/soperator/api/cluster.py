@@ -228,7 +228,7 @@ class Partition(Model):
 
 
 class Config(Model):
-    """Lines appended to the generated files. A line that sets what the operator owns is refused."""
+    """Lines appended to the generated files, and files of their own. A line that sets what the operator owns is refused."""
 
     slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
     cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
@@ -240,6 +240,18 @@ class Config(Model):
             "arguments. The file must be there in slurmd's image and in the jail, at the same path."
         ),
     )
+    topology: Text = Field(
+        default="",
+        description="The file topology.conf. Name every node that a NodeSet may have: one that it leaves out takes no jobs.",
+    )
+    job_submit: Text = Field(
+        default="", description="The file job_submit.lua, by which slurmctld judges and changes what is submitted."
+    )
+    prolog: Text = Field(
+        default="",
+        description="A script that slurmd runs as root before a job begins on a node, outside the jail. If it fails, the node is drained.",
+    )
+    epilog: Text = Field(default="", description="The same after a job has ended on a node.")
 
 
 class Jobs(Model):
@@ -324,7 +336,7 @@ class SlurmClusterSpec(Model):
     jobs: Jobs = Field(
         default_factory=Jobs, description="How jobs are held to the CPUs and the memory that they were given."
     )
-    config: Config = Field(default_factory=Config, description="Extra lines of Slurm's configuration files.")
+    config: Config = Field(default_factory=Config, description="Extra lines and files of Slurm's configuration.")
     containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
     upgrade: Upgrade = Field(
         default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from soperator.cli import crds, explain, lint, operator, render, why
+from soperator.cli import crds, diff, explain, lint, operator, render, why
 
 app = typer.Typer(
     name="soperator",
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
 app.command("render")(render.render)
+app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
 app.command("why")(why.why)
 app.command("operator")(operator.operator)

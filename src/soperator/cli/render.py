@@ -65,10 +65,15 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
-    from soperator.render import points, populate, worker
+    from soperator.render import config, generation, points, populate, worker
     from soperator.render.cluster import render_cluster
+    from soperator.slurm import effects
+    from soperator.slurm.transaction import State
 
-    out = [*render_cluster(cluster, defaults, jail_ready=True), *populate.render_populate(cluster, defaults)]
+    name, files = config.generation(cluster), config.files(cluster)
+    state = State(name, name, asked=name, fixed=effects.fixed(files))
+    out = [generation.render_live(cluster, files, state), *render_cluster(cluster, defaults, True, state)]
+    out += populate.render_populate(cluster, defaults)
     out += points.render_mount_points(cluster, node_sets, defaults)
     for node_set in node_sets:
         out.append(worker.render_plan(cluster, node_set))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, ending, gather, images, jail, room, rotation
+from soperator.control import adoption, configuration, ending, gather, images, jail, room, rotation
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -23,7 +23,6 @@ from soperator.runtime.apply import Owner
 from soperator.runtime.controller import Outcome
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
-from soperator.slurmrest.client import SlurmError
 
 #: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
 PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
@@ -40,6 +39,7 @@ class Made:
 #: Of a spec that cannot be read nothing is known.
 _NOT_LOOKED = jail.Look(Step())
 _NOT_TURNED = rotation.Turn()
+_NOT_SETTLED = configuration.Look()
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,20 @@ class ClusterControl:
         read = read_cluster(obj)
         if isinstance(read, Cluster):
             read = gather.sized(self.operator, read)
-        problems = read if isinstance(read, list) else cluster_problems(read.name, gather.world(self.operator, key[0]))
         if not isinstance(read, Cluster):
-            return await self._status(obj, None, problems)
+            return await self._status(obj, None, read)
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
+        problems = cluster_problems(read.name, gather.world(self.operator, key[0])) or config.too_large(read)
         seen, refused, note = jail.look(self.operator, obj, read), "", None
+        settled = await configuration.settle(self.operator, read, not problems)
         keys = rotation.Turn(obj.status.get("keys", ""))
         if not problems:
             pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
             seen, refused = await jail.settle(self.operator, read, seen, pointed)
-            note = await self._apply(obj, read, stage, seen, pointed)
+            note = await self._apply(obj, read, stage, (seen, pointed), settled)
             keys = await rotation.turn(self.operator, read, keys.done)
-        return await self._status(obj, read, problems, Made(stage, note), seen, refused, keys)
+        return await self._status(obj, read, problems, Made(stage, note), (seen, refused), settled, keys)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -93,7 +94,10 @@ class ClusterControl:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(self, obj: Custom, cluster: Cluster, stage: Stage, seen: jail.Look, pointed: bool) -> Note | None:
+    async def _apply(
+        self, obj: Custom, cluster: Cluster, stage: Stage, jailed: tuple[jail.Look, bool], settled: configuration.Look
+    ) -> Note | None:
+        seen, pointed = jailed
         operator, key = self.operator, (cluster.namespace, cluster.name)
         await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
@@ -109,30 +113,15 @@ class ClusterControl:
         opens = seen.step.login and pointed
         of_rest, of_login = (images.with_images(cluster, each) for each in (stage.record.workers, stage.record.login))
         shown = login.closed(of_login) if had_login and not seen.step.login else of_login
-        objects = render_cluster(cluster, operator.defaults, opens or had_login, of_rest, shown)
+        objects = render_cluster(cluster, operator.defaults, opens or had_login, settled.state, (of_rest, shown))
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
-        is_same = config.config_hash(cluster) == operator.status.current(obj).get("config")
+        is_same = config.generation(cluster) == settled.state.good
         note = adoption.of_cluster(operator, obj, cluster, stage.record, objects, is_same)
-        await operator.applier.apply(owner, objects, PRUNED, same=note.same)
+        await operator.applier.apply(owner, objects, PRUNED, settled.keep, note.same)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(key)
         return note
-
-    async def _hand_out(self, obj: Custom, cluster: Cluster) -> tuple[str, str]:
-        """Let the daemons fetch what slurmctld runs with and they don't; return the hash that they have, and why they don't."""
-        known, running = (
-            self.operator.status.current(obj).get("config", ""),
-            gather.running_config(self.operator, cluster),
-        )
-        client = self.operator.slurm.client((cluster.namespace, cluster.name))
-        if running in ("", known) or client is None:
-            return known, ""
-        try:
-            await client.reconfigure()
-        except SlurmError as error:
-            return known, f"slurmctld has a new configuration and cannot hand it out: {error}"
-        return running, ""
 
     async def _status(
         self,
@@ -140,15 +129,14 @@ class ClusterControl:
         cluster: Cluster | None,
         problems: Sequence[Problem],
         made: Made | None = None,
-        seen: jail.Look = _NOT_LOOKED,
-        refused: str = "",
+        jailed: tuple[jail.Look, str] = (_NOT_LOOKED, ""),
+        settled: configuration.Look = _NOT_SETTLED,
         keys: rotation.Turn = _NOT_TURNED,
     ) -> Outcome:
+        seen, refused = jailed
         wait = jail.why_not(self.operator, cluster, seen) if cluster else ""
         facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
-        config, behind = await self._hand_out(obj, cluster) if cluster else (obj.status.get("config", ""), "")
-        behind = behind or refused
-        facts = replace(facts, slurm=facts.slurm or behind)
+        facts = replace(facts, slurm=facts.slurm or refused, config=settled.why)
         verdict = judge(facts)
         fields = {
             "controller": str(facts.controller),
@@ -156,7 +144,7 @@ class ClusterControl:
             "rest": str(facts.rest),
             "workers": str(facts.workers),
             "address": gather.address(self.operator, cluster) if cluster else "",
-            "config": config,
+            "config": settled.state.good or obj.status.get("config", ""),
             "refilled": seen.carried_out,
             **images.told(obj, made.stage if made and not problems else None),
             **adoption.told(made.note if made else None, obj),
@@ -167,10 +155,15 @@ class ClusterControl:
         if cluster:
             ready = jail.condition(self.operator, cluster, seen, facts.points)
         said = conditions(verdict, facts, problems, ready) + ([images.condition(made.stage)] if made else [])
-        said += [rotation.condition(keys), *(await self._room(cluster) if cluster else [])]
-        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said)
-        soon = 1.0 if behind or keys.why else again or room.EVERY
-        return Outcome(verdict.why or keys.why or f"available with {facts.workers} workers", soon)
+        said += [
+            *configuration.condition(settled, self.operator.status.current(obj).get("conditions", ())),
+            rotation.condition(keys),
+            *(await self._room(cluster) if cluster else []),
+        ]
+        again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
+        soon = refused or settled.is_moving or keys.why
+        outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
+        return Outcome(outcome, min(1.0, again) if soon else again)
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
         found = self.operator.stores.role_pods((cluster.namespace, cluster.name), "worker")

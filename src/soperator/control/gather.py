@@ -19,6 +19,7 @@ from soperator.kube.views import Condition, Pod
 from soperator.render import config, gpus, labels, limits, names, points, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
+from soperator.slurm.transaction import State, read_state
 
 
 def world(operator: Operator, namespace: str) -> World:
@@ -160,13 +161,10 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
-    """The configuration that every ready slurmctld has read, by its hash; empty while there is none, or another is on its way.
-
-    Of several only one answers, and which one is Slurm's to know.
-    """
-    wanted = config.config_hash(cluster)
-    found = [pod for pod in _of_role(operator, cluster, "controller") if pods.is_ready(pod)]
-    return wanted if found and all(pod.metadata.annotations.get(labels.CONFIG) == wanted for pod in found) else ""
+    """The generation of the configuration that slurmctld runs with, if it is the one that the spec asks for; else empty."""
+    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
+    state = read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
+    return state.good if state.good == state.generation == config.generation(cluster) else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:

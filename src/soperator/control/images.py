@@ -1,6 +1,7 @@
 """Which images a cluster's parts get: what its spec says, what its status keeps, and how far its pods are (`decide/upgrade`)."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,19 +20,24 @@ ROLES = ("slurm", "login", "munge", "populate", "sssd")
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
     """The images that each part of a cluster is to have now; `cluster` is as its object says."""
+    return staged(operator.status.current(obj), cluster, operator.defaults, _running(operator, cluster))
+
+
+def staged(status: Mapping[str, Any], cluster: Cluster, defaults: Defaults, running: upgrade.Running) -> Stage:
+    """The same of a status, the operator's images, and what runs."""
     spec = cluster.spec
     wish = upgrade.Wish(
         said=_said(cluster),
-        own=_own(operator.defaults),
+        own=_own(defaults),
         request=spec.upgrade.request,
         follows=spec.upgrade.mode == "WithOperator",
     )
-    return upgrade.stage(_record(operator, obj), wish, _running(operator, cluster))
+    return upgrade.stage(_record(status), wish, running)
 
 
 def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
     """The cluster as its workers are made: with the images that they may have by now."""
-    record = _record(operator, obj)
+    record = _record(operator.status.current(obj))
     made = record.workers if record else {**_own(operator.defaults), **_said(cluster)}
     return with_images(cluster, made)
 
@@ -67,9 +73,9 @@ def _own(defaults: Defaults) -> dict[str, str]:
     return {role: image for role, image in found.items() if image}
 
 
-def _record(operator: Operator, obj: Custom) -> Record | None:
+def _record(status: Mapping[str, Any]) -> Record | None:
     """What the status keeps; None for a cluster that the operator has not told anything of yet."""
-    kept = operator.status.current(obj).get("images")
+    kept = status.get("images")
     if not isinstance(kept, dict) or not all(kept.get(each) for each in ("defaults", "workers", "login")):
         return None
     return Record(kept["defaults"], kept["workers"], kept["login"], kept.get("request", ""))

@@ -1,10 +1,14 @@
 """What slurmrestd of 24.11 cannot do, done by a command inside a pod.
 
 To requeue a job, by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
-job's processes behind. To have a slurmd register, by SIGHUP to it: slurmctld does not know whom to ask.
+job's processes behind. To hear which configuration slurmctld runs with, by scontrol too. To have a slurmd register, by SIGHUP to it: slurmctld
+does not know whom to ask.
 An exec that fails has told nothing, and counts as not done.
 """
 
+from collections.abc import Awaitable, Callable
+
+from soperator.decide.configuration import Heard
 from soperator.kube import exec as remote
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError
@@ -16,6 +20,28 @@ _SCONTROL = "/opt/soperator/bin/scontrol"
 #: A command that is executed in a container has the container's environment, and not that of the entry script.
 _KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
 _AS_SLURM = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}; exec "$0" "$@"'
+
+
+#: One line for the files that the pod sees, and one for what slurmctld says: the generation that stands in SlurmctldParameters.
+_LOOK = r"""
+[ "$SOPERATOR_AUTH" != slurm ] || export SLURM_SACK_KEY=/run/soperator/keys/slurm.key
+sed -n 's/^SlurmctldParameters=.*generation=\([0-9a-f]*\).*/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
+timeout 5 "$0" show config 2>/dev/null | sed -n 's/^SlurmctldParameters .*generation=\([0-9a-f]*\).*/running \1/p'
+"""
+
+Look = Callable[[Api, str, str], Awaitable[Heard | None]]
+
+
+async def look(api: Api, namespace: str, pod: str) -> Heard | None:
+    """What a pod of slurmctld sees of its files, and what slurmctld says; None where it could not be asked. Never raises."""
+    try:
+        done = await remote.exec(
+            api, remote.Target(namespace, pod, "slurmctld"), ["sh", "-c", _LOOK, _SCONTROL], seconds=15
+        )
+    except KubeError:
+        return None
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    return Heard(said.get("mounted", ""), said.get("running", ""))
 
 
 async def requeue(api: Api, cluster: Cluster, job: int) -> None:

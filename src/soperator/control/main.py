@@ -12,6 +12,7 @@ import structlog
 from soperator import __version__
 from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
+from soperator.control.inside import Look, look
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator, Run
 from soperator.control.pace import Pace
@@ -91,11 +92,18 @@ async def main(said: Options) -> int:
 
 
 def assemble(
-    api: Api, said: Options, connect: Connect, ask: Ask = ask_jail, hear: Ask = hear_jail, execute: Run = remote.exec
+    api: Api,
+    said: Options,
+    connect: Connect,
+    ask: Ask = ask_jail,
+    hear: Ask = hear_jail,
+    execute: Run = remote.exec,
+    look: Look = look,
 ) -> tuple[Manager, SlurmWatch]:
     """Put the parts together.
 
-    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container.
+    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container,
+    `look` asks slurmctld about its files.
     """
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
@@ -114,6 +122,7 @@ def assemble(
         ask_jail=ask,
         renderer=said.renderer,
         execute=execute,
+        look=look,
     )
     metrics = Metrics()
     cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)

@@ -4,8 +4,10 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+from soperator.control.inside import Look, look
 from soperator.control.pace import Pace
 from soperator.control.room import Room
 from soperator.control.roster import Roster
@@ -31,6 +33,8 @@ Run = Callable[[Api, remote.Target, Sequence[str]], Awaitable[remote.Result]]
 _NEWS = ("config", "refilled", "images", "keys")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
 _UNTOLD = {"JailHasRoom": "True"}
+#: Conditions whose reason is news too, and the one that is none at first.
+_REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Operator:
     renderer: str = ""
     execute: Run = remote.exec
     turning: dict[Key, dict[str, float]] = field(default_factory=dict)
+    look: Look = look
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]
@@ -69,7 +74,7 @@ class Operator:
             known.get(each.type, _UNTOLD.get(each.type, each.status)) != each.status for each in conditions
         )
         is_news = is_news or any(
-            each.type == "JailReady" and reasons.get(each.type, "Waiting") != each.reason for each in conditions
+            each.type in _REASONS and reasons.get(each.type, _REASONS[each.type]) != each.reason for each in conditions
         )
         is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
         if wait := self.pace.wait(obj.metadata.uid, is_news):

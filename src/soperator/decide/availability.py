@@ -33,7 +33,7 @@ class Role:
 class Facts:
     """What a pass has seen.
 
-    `jail`, `points`, `confined` and `slurm` are sentences, empty when there is nothing to say; `limits` is a reason and such a sentence.
+    `jail`, `points`, `confined`, `slurm` and `config` are sentences, empty when there is nothing to say; `limits` is a reason and such a sentence.
     """
 
     problems: Sequence[Problem] = ()
@@ -42,6 +42,7 @@ class Facts:
     confined: str = ""
     limits: tuple[str, str] = ("Unknown", "")
     slurm: str = ""
+    config: str = ""
     controller: Role = field(default_factory=Role)
     rest: Role = field(default_factory=Role)
     login: Role = field(default_factory=Role)
@@ -90,4 +91,6 @@ def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
             found.append((role.ready == 0, reason, f"{name} {role} ready{trouble}"))
     if facts.slurm:
         found.append((False, "SlurmNotAnswering", facts.slurm))
+    if facts.config:
+        found.append((False, "ConfigNotApplied", facts.config))
     return found

@@ -1,30 +1,29 @@
 """All objects of a SlurmCluster, in an order that a reader and an API server both like: what is mounted before who mounts it."""
 
-from soperator.render import config, controller, jail, login, network, rest
+from soperator.render import controller, jail, login, network, rest
 from soperator.render.model import Cluster, Defaults, Object
+from soperator.slurm.transaction import State
 
 
 def render_cluster(
     cluster: Cluster,
     defaults: Defaults,
     jail_ready: bool,
-    rest_of: Cluster | None = None,
-    login_of: Cluster | None = None,
+    state: State | None = None,
+    of: tuple[Cluster, Cluster] | None = None,
 ) -> list[Object]:
-    """Everything that a cluster owns but its keys and the populate Job; login waits for the jail, which it mounts as its root.
+    """Everything that a cluster owns but its keys, its configuration (of which `state` tells) and the populate Job.
 
-    While new images are on their way, `rest_of` and `login_of` are the same cluster with those that slurmrestd and login have so far.
+    Login waits for the jail, which it mounts as its root. While new images are on their way, `of` is the same cluster with those that
+    slurmrestd has so far, and with those of login.
     """
+    of_rest, of_login = of or (cluster, cluster)
+    known = state or State()
     return [
         *jail.render_claim(cluster),
         *jail.render_state_claim(cluster),
-        config.render_config(cluster),
         *network.render_network(cluster),
-        *controller.render_controller(cluster, defaults),
-        *rest.render_rest(rest_of or cluster, defaults),
-        *[
-            each
-            for each in login.render_login(login_of or cluster, defaults)
-            if jail_ready or each["kind"] != "StatefulSet"
-        ],
+        *controller.render_controller(cluster, defaults, known.fixed),
+        *rest.render_rest(of_rest, defaults, known.good or known.generation),
+        *[each for each in login.render_login(of_login, defaults) if jail_ready or each["kind"] != "StatefulSet"],
     ]

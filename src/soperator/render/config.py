@@ -1,15 +1,21 @@
 """slurm.conf and its companions, from the SlurmCluster, and the memory per CPU and the GPUs of its NodeSets.
 
 No line depends on how many workers there are: they register as dynamic nodes, and a partition over a NodeSet is a partition over the feature
-that its nodes carry. So scaling changes no file; an edit of the cluster, of the size of the smallest nodes, or of GPUs, restarts slurmctld.
+that its nodes carry. So scaling changes no file.
+
+The files together are a *generation*, named by a hash of them. Its name stands in SlurmctldParameters, among which Slurm passes over what it
+does not know: so slurmctld itself can say which generation it runs with (`scontrol show config`), and so can every copy that it hands out.
 Source of each setting: slurm.conf(5) of 24.11.
 """
 
 import hashlib
+import re
+from collections.abc import Mapping
 
+from soperator.api.base import Problem
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
-from soperator.render import gpus, labels, limits, names, pod
-from soperator.render.model import Cluster, Object
+from soperator.render import gpus, limits, names, pod
+from soperator.render.model import Cluster
 from soperator.slurm import conf
 from soperator.slurm.lint import shared_lines
 from soperator.slurm.owned import SHARED
@@ -18,42 +24,79 @@ BUNDLE = "/opt/soperator"
 PLAN_PATH = "/etc/soperator/jail/plan"
 #: An upper bound, for which slurmctld sets aside only pointers and bitmaps.
 MAX_NODES = 16384
+#: What a ConfigMap holds, less some room for its metadata.
+LARGEST = 1000 * 1024
+MARK = "generation="
+_PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, for then slurmctld hands them out
 
 
-def render_config(cluster: Cluster) -> Object:
-    """The ConfigMap with Slurm's configuration files."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": pod.metadata(cluster, names.config(cluster.name), "controller"),
-        "data": files(cluster),
-    }
-
-
-def config_hash(cluster: Cluster) -> str:
-    """A short name of the content of all files, for the pods that read them."""
-    text = "\0".join(f"{name}\0{content}" for name, content in sorted(files(cluster).items()))
+def generation(cluster: Cluster) -> str:
+    """The name of the generation that a cluster's spec asks for: a short hash of all files."""
+    text = "\0".join(f"{name}\0{content}" for name, content in sorted(_files(cluster, "").items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def files(cluster: Cluster) -> dict[str, str]:
     """The text of each file by its name."""
+    return _files(cluster, generation(cluster))
+
+
+def too_large(cluster: Cluster) -> list[Problem]:
+    """The problem of files that no ConfigMap holds."""
+    size = sum(len(text.encode()) for text in files(cluster).values())
+    if size <= LARGEST:
+        return []
+    remedy = f"Slurm's files are {size // 1024} KiB together, and a ConfigMap holds {LARGEST // 1024}: say less in spec.config and spec.partitions"
+    return [Problem("spec.config", f"{size} bytes", remedy, f"SlurmCluster {cluster.name}")]
+
+
+def _files(cluster: Cluster, mark: str) -> dict[str, str]:
     extra = cluster.spec.config
+    scripts = {
+        "topology.conf": extra.topology,
+        "job_submit.lua": extra.job_submit,
+        _PROLOG: extra.prolog,
+        _EPILOG: extra.epilog,
+    }
     return {
-        "slurm.conf": slurm_conf(cluster),
+        "slurm.conf": _slurm_conf(cluster, mark),
         "cgroup.conf": _with_extra(conf.render(conf.lines(limits.cgroup_settings(cluster))), extra.cgroup),
         "gres.conf": _with_extra(gpus.gres_conf(cluster), extra.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
+        **{name: f"{text.rstrip()}\n" for name, text in scripts.items() if text.strip()},
     }
 
 
 def slurm_conf(cluster: Cluster) -> str:
     """The text of slurm.conf: ours, then the partitions, then the user's lines."""
+    return files(cluster)["slurm.conf"]
+
+
+def _slurm_conf(cluster: Cluster, mark: str) -> str:
+    shared = _shared(cluster.spec, mark)
     ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
-    ours += conf.lines(_identity() | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
-    ours += _node_sets(cluster.spec) + [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
+    ours += conf.lines(_identity(shared) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
+    ours += conf.lines(_hooks(cluster.spec)) + _node_sets(cluster.spec)
+    ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
     extra = cluster.spec.config.slurm
-    return _with_extra(conf.render(ours), extra) + shared_lines(extra)
+    return _with_extra(conf.render(ours), extra) + shared_lines(extra, shared)
+
+
+def _shared(spec: SlurmClusterSpec, mark: str) -> dict[str, str]:
+    """The lists that hold values of ours beside the user's."""
+    mine = {"JobSubmitPlugins": "lua"} if spec.config.job_submit.strip() else {}
+    return {**SHARED, "SlurmctldParameters": f"{SHARED['SlurmctldParameters']},{MARK}{mark}", **mine}
+
+
+def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
+    """What makes Slurm use the files that a person brings."""
+    said = {
+        "TopologyPlugin": spec.config.topology and "topology/tree",
+        "JobSubmitPlugins": spec.config.job_submit and "lua",
+        "Prolog": spec.config.prolog and _PROLOG,
+        "Epilog": spec.config.epilog and _EPILOG,
+    }
+    return {key: value for key, value in said.items() if value}
 
 
 def plugstack_conf(spec: SlurmClusterSpec) -> str:
@@ -88,12 +131,12 @@ def _hosts(cluster: Cluster) -> list[conf.Line]:
     return [conf.line(SlurmctldHost=f"{host}({address})") for host, address in hosts]
 
 
-def _identity() -> dict[str, str | int]:
+def _identity(shared: Mapping[str, str]) -> dict[str, str | int]:
     return {
         "SlurmUser": "slurm",
         "SlurmctldPort": names.CONTROLLER_PORT,
         "SlurmdPort": names.SLURMD_PORT,
-        "SlurmctldParameters": SHARED["SlurmctldParameters"],
+        "SlurmctldParameters": shared["SlurmctldParameters"],
         "MaxNodeCount": MAX_NODES,
     }
 
@@ -150,6 +193,14 @@ def _with_extra(ours: str, extra: str) -> str:
     return f"{ours}{extra.rstrip()}\n" if extra.strip() else ours
 
 
-def annotations(cluster: Cluster) -> dict[str, str]:
-    """The annotation that replaces a pod when the configuration that it mounts has changed."""
-    return {labels.CONFIG: config_hash(cluster)}
+def place(cluster: Cluster, said: str) -> str:
+    """What Slurm said of a line of slurm.conf, with the line of the spec that it is."""
+
+    def told(found: re.Match[str]) -> str:
+        number = int(found[1]) - first
+        mine = 0 < number <= len(extra.rstrip().splitlines())
+        return f"{found[0]} (spec.config.slurm, line {number})" if mine else found[0]
+
+    extra, whole = cluster.spec.config.slurm, slurm_conf(cluster)
+    first = whole[: whole.rindex(extra.rstrip())].count("\n") if extra.strip() else 0
+    return re.sub(r"slurm\.conf line (\d+)", told, said) if extra.strip() else said

@@ -8,7 +8,7 @@ the jail, which users can write and a storage failure can hang.
 """
 
 from soperator.api.common import Resources
-from soperator.render import config, directory, labels, names, own_root, pod
+from soperator.render import directory, labels, names, own_root, pod
 from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.plan import ROOT
@@ -17,11 +17,14 @@ _STATE = "/var/spool/slurmctld"
 _USERS = "/var/lib/extrausers"
 
 
-def render_controller(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget."""
+def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "") -> list[Object]:
+    """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
+
+    `fixed` names the settings that only a restart changes.
+    """
     count = cluster.spec.controller.replicas
     services = [_service(cluster, number) for number in range(count)]
-    return [_stateful_set(cluster, defaults), *services, *([_budget(cluster)] if count > 1 else [])]
+    return [_stateful_set(cluster, defaults, fixed), *services, *([_budget(cluster)] if count > 1 else [])]
 
 
 def state_claim(cluster: Cluster) -> str:
@@ -29,7 +32,7 @@ def state_claim(cluster: Cluster) -> str:
     return cluster.spec.controller.state.name or names.state_claim(cluster.name)
 
 
-def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
+def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
     selector = labels.role(cluster.name, "controller")
     return {
         "apiVersion": "apps/v1",
@@ -43,7 +46,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
             "template": {
                 "metadata": {
                     "labels": selector,
-                    "annotations": config.annotations(cluster) | {labels.IMAGE: slurm_image(cluster, defaults)},
+                    "annotations": {labels.FIXED: fixed, labels.IMAGE: slurm_image(cluster, defaults)},
                 },
                 "spec": _pod(cluster, defaults),
             },

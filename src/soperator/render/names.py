@@ -54,8 +54,18 @@ def rest(cluster: str) -> str:
 
 
 def config(cluster: str) -> str:
-    """The ConfigMap with slurm.conf and its companions."""
+    """The ConfigMap with slurm.conf and its companions, as they are mounted."""
     return f"{cluster}-config"
+
+
+def generation(cluster: str, generation: str) -> str:
+    """The ConfigMap that keeps one generation of them."""
+    return f"{cluster}-config-{generation}"
+
+
+def trial(cluster: str, generation: str) -> str:
+    """The pod in which a slurmctld tries a generation."""
+    return f"{cluster}-trial-{generation}"
 
 
 def auth_key(cluster: str) -> str:

@@ -1,12 +1,12 @@
 """slurmrestd, by which the operator sees Slurm's nodes and drains them. It answers nobody without a token."""
 
-from soperator.render import config, labels, names, pod
+from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Defaults, Object
 
 
-def render_rest(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The Deployment and the Service of slurmrestd."""
-    return [_deployment(cluster, defaults), _service(cluster)]
+def render_rest(cluster: Cluster, defaults: Defaults, generation: str = "") -> list[Object]:
+    """The Deployment and the Service of slurmrestd, which starts anew when slurmctld runs with another generation."""
+    return [_deployment(cluster, defaults, generation), _service(cluster)]
 
 
 def url(namespace: str, cluster: str) -> str:
@@ -14,7 +14,7 @@ def url(namespace: str, cluster: str) -> str:
     return f"http://{names.rest(cluster)}.{namespace}.svc:{names.REST_PORT}"
 
 
-def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
+def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
     selector = labels.role(cluster.name, "rest")
     return {
         "apiVersion": "apps/v1",
@@ -24,7 +24,7 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
             "replicas": cluster.spec.rest.replicas,
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {"labels": selector, "annotations": config.annotations(cluster)},
+                "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
                 "spec": _pod(cluster, defaults),
             },
         },

@@ -100,6 +100,11 @@ def _child(obj: Mapping[str, Any], owner: Owner, manager: str) -> _Child:
     return _Child(kind, (meta.get("namespace", ""), meta["name"]), {**obj, "metadata": meta}, digest)
 
 
+def digest_as_child(obj: Mapping[str, Any], owner: Owner, manager: str = "soperator") -> str:
+    """Return the digest that the owner's child would carry if it were applied as `obj`."""
+    return _child(obj, owner, manager).digest
+
+
 class Applier:
     """Applies children and remembers what it wrote; reads only the given stores, one for each kind of child."""
 

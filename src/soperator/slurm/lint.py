@@ -5,13 +5,15 @@ that gets past: a comment ends before a continuation is looked for, keys ignore 
 are settings, and several settings may share a line. Reports name the line by its number, so that a person finds it.
 """
 
+import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from soperator.api.base import Problem
-from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.cluster import Config, SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.slurm import keywords
 from soperator.slurm.owned import OWNED, OWNED_NODE, OWNED_PARTITION, SHARED
 
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*("[^"]*"|[^\s]+)(?=\s|$)')
@@ -47,9 +49,10 @@ def settings(text: str) -> Iterator[Setting]:
             yield Setting("", "", number, rest)
 
 
-def lint_text(field: str, text: str, owned: Mapping[str, str]) -> list[Problem]:
-    """Return what is wrong with extra lines of a file: owned settings, includes, and what Slurm cannot read."""
+def lint_text(field: str, text: str, owned: Mapping[str, str], known: Collection[str] = ()) -> list[Problem]:
+    """Return what is wrong with extra lines of a file: owned settings, includes, what Slurm cannot read, and with `known` what it does not know."""
     remedies = {key.lower(): remedy for key, remedy in owned.items()}
+    names = {key.lower(): key for key in known}
     found = []
     for setting in settings(text):
         where = f"{field}, line {setting.line}"
@@ -61,7 +64,16 @@ def lint_text(field: str, text: str, owned: Mapping[str, str]) -> list[Problem]:
             found.append(Problem(where, f"Include {setting.value}"[:80], remedy))
         elif remedy := remedies.get(setting.key.lower(), ""):
             found.append(Problem(where, f"{setting.key}={setting.value}"[:80], remedy))
+        elif names and setting.key.lower() not in names:
+            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], _unknown(setting.key, names)))
     return found
+
+
+def _unknown(key: str, names: Mapping[str, str]) -> str:
+    """What to do about a key that Slurm does not know."""
+    near = difflib.get_close_matches(key.lower(), names, 1, 0.8)
+    meant = f": write {names[near[0]]}" if near else ": correct it or remove the line"
+    return f"slurm.conf of Slurm {keywords.VERSION} has no such setting{meant}"
 
 
 def lint_plugins(field: str, text: str) -> list[Problem]:
@@ -81,13 +93,27 @@ def lint_plugins(field: str, text: str) -> list[Problem]:
     return found
 
 
+def lint_scripts(config: Config) -> list[Problem]:
+    """Return what is wrong with the scripts: one that the kernel could not start would drain every node that takes a job."""
+    found = []
+    for field, text in (("prolog", config.prolog), ("epilog", config.epilog)):
+        if text and not text.startswith("#!/"):
+            remedy = "begin the script with the line that names its interpreter, for example #!/bin/sh"
+            found.append(Problem(f"spec.config.{field}, line 1", text.split("\n")[0][:80], remedy))
+    return found
+
+
 def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     """Return the problems of a SlurmCluster's extra lines and partition options."""
+    # Which settings another image's Slurm knows, only its own slurmctld can say, on which every change is tried.
+    known = () if spec.images.slurm else keywords.SLURM_CONF
     found = [
-        *lint_text("spec.config.slurm", spec.config.slurm, OWNED),
+        *lint_text("spec.config.slurm", spec.config.slurm, OWNED, known),
         *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
         *lint_text("spec.config.gres", spec.config.gres, {}),
+        *lint_text("spec.config.topology", spec.config.topology, {}),
         *lint_plugins("spec.config.plugstack", spec.config.plugstack),
+        *lint_scripts(spec.config),
     ]
     for number, partition in enumerate(spec.partitions):
         for key, value in partition.options.items():
@@ -103,14 +129,14 @@ def lint_nodeset(spec: NodeSetSpec) -> list[Problem]:
     ]
 
 
-def shared_lines(extra: str) -> str:
-    """Return the lines that follow the extra lines of slurm.conf, for lists that hold values of ours and theirs.
+def shared_lines(extra: str, shared: Mapping[str, str] = SHARED) -> str:
+    """Return the lines that follow the extra lines of slurm.conf, for lists (`shared`) that hold values of ours and theirs.
 
     Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
     An empty line comes first, for the extra lines may end in a backslash.
     """
     lines = []
-    for key, ours in SHARED.items():
+    for key, ours in shared.items():
         theirs = [setting.value for setting in settings(extra) if setting.key.lower() == key.lower()]
         if theirs:
             values = dict.fromkeys([*ours.split(","), *(value for value in theirs[-1].split(",") if value)])

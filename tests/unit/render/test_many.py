@@ -10,13 +10,15 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.validate import World
 from soperator.decide.admission import problems
-from soperator.render import labels
+from soperator.render import config, labels
 from soperator.render.cluster import render_cluster
+from soperator.render.generation import render_generation, render_live, render_trial
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, NodeSet
 from soperator.render.points import render_mount_points
 from soperator.render.populate import render_populate
 from soperator.render.worker import render_plan, render_worker
+from soperator.slurm.transaction import State
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_network import matches
 
@@ -35,7 +37,10 @@ def rendered(cluster, nodesets, namespace="slurm"):
         NodeSet(namespace, name, f"uid-{name}", NodeSetSpec.model_validate({"cluster": cluster})) for name in nodesets
     ]
     objects = [render_secret(made, name, dict.fromkeys(files, b"")) for name, files in wanted_files(made).items()]
-    objects += render_cluster(made, DEFAULTS, jail_ready=True) + render_populate(made, DEFAULTS)
+    files, name = config.files(made), config.generation(made)
+    objects += [render_live(made, files, State()), render_generation(made, name, files)]
+    objects += [*render_cluster(made, DEFAULTS, jail_ready=True, state=State()), render_trial(made, DEFAULTS, name)]
+    objects += render_populate(made, DEFAULTS)
     objects += render_mount_points(made, members, DEFAULTS, "uid-job")
     for each in members:
         objects += [render_plan(made, each), *(render_worker(made, each, index, DEFAULTS) for index in range(2))]

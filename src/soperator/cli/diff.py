@@ -1,0 +1,243 @@
+"""`soperator diff`: what would change in a cluster, and what that would restart, before it is applied.
+
+The objects are rendered as the operator would, with its own images, and compared with the digests that it left on those in Kubernetes. Slurm's
+files are compared line by line with those that slurmctld runs with.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from soperator.api.base import Model
+    from soperator.kube.api import Api
+    from soperator.render.model import Cluster, Defaults, NodeSet, Object
+    from soperator.slurm.transaction import State
+
+#: What a changed object of a kind means for what runs.
+_MEANS = {
+    "StatefulSet": "its pods are replaced",
+    "Deployment": "its pods are replaced, new ones first",
+}
+
+
+@dataclass(frozen=True)
+class Live:
+    """What Kubernetes holds of a cluster: the digests of its objects by `Kind/name`, the files with their state, the pods' templates by NodeSet."""
+
+    uid: str = ""
+    applied: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    state: "State | None" = None
+    status: Mapping[str, Any] = field(default_factory=dict)
+    templates: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def diff(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE... | CLUSTER", help="YAML files (- is standard input), or the name of a SlurmCluster."
+        ),
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="The cluster's namespace; empty means that of the kubeconfig.")
+    ] = "",
+) -> None:
+    """Show what applying the files would change and restart, or what the operator has yet to change for a cluster's present spec.
+
+    Exit code 0: nothing. 1: something. 2: it could not be told.
+    """
+    from soperator.kube.errors import KubeError
+
+    try:
+        lines = asyncio.run(_diff(what, namespace))
+    except (KubeError, _Unclear) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    typer.echo("\n".join(lines) if lines else "Nothing would change.")
+    raise typer.Exit(1 if lines else 0)
+
+
+class _Unclear(Exception):  # noqa: N818
+    """Why nothing can be compared, as a sentence."""
+
+
+def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults") -> Iterator[str]:
+    """The lines that tell what would change in one cluster; of new images, which come in turns, what the first turn changes."""
+    from soperator.control import images
+    from soperator.decide.upgrade import Running
+    from soperator.render import config, worker
+
+    stage = images.staged(live.status, cluster, defaults, Running())
+    first, workers, login = (
+        images.with_images(cluster, each) for each in (stage.wanted, stage.record.workers, stage.record.login)
+    )
+    yield from _of_files(live, config.files(first))
+    yield from _of_objects(live, first, (workers, login), defaults)
+    cluster = workers
+    for each in nodesets:
+        old = [
+            name for name in live.templates.get(each.name, ()) if name != worker.template_hash(cluster, each, defaults)
+        ]
+        if old:
+            yield f"NodeSet {each.name}: {len(old)} pods are replaced, each when its jobs have ended"
+        if each.name in live.templates and len(live.templates[each.name]) != each.spec.replicas:
+            yield f"NodeSet {each.name}: {len(live.templates[each.name])} pods become {each.spec.replicas}"
+
+
+def _of_files(live: Live, files: Mapping[str, str]) -> Iterator[str]:
+    from soperator.slurm import effects
+
+    found = effects.effect(live.files, files)
+    if not found.files or not live.files:
+        return
+    yield from effects.diff(live.files, files)
+    of = f" ({', '.join(found.settings)})" if found.settings else ""
+    yield f"configuration{of}: {found.act}; slurmrestd's pods are replaced, new ones first"
+    yield from (f"danger: {each}" for each in found.dangers)
+
+
+def _of_objects(live: Live, cluster: "Cluster", of: "tuple[Cluster, Cluster]", defaults: "Defaults") -> Iterator[str]:
+    from soperator.render.cluster import render_cluster
+    from soperator.slurm.transaction import State
+
+    objects = render_cluster(cluster, defaults, True, live.state or State(), of)
+    wanted = {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
+    digests = {name: _digest(each, cluster) for name, each in wanted.items()}
+    for name in sorted(wanted.keys() - live.applied.keys()):
+        yield f"{name}: is made"
+    for name in sorted(wanted.keys() & live.applied.keys()):
+        if live.applied[name] != digests[name]:
+            means = _MEANS.get(name.split("/")[0], "")
+            yield f"{name}: changes" + (f", {means}" if means else "")
+
+
+def _digest(obj: "Object", cluster: "Cluster") -> str:
+    from soperator.kube.kinds import SLURMCLUSTER
+    from soperator.runtime.apply import Owner, digest_as_child
+
+    return digest_as_child(obj, Owner(SLURMCLUSTER, cluster.namespace, cluster.name, cluster.uid))
+
+
+async def _diff(what: Sequence[str], namespace: str) -> list[str]:
+    from soperator.kube.api import Api
+
+    async with Api.connect("soperator-cli") as api:
+        where = namespace or api.namespace
+        given = _given(what)
+        lines: list[str] = []
+        for name in sorted({each for kind, each, _ in given if kind == "SlurmCluster"} if given else set(what)):
+            cluster, nodesets = await _specs(api, where, name, given)
+            live = await _live(api, cluster)
+            found = list(compare(live, replace(cluster, uid=live.uid), nodesets, await _defaults(api)))
+            lines += [f"SlurmCluster {name}:", *found] if found else []
+        return lines
+
+
+def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
+    """Kind, name and spec of the objects in files; empty where a cluster was named."""
+    if not any(each == "-" or Path(each).exists() or each.endswith((".yaml", ".yml")) for each in what):
+        return []
+    from soperator.cli.documents import load
+
+    found = load([Path(each) for each in what])
+    if faults := [f"{each.file}: {fault}" for each in found for fault in each.faults]:
+        raise _Unclear("\n".join(faults))
+    if not any(each.kind == "SlurmCluster" for each in found):
+        raise _Unclear("the files hold no SlurmCluster: name one, or give the file that holds it")
+    return [(each.kind, each.name, each.spec) for each in found if each.spec]
+
+
+async def _specs(
+    api: "Api", namespace: str, name: str, given: "Iterable[tuple[str, str, Model]]"
+) -> "tuple[Cluster, list[NodeSet]]":
+    """The cluster and its NodeSets: of the files, and of Kubernetes what they leave out."""
+    from soperator.api.cluster import SlurmClusterSpec
+    from soperator.api.nodeset import NodeSetSpec
+    from soperator.control.read import read_cluster, read_nodeset
+    from soperator.kube.errors import NotFound
+    from soperator.kube.kinds import NODESET, SLURMCLUSTER
+    from soperator.kube.views import Custom
+    from soperator.render import gpus, limits
+    from soperator.render.model import Cluster, NodeSet
+
+    mine = {each: spec for kind, each, spec in given if kind == "NodeSet" and isinstance(spec, NodeSetSpec)}
+    asked = next((spec for _, each, spec in given if each == name and isinstance(spec, SlurmClusterSpec)), None)
+    if asked:
+        cluster = Cluster(namespace, name, "", asked)
+    else:
+        try:
+            read = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace, name))
+        except NotFound:
+            raise _Unclear(
+                f"SlurmCluster {name}: there is none in namespace {namespace}, nor a file of this name"
+            ) from None
+        if not isinstance(read, Cluster):
+            raise _Unclear("\n".join(map(str, read)))
+        cluster = read
+    there = [read_nodeset(each) for each in (await api.list(NODESET, Custom, namespace)).items]
+    sets = {each.name: each for each in there if isinstance(each, NodeSet)}
+    sets |= {
+        each: NodeSet(namespace, each, sets[each].uid if each in sets else "", spec) for each, spec in mine.items()
+    }
+    members = [each for each in sets.values() if each.spec.cluster == name]
+    specs = {each.name: each.spec for each in members}
+    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs)), members
+
+
+async def _live(api: "Api", cluster: "Cluster") -> Live:
+    from soperator.kube import kinds
+    from soperator.kube.errors import NotFound
+    from soperator.kube.objects import ConfigMap
+    from soperator.kube.views import Custom, Meta
+    from soperator.render import labels, names
+    from soperator.runtime.ledger import APPLIED
+    from soperator.slurm.transaction import State, read_state
+
+    mine = f"{labels.CLUSTER}={cluster.name}"
+    applied: dict[str, str] = {}
+    for kind in (
+        kinds.CONFIGMAP,
+        kinds.SERVICE,
+        kinds.STATEFULSET,
+        kinds.DEPLOYMENT,
+        kinds.PDB,
+        kinds.NETWORKPOLICY,
+        kinds.PVC,
+    ):
+        for each in (await api.list(kind, Meta, cluster.namespace, mine)).items:
+            applied[f"{kind.kind}/{each.metadata.name}"] = each.metadata.annotations.get(APPLIED, "")
+    templates: dict[str, list[str]] = {}
+    for each in (await api.list(kinds.POD, Meta, cluster.namespace, f"{mine},{labels.ROLE}=worker")).items:
+        templates.setdefault(each.metadata.labels.get(labels.NODESET, ""), []).append(
+            each.metadata.annotations.get(labels.TEMPLATE, "")
+        )
+    try:
+        config = await api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, names.config(cluster.name))
+        there = await api.get(kinds.SLURMCLUSTER, Custom, cluster.namespace, cluster.name)
+    except NotFound:
+        return Live("", applied, {}, State(), {}, templates)
+    state = read_state(config.metadata.annotations.get(labels.TRANSACTION, ""))
+    return Live(there.metadata.uid, applied, config.data, state, there.status, templates)
+
+
+async def _defaults(api: "Api") -> "Defaults":
+    """The images of the operator that runs there, as its Deployment names them."""
+    import msgspec
+
+    from soperator.control.main import options
+    from soperator.kube.kinds import DEPLOYMENT
+    from soperator.kube.views import Custom
+
+    found = (await api.list(DEPLOYMENT, Custom, None, "app.kubernetes.io/name=soperator")).items
+    return options(_environment(msgspec.json.decode(found[0].spec)) if found else {}, use_lease=False).defaults
+
+
+def _environment(spec: Mapping[str, Any]) -> dict[str, str]:
+    containers = spec["template"]["spec"]["containers"]
+    return {each["name"]: each["value"] for each in containers[0].get("env", ()) if "value" in each}

@@ -1,0 +1,233 @@
+"""How Slurm's configuration does: what the policy over it is given, and the acts that it decides upon.
+
+What is known stands beside the files in their ConfigMap. The files of a generation that is no longer the wanted one are read from the ConfigMap
+that keeps it, so that a former one can be restored by an operator that has just started.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from soperator.control import pods
+from soperator.control.operator import Operator
+from soperator.decide.configuration import Heard, Seen, Step, Trial, decide, has_read, taken_back
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import NotFound
+from soperator.kube.objects import ConfigMap
+from soperator.kube.views import Pod
+from soperator.render import config, generation, labels, names
+from soperator.render.model import Cluster
+from soperator.runtime.status import Condition
+from soperator.slurm import effects, words
+from soperator.slurm.transaction import State, read_state
+from soperator.slurmrest.client import SlurmError
+
+#: How much of a diff a condition shows.
+_SHOWN = 1500
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the configuration: what was known, or has just been written; what was done; which ConfigMaps are in use; who has read it."""
+
+    state: State = field(default_factory=State)
+    step: Step = field(default_factory=Step)
+    keep: frozenset[str] = frozenset()
+    read: int = 0
+    daemons: int = 0
+    is_heard: bool = True
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the next look is due soon, although nothing in Kubernetes may change before."""
+        is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack")
+        return bool(self.step.reason) and not is_over
+
+    @property
+    def why(self) -> str:
+        """What a person is to know at once; at a cluster's first start slurmctld's pod says enough, and a daemon that is late is no want."""
+        return self.step.why if self.state.good and self.step.reason != "Behind" else ""
+
+
+async def settle(operator: Operator, cluster: Cluster, is_accepted: bool) -> Look:
+    """Take the next step towards the configuration that the spec asks for, or of a spec that is refused towards the one that was."""
+    seen = await _seen(operator, cluster, config.generation(cluster) if is_accepted else "")
+    step = decide(seen)
+    await _clear(operator, cluster, seen)
+    try:
+        state = await _act(operator, cluster, seen, step)
+        step = replace(step, why=taken_back(state)) if step.act == "restore" else step
+    except SlurmError as error:
+        step = replace(step, why=f"{step.why}, which fails: {error}")
+        state = seen.state
+    used = {state.generation, state.good, seen.wanted} - {""}
+    keep = frozenset({names.config(cluster.name), *(names.generation(cluster.name, each) for each in used)})
+    nodes = operator.slurm.nodes((cluster.namespace, cluster.name))
+    up = [each for each in (nodes or {}).values() if each.is_up]
+    ctld = int(state.is_settled)
+    read = sum(1 for each in up if has_read(each.started, state)) * ctld
+    return Look(state, step, keep, ctld + read, 1 + len(up), nodes is not None)
+
+
+def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition]:
+    """The condition ConfigApplied; none at a cluster's first start, of which slurmctld's pod tells. What was told stands until Slurm has answered."""
+    if not look.state.good:
+        return []
+    told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
+    if told and not look.is_heard and not look.step.why:
+        return [Condition("ConfigApplied", "True", "Applied", told.get("message", ""))]
+    read = f"{look.read}/{look.daemons} daemons have read configuration {look.state.generation[:8]}"
+    if look.step.why:
+        return [Condition("ConfigApplied", "False", look.step.reason, f"{look.step.why}; {read}")]
+    if not look.state.tries:  # nobody had to be told: a count would be written anew for each node that comes
+        read = f"every daemon began with configuration {look.state.generation[:8]}"
+    return [Condition("ConfigApplied", "True", "Applied", read)]
+
+
+async def _seen(operator: Operator, cluster: Cluster, wanted: str) -> Seen:
+    key = (cluster.namespace, cluster.name)
+    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
+    state = read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
+    kept = operator.stores.children[kinds.CONFIGMAP].get(
+        cluster.namespace, names.generation(cluster.name, state.refused)
+    )
+    state = state if kept else replace(state, refused="", refusal="")  # who deletes it asks for another attempt
+    controllers = _of_role(operator, cluster, "controller")
+    fallen = next((each for each in controllers if _fallen(each)), None)
+    made = fallen.metadata.creation_timestamp if fallen else None
+    nodes = (operator.slurm.nodes(key) or {}).values()
+    return Seen(
+        wanted=wanted,
+        state=state,
+        now=operator.wall(),
+        fixed=effects.fixed(config.files(cluster)),
+        trial=_trial(operator, cluster, wanted),
+        heard=await _heard(operator, state, controllers),
+        fallen=config.place(cluster, _fallen(fallen)) if fallen else "",
+        is_fallen_new=made is None or made.timestamp() >= state.since,
+        behind=[each.name for each in nodes if each.is_up and not has_read(each.started, state)],
+    )
+
+
+async def _heard(operator: Operator, state: State, controllers: Sequence[Pod]) -> Heard | None:
+    """What slurmctld says, asked only while a generation is on its way; files count as seen when every pod sees them."""
+    if state.is_settled or not state.generation:
+        return None
+    ready = [each.metadata for each in controllers if pods.is_ready(each)]
+    answers = [await operator.look(operator.api, each.namespace, each.name) for each in ready]
+    heard = [each for each in answers if each]
+    if not heard:
+        return None
+    late = [each.mounted for each in heard if each.mounted != state.generation]
+    return Heard(late[0] if late else state.generation, next((each.running for each in heard if each.running), ""))
+
+
+def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:
+    found = next((each for each in _of_role(operator, cluster, "trial") if _generation(each) == wanted), None)
+    if found is None or found.metadata.deletion_timestamp is not None:
+        return None
+    if found.status.phase == "Succeeded":
+        return Trial("passed")
+    ended = next((each.state.terminated for each in found.status.container_statuses if each.state.terminated), None)
+    if found.status.phase == "Failed":
+        if ended and ended.exit_code == generation.REFUSED:
+            return Trial("refused", config.place(cluster, words.cause(ended.message) or ended.message.strip()[:600]))
+        return Trial("lost", pods.trouble(found, operator.stores.nodes))
+    return Trial("", pods.trouble(found, operator.stores.nodes))
+
+
+async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> State:
+    """Carry out a step; return what is known after it."""
+    match step.act:
+        case "try":
+            await _keep(operator, cluster, seen.wanted)
+            await operator.api.apply(kinds.POD, generation.render_trial(cluster, operator.defaults, seen.wanted))
+        case "drop":
+            await _remove(operator, _of_role(operator, cluster, "trial"))
+        case "write":
+            await _keep(operator, cluster, seen.wanted)
+            return await _write(operator, cluster, config.files(cluster), step.state)
+        case "nudge":
+            await _nudge(operator, cluster, seen.state.generation)
+        case "ask":
+            client = operator.slurm.client((cluster.namespace, cluster.name))
+            if client is None:
+                raise SlurmError("slurmrestd has not answered yet")
+            await client.reconfigure()
+            return await _write(operator, cluster, await _files(operator, cluster, ""), step.state)
+        case "note":
+            return await _write(operator, cluster, await _files(operator, cluster, ""), step.state)
+        case "restore":
+            former, tried = await _files(operator, cluster, seen.state.good), await _files(operator, cluster, "")
+            changes = "\n".join(effects.diff(former, tried, 0))
+            told = f"{step.state.refusal}\n{changes[:_SHOWN]}"
+            return await _write(
+                operator, cluster, former, replace(step.state, refusal=told, fixed=effects.fixed(former))
+            )
+        case "revive":
+            await _remove(operator, [each for each in _of_role(operator, cluster, "controller") if _fallen(each)])
+    return seen.state
+
+
+async def _write(operator: Operator, cluster: Cluster, files: dict[str, str], state: State) -> State:
+    await operator.api.apply(kinds.CONFIGMAP, generation.render_live(cluster, files, state))
+    return state
+
+
+async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
+    """Keep the wanted generation in a ConfigMap of its own."""
+    if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
+        kept = generation.render_generation(cluster, wanted, config.files(cluster))
+        await operator.api.apply(kinds.CONFIGMAP, kept)
+
+
+async def _files(operator: Operator, cluster: Cluster, of: str) -> dict[str, str]:
+    """The files of a generation, or those that are mounted."""
+    name = names.generation(cluster.name, of) if of else names.config(cluster.name)
+    try:
+        return (await operator.api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, name)).data
+    except NotFound as error:
+        raise SlurmError(f"ConfigMap {name} is gone: correct spec.config") from error
+
+
+async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
+    """Change an annotation of slurmctld's pods: the kubelet then looks at them, and brings a changed ConfigMap at once instead of within a minute."""
+    for each in _of_role(operator, cluster, "controller"):
+        meta = each.metadata
+        if meta.annotations.get(labels.CONFIG) != of and meta.deletion_timestamp is None:
+            said = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "annotations": {labels.CONFIG: of}}
+            await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": said})
+
+
+async def _clear(operator: Operator, cluster: Cluster, seen: Seen) -> None:
+    """Remove the trials of what is not wanted, or is written already."""
+    trials = _of_role(operator, cluster, "trial")
+    over = seen.wanted and (seen.wanted == seen.state.generation)
+    await _remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
+
+
+async def _remove(operator: Operator, found: Sequence[Pod]) -> None:
+    for each in found:
+        meta = each.metadata
+        if meta.deletion_timestamp is None:
+            await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
+
+
+def _fallen(pod: Pod) -> str:
+    """The last words of a slurmctld that ended by itself and is not running; empty for one that runs or has not begun."""
+    status = next((each for each in pod.status.container_statuses if each.name == "slurmctld"), None)
+    if status is None or status.state.running or pod.metadata.deletion_timestamp is not None:
+        return ""
+    end = status.state.terminated or status.last_state.terminated
+    if end is None or not end.exit_code:
+        return ""
+    return words.cause(end.message) or end.message.strip()[-300:] or f"it ended with {end.exit_code}"
+
+
+def _generation(pod: Pod) -> str:
+    return pod.metadata.labels.get(labels.GENERATION, "")
+
+
+def _of_role(operator: Operator, cluster: Cluster, role: str) -> list[Pod]:
+    return list(operator.stores.role_pods((cluster.namespace, cluster.name), role))

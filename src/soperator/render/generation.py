@@ -1,0 +1,82 @@
+"""The objects through which a generation of Slurm's files passes: a ConfigMap of its own that never changes, the pod that tries it, and the
+ConfigMap that slurmctld and slurmrestd mount.
+
+The trial is a slurmctld as the real one, which takes its host's name for its own, so that it reads the very files, line for line. It has no
+credentials, no key of the cluster, no state and no name that resolves; every controller's name is its own address.
+"""
+
+import re
+from collections.abc import Mapping
+
+from soperator.api.common import Resources
+from soperator.render import config, labels, names, pod
+from soperator.render.model import Cluster, Defaults, Object
+from soperator.slurm.transaction import State
+
+#: How the trial ends where slurmctld refused the files (images/slurm/roles/trial).
+REFUSED = 65
+#: Seconds after which Kubernetes ends a trial.
+DEADLINE = 120
+_HOST = re.compile(r"^SlurmctldHost=([^(\s]+)(?:\(([^)\s]+)\))?", re.MULTILINE)
+
+
+def render_live(cluster: Cluster, files: Mapping[str, str], state: State) -> Object:
+    """The ConfigMap that is mounted, with what is known of its content."""
+    meta = pod.metadata(cluster, names.config(cluster.name), "controller")
+    meta["annotations"] = {labels.TRANSACTION: state.text()}
+    return _config_map(meta, files)
+
+
+def render_generation(cluster: Cluster, generation: str, files: Mapping[str, str]) -> Object:
+    """The ConfigMap that keeps one generation."""
+    meta = pod.metadata(cluster, names.generation(cluster.name, generation), "configuration")
+    meta["labels"][labels.GENERATION] = generation
+    return _config_map(meta, files) | {"immutable": True}
+
+
+def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
+    """The pod that tries a generation."""
+    image, auth = cluster.spec.images.slurm or defaults.slurm, cluster.spec.auth.type
+    meta = pod.metadata(cluster, names.trial(cluster.name, generation), "trial")
+    meta["labels"][labels.GENERATION] = generation
+    container = pod.container(cluster, "slurmctld", image, Resources()) | {
+        "args": ["trial"],
+        "env": pod.env(SOPERATOR_AUTH=auth),
+        "securityContext": pod.unprivileged(pod.SLURM_UID),
+        "volumeMounts": [
+            pod.mount("config", "/etc/slurm", readOnly=True),
+            pod.mount("state", "/var/spool/slurmctld"),
+            pod.mount("private", pod.PRIVATE),
+            *pod.scratch_mounts(),
+            *([pod.mount("munge", "/run/munge")] if auth == "munge" else []),
+        ],
+    }
+    hosts = _HOST.findall(config.files(cluster)["slurm.conf"])
+    spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling) | {
+        "hostname": hosts[0][0],
+        "hostAliases": [
+            {"ip": "127.0.0.1", "hostnames": sorted({name for host in hosts for name in host if name} - {hosts[0][0]})}
+        ],
+        "dnsPolicy": "Default",
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": DEADLINE,
+        "terminationGracePeriodSeconds": 1,
+        "containers": [container],
+        "volumes": [
+            pod.config_map("config", names.generation(cluster.name, generation)),
+            pod.empty("state", medium="Memory", sizeLimit="64Mi"),
+            pod.empty("private", medium="Memory"),
+            *pod.scratch(),
+            *([pod.empty("munge")] if auth == "munge" else []),
+        ],
+    }
+    for name in (
+        "subdomain",
+        "dnsConfig",
+    ):  # the controller's name must not lead here, nor its peers' names from here to them
+        spec.pop(name)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _config_map(meta: Object, files: Mapping[str, str]) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(files)}

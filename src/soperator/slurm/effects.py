@@ -1,0 +1,97 @@
+"""What a change of Slurm's files asks for: nothing, a reconfigure, or more.
+
+Since 23.11 a reconfigure makes each daemon execute itself anew, so that it reads every setting but those of which it keeps what it had opened.
+Source: scontrol(1) and slurm.conf(5) of 24.11.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from soperator.slurm.lint import settings
+
+#: "This will not be able to change the daemons' listening TCP port settings or authentication mechanism": scontrol(1).
+FIXED = frozenset(
+    {
+        "slurmctldhost",
+        "slurmctldport",
+        "slurmdport",
+        "authtype",
+        "authalttypes",
+        "authaltparameters",
+        "authinfo",
+        "credtype",
+        "slurmuser",
+    }
+)
+#: Settings whose change is a danger for what runs, and what Slurm's manual says of it.
+DANGERS: Mapping[str, str] = MappingProxyType(
+    {
+        "switchtype": "records of all jobs may be lost: change it only while no job runs or waits",
+        "proctracktype": "jobs that run were begun with the former: change it only while none runs",
+        "selecttypeparameters": "jobs that run were placed by the former: some may be requeued or ended",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Which files and settings change, whether slurmctld has to restart, and what is in danger, each a sentence."""
+
+    files: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    restarts: bool = False
+    dangers: tuple[str, ...] = ()
+
+    @property
+    def act(self) -> str:
+        """What happens, in words."""
+        if not self.files:
+            return "nothing"
+        return (
+            "slurmctld restarts, then every daemon reads it" if self.restarts else "every daemon reads it (reconfigure)"
+        )
+
+
+def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
+    """What the change from one set of files to another asks for."""
+    files = tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
+    before, after = _settings(old.get("slurm.conf", "")), _settings(new.get("slurm.conf", ""))
+    changed = tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
+    dangers = tuple(f"{_spelled(key, old, new)}: {DANGERS[key]}" for key in changed if key in DANGERS)
+    names = tuple(_spelled(key, old, new) for key in changed)
+    return Effect(files, names, not FIXED.isdisjoint(changed), dangers)
+
+
+def fixed(files: Mapping[str, str]) -> str:
+    """The settings of slurm.conf that only a restart changes, as one text."""
+    found = _settings(files.get("slurm.conf", ""))
+    return " ".join(f"{key}={','.join(found[key])}" for key in sorted(FIXED & found.keys()))
+
+
+def diff(old: Mapping[str, str], new: Mapping[str, str], around: int = 3) -> Iterable[str]:
+    """The unified diff of two sets of files, line by line."""
+    for name in sorted({*old, *new}):
+        before, after = old.get(name, "").splitlines(), new.get(name, "").splitlines()
+        yield from difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", lineterm="", n=around)
+
+
+def _settings(text: str) -> dict[str, list[str]]:
+    """The values of each setting by its name in small letters; the name of the generation is not a value."""
+    found: dict[str, list[str]] = {}
+    for each in settings(text):
+        value = ",".join(word for word in each.value.split(",") if not word.startswith("generation="))
+        found.setdefault(each.key.lower(), []).append(value)
+    return {key: values if key in _REPEATED else values[-1:] for key, values in found.items()}
+
+
+#: Settings that may stand several times; of all others the last counts.
+_REPEATED = frozenset({"slurmctldhost", "partitionname", "nodeset", "nodename", "downnodes"})
+
+
+def _spelled(key: str, *sets: Mapping[str, str]) -> str:
+    """The name as it stands in the files."""
+    return next(
+        (each.key for files in sets for each in settings(files.get("slurm.conf", "")) if each.key.lower() == key), key
+    )

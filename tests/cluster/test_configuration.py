@@ -1,0 +1,117 @@
+"""Slurm's configuration is a transaction: a good change reaches every daemon under a running job, a bad one reaches none, or is taken back."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.lab import Lab, condition
+
+pytestmark = pytest.mark.cluster
+
+#: Well with an empty state, as in the trial; but a slurmctld that has jobs ends with it.
+LUA = """
+function slurm_job_submit(job, partitions, uid) return slurm.SUCCESS end
+function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
+if io.open("/var/spool/slurmctld/job_state") then error("there is a state") end
+"""
+PROLOG = "#!/bin/sh\necho $SLURM_JOB_ID >> /tmp/prologs\n"
+
+
+@pytest.fixture(autouse=True)
+def restored(lab: Lab) -> Iterator[None]:
+    """After each test the configuration is as before, and every daemon has it."""
+    yield
+    lab.patch("slurmcluster", lab.cluster, {"config": None})
+    lab.wait_available()
+
+
+def applied(lab: Lab) -> dict[str, Any]:
+    """The condition ConfigApplied."""
+    return condition(lab.status(), "ConfigApplied")
+
+
+def controller(lab: Lab) -> tuple[str, int]:
+    """slurmctld's pod, and how often slurmctld was restarted in it."""
+    pod = lab.pods("controller")["demo-controller-0"]
+    return pod["metadata"]["uid"], pod["status"]["containerStatuses"][0]["restartCount"]
+
+
+def files(lab: Lab) -> dict[str, str]:
+    """What is mounted."""
+    found: dict[str, str] = json.loads(lab.kubectl("get", "configmap", "demo-config", "-o", "json"))["data"]
+    return found
+
+
+def taken_back(lab: Lab) -> str:
+    """What is told of a configuration that was taken back; empty while none is."""
+    found = applied(lab)
+    return str(found["message"]) if found["reason"] == "RolledBack" else ""
+
+
+def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice: str) -> None:
+    """No pod is replaced, the job goes on, and the condition counts slurmctld and both nodes; scripts come with it."""
+    held, before, began = lab.hold("worker-0"), controller(lab), time.monotonic()
+    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "MaxJobCount=4321", "prolog": PROLOG}})
+    lab.until("it is tried first", lambda: applied(lab)["reason"] == "Trying", 20)
+    assert "MaxJobCount" not in files(lab)["slurm.conf"]
+    lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxJobCount"), 60)
+    lab.timings.note("configuration: kubectl patch → slurmctld runs with it", time.monotonic() - began)
+    lab.until("every daemon has it", lambda: applied(lab)["message"].startswith("3/3 daemons have read"), 60)
+    lab.timings.note("configuration: kubectl patch → every daemon has read it", time.monotonic() - began)
+    assert controller(lab) == before
+    assert "MaxJobCount=4321" in lab.ssh(alice, "cat /run/slurm/conf/slurm.conf")
+    number = lab.ssh(alice, "srun -w worker-1 printenv SLURM_JOB_ID").strip()
+    assert number in lab.kubectl("exec", "demo-worker-1", "-c", "slurmd", "--", "cat", "/tmp/prologs").split()
+    held.let_go()
+
+
+def test_a_misspelt_setting_is_told_with_its_line(lab: Lab) -> None:
+    """It is not even tried."""
+    before, mounted = controller(lab), files(lab)
+    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "# mine\nMaxJobCont=4321"}})
+    lab.until("it is told", lambda: "line 2: MaxJobCont" in condition(lab.status(), "SpecAccepted")["message"], 10)
+    assert "write MaxJobCount" in condition(lab.status(), "SpecAccepted")["message"]
+    assert (controller(lab), files(lab)) == (before, mounted)
+    assert lab.pods("trial") == {}
+
+
+def test_what_only_slurmctld_knows_to_be_wrong_is_refused_by_one_of_its_own(lab: Lab, alice: str) -> None:
+    """The condition has its sentence and the line of the spec; the real one has not heard of it, and takes jobs."""
+    before, mounted, began = controller(lab), files(lab), time.monotonic()
+    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "\nPriorityType=priority/nothing"}})
+    lab.until("it is refused", lambda: applied(lab)["reason"] == "Refused", 60)
+    lab.timings.note("configuration: kubectl patch → refused by a slurmctld of its own", time.monotonic() - began)
+    assert "priority/nothing" in applied(lab)["message"]
+    assert "priority/nothing" in lab.status()["why"]
+    assert condition(lab.status(), "Available")["status"] == "True"
+    assert (controller(lab), files(lab)) == (before, mounted)
+    assert lab.ssh(alice, "srun -w worker-1 hostname") == "worker-1\n"
+
+
+def test_what_would_end_every_slurmd_is_refused(lab: Lab, alice: str) -> None:
+    """slurmctld has nothing against it; a slurmd beside it has."""
+    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "TaskPlugin=task/nothing"}})
+    lab.until("it is refused", lambda: "task/nothing" in applied(lab)["message"], 60)
+    assert applied(lab)["reason"] == "Refused"
+    assert lab.ssh(alice, "srun -N2 hostname | sort") == "worker-0\nworker-1\n"
+
+
+def test_what_slurmctld_does_not_survive_is_taken_back(lab: Lab, alice: str) -> None:
+    """It passes the trial and ends the real slurmctld; the former files come back, the job goes on, and the condition has words and difference."""
+    held, before, began = lab.hold("worker-0"), files(lab), time.monotonic()
+    lab.patch("slurmcluster", lab.cluster, {"config": {"jobSubmit": LUA}})
+    lab.until("it is written", lambda: "job_submit.lua" in files(lab), 60)
+    said = lab.until("it is taken back", lambda: taken_back(lab), 120)
+    assert "there is a state" in said
+    assert "+JobSubmitPlugins=lua" in said
+    assert files(lab) == before
+    lab.until("slurmctld is back", lambda: lab.ssh(alice, "timeout 5 scontrol ping || true").count("UP") == 1, 60)
+    lab.timings.note(
+        "configuration: kubectl patch → written, refused by slurmctld, taken back, slurmctld up",
+        time.monotonic() - began,
+    )
+    assert lab.ssh(alice, "srun -w worker-1 hostname") == "worker-1\n"
+    held.let_go()

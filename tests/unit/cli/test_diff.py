@@ -1,0 +1,72 @@
+"""What a change would do, told from the objects that are there."""
+
+from dataclasses import replace
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.cli.diff import Live, _digest, compare
+from soperator.render import config, worker
+from soperator.render.cluster import render_cluster
+from soperator.render.model import Cluster, NodeSet
+from soperator.slurm.transaction import State
+from tests.golden.cases import DEFAULTS
+
+
+def cluster(**said):
+    return Cluster("slurm", "demo", "uid", SlurmClusterSpec.model_validate(said))
+
+
+def nodes(**said):
+    return NodeSet("slurm", "worker", "uid", NodeSetSpec.model_validate({"cluster": "demo", "replicas": 2, **said}))
+
+
+def live(of, *members):
+    """What an operator would have left of these."""
+    name = config.generation(of)
+    state = State(name, name, asked=name)
+    objects = render_cluster(of, DEFAULTS, jail_ready=True, state=state)
+    applied = {f"{each['kind']}/{each['metadata']['name']}": _digest(each, of) for each in objects}
+    templates = {each.name: [worker.template_hash(of, each, DEFAULTS)] * each.spec.replicas for each in members}
+    return Live("uid", applied, config.files(of), state, {}, templates)
+
+
+def told(was, now, members=()):
+    return "\n".join(compare(was, now, members, DEFAULTS))
+
+
+def test_what_is_there_already_changes_nothing():
+    """Not a line."""
+    assert told(live(cluster(), nodes()), cluster(), [nodes()]) == ""
+
+
+def test_a_line_of_slurm_conf_is_shown_with_what_it_takes():
+    """The difference, the setting, and that daemons read it without a restart."""
+    said = told(live(cluster()), cluster(config={"slurm": "MaxJobCount=5"}))
+    assert "+MaxJobCount=5" in said
+    assert "configuration (MaxJobCount): every daemon reads it (reconfigure)" in said
+    assert "StatefulSet/demo-controller" not in said
+
+
+def test_what_endangers_jobs_is_said():
+    """Slurm's manual warns, and so do we."""
+    assert "danger: SwitchType: " in told(live(cluster()), cluster(config={"slurm": "SwitchType=switch/hpe_slingshot"}))
+
+
+def test_an_object_that_changes_is_named_with_what_it_does_to_its_pods():
+    """Another size of login replaces login's pods."""
+    said = told(live(cluster()), cluster(login={"resources": {"limits": {"memory": "1Gi"}}}))
+    assert said == "StatefulSet/demo-login: changes, its pods are replaced"
+
+
+def test_a_nodeset_tells_how_many_pods_are_replaced_and_how_many_there_will_be():
+    """A rollout waits for jobs."""
+    said = told(live(cluster(), nodes()), cluster(), [nodes(features=["a"], replicas=3)])
+    assert "NodeSet worker: 2 pods are replaced, each when its jobs have ended" in said
+    assert "NodeSet worker: 2 pods become 3" in said
+
+
+def test_a_cluster_that_is_not_there_is_made():
+    """Every object is named, and no file is compared with nothing."""
+    said = told(Live(), replace(cluster(), uid=""))
+    assert "StatefulSet/demo-controller: is made" in said
+    assert "+++" not in said

@@ -1,0 +1,102 @@
+"""Generations of Slurm's files, and the pod that tries one."""
+
+import pytest
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.validate import World
+from soperator.decide.admission import cluster_problems
+from soperator.render import config, generation, labels
+from soperator.render.model import Cluster
+from soperator.slurm.transaction import State, read_state
+from tests.golden.cases import DEFAULTS
+
+SCRIPT = "#!/bin/sh\nexit 0"
+
+
+def cluster(**said):
+    return Cluster("slurm", "demo", "uid", SlurmClusterSpec.model_validate(said))
+
+
+def test_the_name_of_a_generation_stands_in_its_files_and_follows_every_one_of_them():
+    """Slurm can say it, and another byte in any file is another generation."""
+    plain = cluster()
+    name = config.generation(plain)
+    assert f"generation={name}\n" in config.files(plain)["slurm.conf"]
+    said = ({"slurm": "MaxJobCount=5"}, {"gres": "AutoDetect=nvidia"}, {"prolog": SCRIPT}, {"topology": "SwitchName=a"})
+    others = [cluster(config=each) for each in said]
+    assert len({name, *(config.generation(each) for each in others)}) == 5
+
+
+def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
+    """Scripts have no path, for then slurmctld hands them out; a list that holds ours keeps it."""
+    brought = {"topology": "SwitchName=a Nodes=b", "jobSubmit": "--", "prolog": SCRIPT, "epilog": SCRIPT}
+    lines = "TopologyPlugin=topology/block\nJobSubmitPlugins=require_timelimit"
+    files = config.files(cluster(config=brought | {"slurm": lines}))
+    assert {"topology.conf", "job_submit.lua", "prolog.sh", "epilog.sh"} < files.keys()
+    last = dict(line.split("=", 1) for line in files["slurm.conf"].splitlines() if line)
+    assert (last["Prolog"], last["Epilog"]) == ("prolog.sh", "epilog.sh")
+    assert (last["TopologyPlugin"], last["JobSubmitPlugins"]) == ("topology/block", "lua,require_timelimit")
+
+
+def test_what_slurm_says_of_a_line_names_the_line_of_the_spec():
+    """A line of ours is left as it is."""
+    made = cluster(config={"slurm": "# mine\nPartitionName=x Bogus=3"})
+    number = config.files(made)["slurm.conf"].splitlines().index("PartitionName=x Bogus=3") + 1
+    assert config.place(made, f"error in slurm.conf line {number}: x").endswith("(spec.config.slurm, line 2): x")
+    assert config.place(made, "error in slurm.conf line 2") == "error in slurm.conf line 2"
+    assert config.place(cluster(), "error in slurm.conf line 2") == "error in slurm.conf line 2"
+
+
+def test_files_that_no_configmap_holds_are_a_problem():
+    """The problem says how large they are."""
+    options = {f"Option{number}": "x" * 1024 for number in range(60)}
+    partitions = [{"name": f"p{number}", "options": options} for number in range(20)]
+    assert config.too_large(cluster()) == []
+    assert "KiB together" in str(config.too_large(cluster(partitions=partitions))[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"slurm": "MaxJobCont=5"}, ("spec.config.slurm, line 1", "MaxJobCont=5", "write MaxJobCount")),
+        ({"slurm": "\nFrobnicate=5"}, ("spec.config.slurm, line 2", "Frobnicate=5", "no such setting")),
+        ({"prolog": "echo"}, ("spec.config.prolog, line 1", "#!/bin/sh")),
+        ({"topology": "SwitchName=a\nInclude b"}, ("spec.config.topology, line 2", "Include")),
+    ],
+)
+def test_what_is_known_to_be_wrong_is_told_before_anything_is_tried(said, words):
+    """The problem names the field, the line and the remedy."""
+    spec = SlurmClusterSpec.model_validate({"config": said})
+    found = "\n".join(map(str, cluster_problems("demo", World({"demo": spec}, {}, partial=True))))
+    assert [word for word in words if word not in found] == []
+
+
+def test_settings_of_another_slurm_are_judged_by_that_slurm():
+    """With an image of one's own the list of 24.11 says nothing."""
+    spec = SlurmClusterSpec.model_validate({"config": {"slurm": "NewIn2611=5"}, "images": {"slurm": "my/slurm:26"}})
+    assert cluster_problems("demo", World({"demo": spec}, {}, partial=True)) == []
+
+
+def test_a_trial_can_reach_nothing_of_the_cluster():
+    """No key, no credentials, no state, no name in the cluster; the controller's names are its own address."""
+    pod = generation.render_trial(cluster(), DEFAULTS, "abc")
+    spec, text = pod["spec"], str(pod)
+    assert "secret" not in text
+    assert "persistentVolumeClaim" not in text
+    assert spec["automountServiceAccountToken"] is False
+    assert "subdomain" not in spec
+    assert "dnsConfig" not in spec
+    assert (spec["hostname"], spec["hostAliases"]) == (
+        "demo-controller-0",
+        [{"ip": "127.0.0.1", "hostnames": ["demo-controller"]}],
+    )
+    assert spec["containers"][0]["securityContext"]["runAsNonRoot"] is True
+
+
+def test_what_is_known_of_the_files_stands_beside_them():
+    """The live ConfigMap carries the state, and a kept generation never changes."""
+    files, state = config.files(cluster()), State("a", "b", 1.5, "a", 2.5)
+    live, kept = generation.render_live(cluster(), files, state), generation.render_generation(cluster(), "a", files)
+    assert read_state(live["metadata"]["annotations"][labels.TRANSACTION]) == state
+    assert kept["immutable"] is True
+    assert live["data"] == kept["data"] == files

@@ -1,0 +1,165 @@
+"""A change of Slurm's configuration, from the edit to the last daemon, and back where slurmctld refuses it."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from soperator.kube import kinds
+from soperator.render import labels
+from soperator.slurm.transaction import read_state
+from tests.world.harness import NS, Town, operating
+from tests.world.test_cluster import CLUSTER, WORKERS
+
+EDIT = CLUSTER | {"config": {"slurm": "MaxJobCount=5"}}
+BROKEN = CLUSTER | {"config": {"slurm": "MaxJobCount=6", "jobSubmit": "boom"}}
+FATAL = "slurmctld: error: job_submit.lua:1: boom\nslurmctld: fatal: failed to initialize job_submit plugin"
+
+
+@pytest.fixture
+async def town():
+    """An operator over a cluster that is up."""
+    async with operating(Town()) as made:
+        await made.up(CLUSTER, WORKERS)
+        yield made
+
+
+def conf(town):
+    return town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]
+
+
+def applied(town):
+    """The condition ConfigApplied: status, reason, message."""
+    found = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["ConfigApplied"]
+    return found["status"], found["reason"], found["message"]
+
+
+def kept(town):
+    return [each for each in town.names(kinds.CONFIGMAP) if re.fullmatch("demo-config-.*", each)]
+
+
+def slurmctld_falls(town, message=FATAL):
+    """Let slurmctld end by itself, and the kubelet wait before it starts it again."""
+    end = {"exitCode": 1, "message": message}
+    status = {
+        "name": "slurmctld",
+        "ready": False,
+        "restartCount": 2,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": end},
+    }
+    said = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [status]}
+    town.fake.world.change(kinds.POD, (NS, "demo-controller-0"), {"status": said}, sub="status")
+
+
+def minutes_pass(town):
+    """Let what stands beside the files be of long ago."""
+    note = town.find(kinds.CONFIGMAP, "demo-config")["metadata"]["annotations"][labels.TRANSACTION]
+    past = replace(read_state(note), since=1.0, asked_at=1.0)
+    said = {"metadata": {"annotations": {labels.TRANSACTION: past.text()}}}
+    town.fake.world.change(kinds.CONFIGMAP, (NS, "demo-config"), said)
+
+
+async def test_a_change_is_tried_written_handed_out_and_told(town):
+    """No pod of slurmctld is replaced; slurmctld is asked once, and the condition counts who has read it."""
+    before = town.find(kinds.POD, "demo-controller-0")["metadata"]["uid"]
+    assert applied(town)[:2] == ("True", "Applied")
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await town.settle()
+    assert "MaxJobCount" not in conf(town)
+    assert applied(town)[:2] == ("False", "Trying")
+    town.trial_ends()
+    await town.settle(quiet=1.2)
+    assert "MaxJobCount=5" in conf(town)
+    assert town.slurm.asked == ["GET reconfigure/"]
+    assert town.find(kinds.POD, "demo-controller-0")["metadata"]["uid"] == before
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert applied(town) == ("True", "Applied", f"3/3 daemons have read configuration {status['config'][:8]}")
+    assert status["config"] == town.running
+    assert status["why"] == ""
+    assert len(kept(town)) == 1
+    assert not [each for each in town.names(kinds.POD) if "trial" in each]
+
+
+async def test_what_a_trial_refuses_reaches_no_daemon(town):
+    """The condition has Slurm's sentence; the files and slurmctld stay as they are; a correction is tried anew."""
+    before = conf(town)
+    town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)
+    await town.settle()
+    town.trial_ends(FATAL)
+    await town.settle(quiet=1.2)
+    assert conf(town) == before
+    assert town.slurm.asked == []
+    assert applied(town)[1] == "Refused"
+    assert "job_submit.lua:1: boom; failed to initialize job_submit plugin" in applied(town)[2]
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert status["conditions"][0]["status"] == "True"
+    assert "boom" in status["why"]
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await town.settle()
+    town.trial_ends()
+    await town.settle(quiet=1.2)
+    assert applied(town)[1] == "Applied"
+
+
+async def test_a_spec_with_an_unknown_setting_is_not_even_tried(town):
+    """The problem names the line."""
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCont=5"}})
+    await town.settle()
+    assert "write MaxJobCount" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert not [each for each in town.names(kinds.POD) if "trial" in each]
+
+
+async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(town):
+    """The former files come back by themselves, the pod is replaced at once, and the condition has the words and the difference."""
+    before = conf(town)
+    town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)
+    await town.settle()
+    town.slurm.reconfigured = lambda: slurmctld_falls(town)
+    town.trial_ends()
+    await town.settle(quiet=0.3)
+    minutes_pass(town)
+    await town.settle(quiet=1.5)
+    assert conf(town) == before
+    assert town.find(kinds.POD, "demo-controller-0") is None
+    town.slurm.reconfigured = town.slurmctld_starts
+    town.running = ""
+    town.daemons_run()
+    town.pods_run()
+    await town.settle(quiet=1.5)
+    status, reason, said = applied(town)
+    assert (status, reason) == ("False", "RolledBack")
+    assert "job_submit.lua:1: boom" in said
+    assert "+MaxJobCount=6" in said
+    assert town.slurm.asked.count("GET reconfigure/") == 2
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "", "jobSubmit": ""}})
+    await town.settle()
+    assert applied(town)[:2] == ("True", "Applied")
+
+
+async def test_a_change_goes_on_where_a_killed_operator_left_it():
+    """An operator that has just started finishes what was written, and tries nothing twice that is done."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        town.slurm.down = True
+        town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+        await town.settle()
+        town.trial_ends()
+        await town.settle(quiet=1.2)
+        assert "MaxJobCount=5" in conf(town)
+        await town.told(kinds.SLURMCLUSTER, "demo", "which fails")
+    town.slurm.down = False
+    async with operating(town):
+        await town.settle(quiet=1.5)
+        assert applied(town)[:2] == ("True", "Applied")
+        assert town.slurm.asked == ["GET reconfigure/"]
+
+
+async def test_a_daemon_that_has_not_read_it_is_named(town):
+    """The count leaves out nodes that are down."""
+    town.slurm.nodes["worker-0"] |= {"slurmd_start_time": {"set": True, "number": 5}}
+    town.slurm.set("worker-1", "DOWN")
+    await town.settle(quiet=1.2)
+    assert applied(town)[2].startswith("configuration ")
+    assert "is not read yet by worker-0; 1/2 daemons have read" in applied(town)[2]
