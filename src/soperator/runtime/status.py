@@ -91,7 +91,9 @@ class StatusWriter:
             "conditions": merge(current.get("conditions", ()), conditions, meta.generation, self._now()),
         }
         last = self._written.get(meta.uid)
-        if status == current or (last is not None and status == last.desired and current == last.stored):
+        if _by_type(status) == _by_type(current) or (
+            last is not None and status == last.desired and current == last.stored
+        ):
             return False
         body = {
             "apiVersion": kind.api_version,
@@ -106,3 +108,8 @@ class StatusWriter:
     def forget(self, uid: str) -> None:
         """Drop what is remembered of an object that is gone."""
         self._written.pop(uid, None)
+
+
+def _by_type(status: Json) -> Json:
+    """A status without the order of its conditions: the API server keeps a new one behind those that it has."""
+    return {**status, "conditions": {each.get("type"): each for each in status.get("conditions", ())}}
