@@ -146,7 +146,7 @@ def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
 def test_a_root_that_can_have_no_more_files_says_so(jail: Jail) -> None:
     """Inodes run out where many small files are."""
     with small(jail.root, "nr_inodes=100"), watching(jail) as watch:
-        for number in range(85):
+        for number in range(89):
             (jail.root / f"data/{number}").touch()
         watch.until(200, "jail: the shared root has 9")
 
