@@ -122,6 +122,7 @@ async def test_a_worker_on_a_lost_node_is_replaced_under_a_new_name(town):
     assert "worker-0 is replaced by another" in town.status(kinds.NODESET, "worker")["why"]
 
 
+@pytest.mark.time_of_day
 async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     """First the signal, then the reason says until when, then the job ends and the node goes."""
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})

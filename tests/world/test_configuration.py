@@ -137,6 +137,7 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     assert applied(town)[:2] == ("True", "Applied")
 
 
+@pytest.mark.time_of_day
 async def test_a_change_goes_on_where_a_killed_operator_left_it():
     """An operator that has just started finishes what was written, and tries nothing twice that is done."""
     town = Town()
@@ -156,6 +157,7 @@ async def test_a_change_goes_on_where_a_killed_operator_left_it():
         assert town.slurm.asked == ["GET reconfigure/"]
 
 
+@pytest.mark.time_of_day
 async def test_a_daemon_that_has_not_read_it_is_named(town):
     """The count leaves out nodes that are down."""
     town.slurm.nodes["worker-0"] |= {"slurmd_start_time": {"set": True, "number": 5}}

@@ -108,6 +108,7 @@ async def test_while_slurm_is_silent_a_deletion_waits_and_a_person_can_give_the_
     await gone(town, kinds.NODESET, "worker")
 
 
+@pytest.mark.time_of_day
 async def test_a_deletion_may_end_jobs_where_the_policy_says_so(town):
     """The bound of a drain is the bound of a deletion."""
     drain = {"maxWait": "0s", "then": "Cancel", "warnBefore": "0s", "signal": ""}
