@@ -45,7 +45,7 @@ def test_a_step_above_its_memory_is_ended_and_says_why(lab: Lab, pair: str) -> N
     assert "exceeded memory limit" in said
     assert "ended with 0" not in said
     neighbour.let_go()
-    assert lab.ssh("alice", f"sinfo -h -n {pair} -o %T").strip() == "idle"
+    lab.until("the node is idle", lambda: lab.ssh("alice", f"sinfo -h -n {pair} -o %T").strip() == "idle", 15)
 
 
 def test_a_step_may_have_the_memory_that_it_asked_for(lab: Lab, pair: str) -> None:
