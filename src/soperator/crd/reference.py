@@ -1,10 +1,11 @@
-"""The reference pages of our kinds, computed from the models; `make crds` writes them."""
+"""The reference pages of our kinds, computed from the models, and that of the checks; `make crds` writes them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from soperator.api.base import API_VERSION
 from soperator.api.rules import NAMES
+from soperator.crd import checks
 from soperator.crd.columns import ALL, Definition
 from soperator.crd.fields import fields, rules_of
 from soperator.crd.schema import Schema, structural
@@ -19,7 +20,7 @@ def page(kind: Definition) -> str:
 
 def files() -> Mapping[str, str]:
     """Return the pages by file name."""
-    return {f"{kind.kind.lower()}.md": page(kind) for kind in ALL}
+    return {f"{kind.kind.lower()}.md": page(kind) for kind in ALL} | {checks.NAME: checks.page()}
 
 
 def _lines(kind: Definition) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""`python3 -m soperator.agents.checks interval`: run the node's checks and report what changed; slurmd does so in its interval.
+
+With `--show` it prints how each check went, for a person on the node, and neither remembers nor reports. It never fails by what a check says, but by
+its own troubles: a plan that is missing or malformed is exit code 2, and a report that Slurm does not take is tried again the next time.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from soperator.agents.checks import guard, memory, runner
+from soperator.agents.checks.probes.place import Place
+from soperator.checks import report
+from soperator.checks.check import CONTEXTS, Check, CheckError, read_check
+from soperator.checks.standing import Standing
+
+PLAN, MEMORY = Path("/etc/soperator/checks/plan.json"), Path("/run/soperator/checks/memory.json")
+_SCONTROL = "/opt/soperator/bin/scontrol"
+#: For the report, in seconds.
+_PATIENCE = 2.5
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="checks", description="Run the quick checks of this node.")
+    parser.add_argument("context", choices=CONTEXTS)
+    parser.add_argument("--plan", type=Path, default=PLAN)
+    parser.add_argument("--memory", type=Path, default=MEMORY)
+    parser.add_argument("--scontrol", default=_SCONTROL)
+    parser.add_argument("--show", action="store_true", help="print how each check went, and change nothing")
+    said = parser.parse_args()
+    try:
+        checks, machines = read_plan(said.plan)
+    except CheckError as error:
+        broken = Standing("plan", "broken", runner.clock(), str(error), "tell")
+        _tell(said.scontrol, memory.load(said.memory), [broken], said.memory)
+        sys.exit(f"soperator: {error}")
+    due = [each for each in checks if said.context in each.at]
+    if said.show:
+        _show(runner.run(due, machines, memory.Memory(), Place(), runner.clock()))
+        return
+    with _alone(said.memory) as mine:
+        if mine:
+            known = memory.load(said.memory).only({each.name for each in checks})
+            done = runner.run(due, machines, known, Place(), runner.clock())
+            _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory)
+
+
+def read_plan(path: Path) -> tuple[list[Check], Mapping[str, Any]]:
+    """The checks of a plan and the limits by machine type; raises CheckError, also where the file cannot be read."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return [read_check(name, each) for name, each in said["checks"].items()], said.get("machines", {})
+    except OSError as error:
+        raise CheckError(f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckError(
+            error.args[0] if isinstance(error, CheckError) else f"{path}: it is no plan: {error!r}"
+        ) from error
+
+
+def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: Path) -> None:
+    """Report what differs from what this slurmd's slurmctld was told last, and remember."""
+    made = report.report_of(standings, runner.clock())
+    node, teller = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, _teller()
+    if known.told != (teller, report.timeless(made)):
+        command = (scontrol, "update", f"nodename={node}", f"extra={report.write(made)}")
+        done = guard.run([guard.Task("report", _PATIENCE, command=command)], _PATIENCE)["report"]
+        if done.how == "ended" and done.code == 0:
+            known = replace(known, told=(teller, report.timeless(made)))
+        else:
+            why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
+            print(f"soperator: the checks' report is not told yet: {why}", file=sys.stderr)
+    memory.save(known, path)
+
+
+def _teller() -> str:
+    """A name of the slurmd that runs us, another one when it was started or executed anew: its node may be new to slurmctld then."""
+    try:
+        return sha256(Path(f"/proc/{os.getppid()}/auxv").read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "unknown"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Whether no other round is going on; it ends with the process at the latest."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def _show(done: runner.Round) -> None:
+    for name, verdict in sorted(done.verdicts.items()):
+        print(f"{verdict.outcome:7} {name}" + (f": {verdict.says}" if verdict.says else ""))
+    slowest = max(done.took.items(), key=lambda each: each[1], default=("none", 0.0))
+    print(f"{len(done.verdicts)} checks; the slowest measurement was {slowest[0]} with {1000 * slowest[1]:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()

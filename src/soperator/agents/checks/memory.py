@@ -1,0 +1,64 @@
+"""What the runner remembers from one round to the next: one file on the node, which may be lost at any time.
+
+Without it every check begins anew: what fails is then a suspicion first, and nothing else follows.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from soperator.checks.check import Check
+from soperator.checks.standing import Recovery, Standing
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How checks stand, when they ran last, counters to compare with, what hangs, and what was told to whom."""
+
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    recoveries: Mapping[str, Recovery] = field(default_factory=dict)
+    ran: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    stuck: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    told: tuple[str, str] = ("", "")
+
+    def is_due(self, check: Check, now: float) -> bool:
+        """Whether a check is to run; one that does not simply pass is, and so are all after the clock was set back."""
+        ran = self.ran.get(check.name)
+        return ran is None or check.name in self.standings or not 0 <= now - ran < check.every - 1
+
+    def only(self, names: set[str]) -> "Memory":
+        """The same without checks that are not run any more."""
+        return Memory(
+            {name: each for name, each in self.standings.items() if name in names},
+            {name: each for name, each in self.recoveries.items() if name in names},
+            {name: each for name, each in self.ran.items() if name in names},
+            {name: each for name, each in self.counters.items() if name in names},
+            self.stuck,
+            self.told,
+        )
+
+
+def load(path: Path) -> Memory:
+    """What is remembered; nothing where the file is missing, torn or of another version."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return Memory(
+            {name: Standing(**each) for name, each in said["standings"].items()},
+            {name: Recovery(**each) for name, each in said["recoveries"].items()},
+            said["ran"],
+            said["counters"],
+            {key: (int(pid), str(began)) for key, (pid, began) in said["stuck"].items()},
+            (str(said["told"][0]), str(said["told"][1])),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return Memory()
+
+
+def save(memory: Memory, path: Path) -> None:
+    """Write it so that a reader finds the former text or this one, whole; raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(asdict(memory)), encoding="utf-8")
+    new.replace(path)

@@ -1,0 +1,33 @@
+"""What can be measured: each probe by the name that a check's file gives.
+
+A probe returns readings, and raises ProbeError where it has none that can be judged. It may hang or die: it runs in a process of its own.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+from soperator.agents.checks.probes.place import Probe
+
+#: Name → module; only that of a probe which runs is imported, and that in the probe's own process.
+PROBES: Mapping[str, str] = MappingProxyType(
+    {
+        "filesystem": "storage",
+        "latency": "storage",
+        "memory": "memory",
+        "oom": "memory",
+        "processes": "processes",
+        "leftovers": "processes",
+        "kernel": "kernel",
+        "infiniband": "infiniband",
+        "nvidia": "nvidia",
+        "nvlink": "nvidia",
+        "amd": "amd",
+    }
+)
+
+
+def probe(name: str) -> Probe:
+    """The probe of a name; raises LookupError where there is none."""
+    found: Probe = getattr(import_module(f"{__name__}.{PROBES[name]}"), name)
+    return found

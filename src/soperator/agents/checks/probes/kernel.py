@@ -1,0 +1,62 @@
+"""The kernel's messages: errors of GPUs (XID), of memory, of disks. Only where the pod may read them, which an ordinary one may not."""
+
+import os
+import re
+import time
+
+from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.checks.check import Reading
+
+#: NVRM: Xid (PCI:0000:3b:00): 79, … Source: docs.nvidia.com/deploy/xid-errors.
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+),?\s*(.*)")
+_OFF_THE_BUS = re.compile(r"NVRM:.*fallen off the bus")
+_ERRORS = re.compile(
+    r"(Hardware Error|Machine check|I/O error, dev \w+|EXT4-fs error|XFS .*(?:corruption|shutdown)"
+    r"|nvme\S*: .*(?:timeout|Removing after probe failure)|uncorrected .*AER|mlx5_core .*(?:health compromised|device's health))",
+    re.IGNORECASE,
+)
+
+
+def kernel(given: Given, place: Place) -> list[Reading]:
+    """Messages of the last `given.seconds`: `xid` of a device, or `error`. Nothing bad is a reading too: that the kernel was heard."""
+    return parse(_messages(place, float(given["seconds"])))
+
+
+def parse(lines: list[str]) -> list[Reading]:
+    """The readings of some messages."""
+    found: list[Reading] = [{"of": "the kernel", "lines": len(lines)}]
+    for line in lines:
+        if match := _XID.search(line):
+            found.append({"of": f"GPU {match[1]}", "xid": int(match[2]), "said": match[3][:120]})
+        elif _OFF_THE_BUS.search(line):
+            found.append({"of": "a GPU", "xid": 79, "said": line.strip()[:120]})
+        elif match := _ERRORS.search(line):
+            found.append({"of": "the kernel", "error": line.strip()[:160]})
+    return found
+
+
+def _messages(place: Place, seconds: float) -> list[str]:
+    """The texts of /dev/kmsg that are young enough. Its format: level,number,microseconds,flags;text (Documentation/ABI/testing/dev-kmsg)."""
+    try:
+        fd = os.open(place.dev / "kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise ProbeError(f"{place.dev / 'kmsg'}: {error.strerror}") from error
+    since, lines = time.clock_gettime(time.CLOCK_MONOTONIC) - seconds, []
+    try:
+        while record := _record(fd):
+            head, _, text = record.partition(";")
+            if float(head.split(",")[2]) / 1e6 >= since:
+                lines.append(text.splitlines()[0] if text else "")
+    finally:
+        os.close(fd)
+    return lines
+
+
+def _record(fd: int) -> str:
+    while True:
+        try:
+            return os.read(fd, 8192).decode(errors="replace")
+        except BlockingIOError:
+            return ""
+        except BrokenPipeError:  # it was overwritten while we read: the next one is there
+            continue

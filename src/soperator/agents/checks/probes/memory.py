@@ -1,0 +1,57 @@
+"""Memory: what is left of the machine's, what the pod holds while no job runs, and what the kernel had to kill."""
+
+from pathlib import Path
+
+from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.processes import jobs
+from soperator.checks.check import Reading, Value
+
+
+def memory(_: Given, place: Place) -> list[Reading]:
+    """Of the machine `available` and `swapped` in per cent. Of the pod `held`, what it could not give back, in per cent of its limit, and `jobs`."""
+    info = _meminfo(place.proc / "meminfo")
+    machine: dict[str, Value] = {"of": "memory", "available": _share(info["MemAvailable"], info["MemTotal"])}
+    if info.get("SwapTotal"):
+        machine["swapped"] = 100 - _share(info.get("SwapFree", 0), info["SwapTotal"])
+    pod: dict[str, Value] = {"of": "the pod", "jobs": len(jobs(place))}
+    used, limit, cache = _cgroup(place.sys / "fs/cgroup")
+    if limit and limit < info["MemTotal"] * 1024:
+        pod |= {"held": _share(max(0, used - cache), limit), "held_mib": max(0, used - cache) // 2**20}
+    return [machine, pod]
+
+
+def oom(_: Given, place: Place) -> list[Reading]:
+    """`kills`: how many processes of the pod the kernel has killed for want of memory since the pod began."""
+    root = place.sys / "fs/cgroup"
+    for path in (root / "memory.events", root / "memory/memory.oom_control"):
+        if path.exists():
+            said = dict(line.split()[:2] for line in path.read_text().splitlines() if len(line.split()) == 2)
+            if "oom_kill" in said:
+                return [{"of": "the pod", "kills": int(said["oom_kill"])}]
+    raise ProbeError(f"{root} does not tell what the kernel has killed")
+
+
+def _meminfo(path: Path) -> dict[str, int]:
+    """The table of /proc/meminfo, in KiB."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) >= 2}
+
+
+def _cgroup(root: Path) -> tuple[int, int, int]:
+    """Use, limit and what could be given back, in bytes; a limit of 0 is none."""
+    second = (root / "memory.current").exists()
+    folder, names = (
+        (root, ("memory.current", "memory.max", "inactive_file"))
+        if second
+        else (root / "memory", ("memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file"))
+    )
+    try:
+        used, limit = ((folder / name).read_text().strip() for name in names[:2])
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except OSError:
+        return 0, 0, 0
+    return int(used), 0 if limit == "max" else int(limit), int(stat.get(names[2], 0))
+
+
+def _share(part: int, whole: int) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0

@@ -1,0 +1,105 @@
+"""Processes: those that hang, those that nobody waited for, and those that a job left behind."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from soperator.agents.checks.probes.place import Given, Place
+from soperator.checks.check import Reading, Value
+
+_STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
+#: A process that ends with its job may be seen for a moment after it, in seconds.
+_YOUNG = 60.0
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process as /proc has it; `age` is in seconds."""
+
+    pid: int
+    name: str
+    state: str
+    age: float
+
+
+def processes(_: Given, place: Place) -> list[Reading]:
+    """`zombies` and `hanging` (state D), counted, with the `names` of the latter."""
+    found = list(everything(place))
+    hanging = [each for each in found if each.state == "D"]
+    reading: dict[str, Value] = {
+        "of": "the pod",
+        "zombies": sum(each.state == "Z" for each in found),
+        "hanging": len(hanging),
+        "names": ", ".join(f"{each.name} ({each.pid})" for each in hanging[:3]),
+    }
+    return [reading]
+
+
+def leftovers(given: Given, place: Place) -> list[Reading]:
+    """`processes` of jobs that no longer run here, `devices` that they hold among them, and `folders` of such jobs in `given.scratch`."""
+    running = jobs(place)
+    strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
+    holders = [each for each, _ in strays if _holds_a_gpu(place, each.pid)]
+    folders = _folders(Path(given["scratch"]), running)
+    return [
+        {
+            "of": "the pod",
+            "processes": len(strays),
+            "devices": len(holders),
+            "folders": len(folders),
+            "names": ", ".join(f"{each.name} ({each.pid}) of job {job}" for each, job in strays[:3]),
+            "jobs": ", ".join(map(str, folders[:3])),
+        }
+    ]
+
+
+def jobs(place: Place) -> set[int]:
+    """The jobs that have a step here: slurmstepd says so in its title."""
+    found = set()
+    for path in place.proc.glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if match := _STEP.match(path.read_bytes()):
+                found.add(int(match[1]))
+    return found
+
+
+def everything(place: Place) -> Iterator[Process]:
+    """All processes that this pod sees."""
+    uptime = float((place.proc / "uptime").read_text().split()[0])
+    for path in place.proc.glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            said = path.read_text(errors="replace")
+            rest = said[said.rindex(")") + 2 :].split()
+            name = said[said.index("(") + 1 : said.rindex(")")]
+            yield Process(int(path.parent.name), name, rest[0], uptime - int(rest[19]) / os.sysconf("SC_CLK_TCK"))
+
+
+def _job_of(place: Place, process: Process) -> int:
+    """The job in a process's environment; 0 for one without, a young one, and what Slurm itself runs."""
+    if process.age < _YOUNG or process.state == "Z" or process.name.startswith(("slurmstepd", "slurmd")):
+        return 0
+    with suppress(OSError, ValueError):
+        for word in (place.proc / str(process.pid) / "environ").read_bytes().split(b"\0"):
+            if word.startswith(b"SLURM_JOB_ID="):
+                return int(word.partition(b"=")[2])
+    return 0
+
+
+def _holds_a_gpu(place: Place, pid: int) -> bool:
+    with suppress(OSError):
+        for path in (place.proc / str(pid) / "fd").iterdir():
+            with suppress(OSError):
+                if re.match(r"/dev/(nvidia\d+|dri/render\w*|kfd)$", str(path.readlink())):
+                    return True
+    return False
+
+
+def _folders(scratch: Path, running: set[int]) -> list[int]:
+    """The jobs that do not run and have a folder in the scratch, where each job's is job-ID."""
+    with suppress(OSError):
+        found = (path.name.removeprefix("job-") for path in scratch.glob("job-*"))
+        return sorted(int(name) for name in found if name.isdecimal() and int(name) not in running)
+    return []

@@ -1,0 +1,149 @@
+"""One round of quick checks: measure side by side, judge, remember, and say what changed.
+
+Checks that ask the same of the same probe share one measurement. Whatever a probe or a command does, the round ends within `DEADLINE`, and what gave
+no answer is broken, never passed.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from soperator.agents.checks import guard
+from soperator.agents.checks.memory import Memory
+from soperator.agents.checks.probes import PROBES, probe
+from soperator.agents.checks.probes.place import Place
+from soperator.checks.check import Check, Reading
+from soperator.checks.judge import Machines, Verdict, judge
+from soperator.checks.standing import Recovery, Standing, fold
+
+#: For all measurements of a round together, in seconds. With what it takes to report, a round stays below ten.
+DEADLINE = 7.0
+#: By these a command says that the node fails, or passes. Everything else says that the command is broken.
+PASSES, FAILS = 0, 1
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round came to: the verdicts of the checks that were due, how long each measurement took, and what is to be remembered."""
+
+    verdicts: Mapping[str, Verdict]
+    took: Mapping[str, float]
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What a measurement gave: readings, or why there are none."""
+
+    readings: Sequence[Reading] = ()
+    trouble: str = ""
+    verdict: Verdict | None = None
+    ended: guard.Ended = field(default_factory=lambda: guard.Ended("ended"))
+
+
+def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: Place, now: float) -> Round:
+    """Run the checks that are due and fold their verdicts into what is remembered."""
+    due = [each for each in checks if memory.is_due(each, now)]
+    stuck = {key: left for key, left in memory.stuck.items() if guard.is_alive(left)}
+    tasks = {key: _task(key, each, place) for each in due if (key := _key(each)) not in stuck}
+    ended = guard.run(_limited(tasks, due), DEADLINE)
+    measured = {key: _measured(tasks[key], each) for key, each in ended.items()}
+    measured |= {key: _Measured(trouble="its last measurement still hangs in the kernel") for key in stuck}
+    verdicts = {each.name: _verdict(each, measured[_key(each)], machines, memory) for each in due}
+    left = {key: each.ended.left for key, each in measured.items() if each.ended.left}
+    took = {key.partition(" ")[0]: each.ended.took for key, each in measured.items()}
+    return Round(verdicts, took, _remembered(memory, due, verdicts, stuck | left, now))
+
+
+def _key(check: Check) -> str:
+    """What is measured, as a text: equal texts are one measurement."""
+    return f"{check.probe} {json.dumps(dict(check.given), sort_keys=True)}"
+
+
+def _task(key: str, check: Check, place: Place) -> guard.Task:
+    if check.probe == "command":
+        return guard.Task(key, check.limit, command=tuple(map(str, check.given.get("run", ()))) or ("/nonexistent",))
+    return guard.Task(key, check.limit, call=_measuring(check, place))
+
+
+def _measuring(check: Check, place: Place) -> Callable[[], str]:
+    def measure() -> str:
+        if check.probe not in PROBES:
+            raise LookupError(f"there is no probe {check.probe}; there are {', '.join(PROBES)}, command")
+        return json.dumps(probe(check.probe)(check.given, place))
+
+    return measure
+
+
+def _limited(tasks: Mapping[str, guard.Task], due: Iterable[Check]) -> list[guard.Task]:
+    """The tasks, each with the longest limit of the checks that share it."""
+    limits: dict[str, float] = {}
+    for each in due:
+        limits[_key(each)] = max(each.limit, limits.get(_key(each), 0.0))
+    return [guard.Task(key, limits[key], each.command, each.call, each.environment) for key, each in tasks.items()]
+
+
+def _measured(task: guard.Task, ended: guard.Ended) -> _Measured:
+    if task.command:
+        return _Measured(verdict=of_command(ended), ended=ended)
+    if why := guard.failed(ended):
+        return _Measured(trouble=why, ended=ended)
+    try:
+        return _Measured(json.loads(ended.out), ended=ended)
+    except ValueError:
+        return _Measured(trouble=f"its answer is no JSON: {ended.out[:100]!r}", ended=ended)
+
+
+def of_command(ended: guard.Ended) -> Verdict:
+    """The verdict of a command: it fails by exit code 1 and a sentence on stdout. A script that dies of a fault of its own says no such sentence."""
+    said = next((line.strip() for line in ended.out.splitlines() if line.strip()), "")[:200]
+    if ended.trouble:
+        return Verdict("broken", ended.trouble)
+    if ended.code == PASSES:
+        return Verdict("pass")
+    if ended.code == FAILS and said:
+        return Verdict("fail", said)
+    last = ended.err.strip().splitlines()[-1][:200] if ended.err.strip() else said
+    why = "exit code 1 without a sentence on its standard output" if ended.code == FAILS else f"exit code {ended.code}"
+    return Verdict("broken", f"{why}: {last}" if last else why)
+
+
+def _verdict(check: Check, measured: _Measured, machines: Machines, memory: Memory) -> Verdict:
+    if measured.verdict:
+        return measured.verdict
+    if measured.trouble:
+        return Verdict("broken", measured.trouble)
+    return judge(check, measured.readings, machines, memory.counters.get(check.name))
+
+
+def _remembered(
+    memory: Memory,
+    due: Sequence[Check],
+    verdicts: Mapping[str, Verdict],
+    stuck: Mapping[str, tuple[int, str]],
+    now: float,
+) -> Memory:
+    standings, recoveries, ran = dict(memory.standings), dict(memory.recoveries), dict(memory.ran)
+    counters = dict(memory.counters)
+    for check in due:
+        name, verdict = check.name, verdicts[check.name]
+        before, after = standings.pop(name, None), None
+        after = fold(check, before, verdict, now, recoveries.get(name))
+        if after:
+            standings[name] = after
+        elif _has_recovered(before):
+            recoveries[name] = Recovery(now, before.relapses if before else 0)
+        ran[name] = now
+        if verdict.outcome != "broken":
+            counters[name] = dict(verdict.counters)
+    return Memory(standings, recoveries, ran, counters, stuck, memory.told)
+
+
+def _has_recovered(before: Standing | None) -> bool:
+    return before is not None and before.state in ("failing", "recovering")
+
+
+def clock() -> float:
+    """The time of day, in seconds since 1970."""
+    return time.time()

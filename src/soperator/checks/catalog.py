@@ -1,0 +1,78 @@
+"""The checks that are shipped, and the plan of those that apply to a node.
+
+Each file of `shipped/` is a check, and its name is the check's; `machines.toml` holds the limits by machine type, each number with its source.
+The plan is what a worker is given: JSON, with nothing left to choose.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from soperator.checks.check import Check, CheckError, Value, is_number, read_check, table
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One number of a machine type, and where it is from."""
+
+    value: Value
+    source: str
+
+
+@cache
+def shipped() -> tuple[Check, ...]:
+    """The shipped checks, by name."""
+    return tuple(_read(path) for path in sorted((FOLDER / "shipped").glob("*.toml")))
+
+
+@cache
+def machines() -> Mapping[str, Mapping[str, Limit]]:
+    """The limits by machine type: a part of the name by which the device calls itself."""
+    return read_machines((FOLDER / "machines.toml").read_text(encoding="utf-8"))
+
+
+def read_machines(text: str) -> dict[str, dict[str, Limit]]:
+    """The limits in a text; raises CheckError where one is no number or has no source."""
+    found: dict[str, dict[str, Limit]] = {}
+    for machine, limits in _toml("machines.toml", text).items():
+        for name, said in limits.items():
+            if not isinstance(said, dict) or not is_number(said.get("value")) or not said.get("source"):
+                raise CheckError(f"machines.toml: {machine}: {name}: give a number as `value` and its `source`")
+            found.setdefault(machine, {})[name] = Limit(said["value"], said["source"])
+    return found
+
+
+def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]:
+    """The checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
+    return [
+        replace(each, given={key: _filled(value, facts) for key, value in each.given.items()})
+        for each in checks
+        if all(facts.get(need) for need in each.needs)
+    ]
+
+
+def plan(checks: Iterable[Check]) -> str:
+    """The text that the runner reads."""
+    limits = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
+    return json.dumps({"checks": {each.name: table(each) for each in checks}, "machines": limits}, indent=1)
+
+
+def _filled(value: Any, facts: Mapping[str, Any]) -> Any:
+    return facts.get(value[1:]) if isinstance(value, str) and value.startswith("@") else value
+
+
+def _read(path: Path) -> Check:
+    return read_check(path.stem, _toml(path.name, path.read_text(encoding="utf-8")))
+
+
+def _toml(name: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise CheckError(f"{name}: it is no TOML: {error}") from error

@@ -1,0 +1,137 @@
+"""A check as data: when it applies, what is measured, how that is judged, and what follows.
+
+A probe measures and returns *readings*, each a table of values about one thing (`of`). A rule fails a reading when all that its `when` says of
+values is so. A value that a reading does not have is not judged: a GPU without ECC has no ECC errors. That something is not there at
+all is for the probe to say, as a value of its own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = float | str | bool
+Reading = Mapping[str, Value]
+
+#: When checks are run: by slurmd in its interval, and around each job.
+CONTEXTS = ("interval", "prolog", "epilog")
+#: `drain`: a node that fails it takes no more jobs. `tell`: it is told, and nothing else.
+THEN = ("drain", "tell")
+#: What a rule may say of a value.
+OPERATORS = ("above", "below", "is", "is_not", "among", "grows")
+#: No check may be given more time than this, in seconds; all together have `runner.DEADLINE`.
+LONGEST = 6.0
+
+
+class CheckError(ValueError):
+    """A check that cannot be run as it is written; the message names the check, the field, the value and the remedy."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A reading fails it when all of `when` is so: value → operator → limit. A limit `@name` is looked up for the machine's type."""
+
+    when: Mapping[str, Mapping[str, Any]]
+    says: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    `probe` measures with `given`, or is `command`, whose exit code is the verdict. `needs` are facts without which it does not apply. It counts
+    as failing after `confirm` failures in a row and as well again after `passes` passes in a row. `limit` and `every` are seconds.
+    """
+
+    name: str
+    about: str
+    probe: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    at: tuple[str, ...] = ("interval",)
+    needs: tuple[str, ...] = ()
+    then: str = "drain"
+    confirm: int = 2
+    passes: int = 3
+    limit: float = 3.0
+    every: float = 0.0
+
+
+_FIELDS = ("about", "probe", "given", "fail", "at", "needs", "then", "confirm", "passes", "limit", "every")
+
+
+def read_check(name: str, said: Mapping[str, Any]) -> Check:
+    """A check from its table, as TOML or JSON gives it; raises CheckError."""
+    if unknown := sorted(set(said) - set(_FIELDS)):
+        raise CheckError(f"check {name}: {unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
+    check = Check(
+        name=name,
+        about=_text(name, said, "about"),
+        probe=_text(name, said, "probe"),
+        given=said.get("given", {}),
+        rules=tuple(_rule(name, each) for each in said.get("fail", ())),
+        at=_words(name, said, "at", CONTEXTS) or ("interval",),
+        needs=tuple(said.get("needs", ())),
+        then=_words(name, {"then": [said.get("then", "drain")]}, "then", THEN)[0],
+        confirm=int(_number(name, said, "confirm", 2, 1, 100)),
+        passes=int(_number(name, said, "passes", 3, 1, 1000)),
+        limit=_number(name, said, "limit", 3.0, 0.1, LONGEST),
+        every=_number(name, said, "every", 0.0, 0.0, 86400.0),
+    )
+    if check.probe != "command" and not check.rules:
+        raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: say what fails it")
+    return check
+
+
+def table(check: Check) -> dict[str, Any]:
+    """The table that `read_check` makes the same check of."""
+    rules = [{"when": {key: dict(said) for key, said in each.when.items()}, "says": each.says} for each in check.rules]
+    plain = {key: getattr(check, key) for key in _FIELDS if key != "fail"}
+    return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
+
+
+def _rule(name: str, said: Mapping[str, Any]) -> Rule:
+    when, says = said.get("when"), said.get("says")
+    if not isinstance(when, Mapping) or not when or not isinstance(says, str) or not says:
+        raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
+    for value, judged in when.items():
+        if not isinstance(judged, Mapping) or not judged:
+            raise CheckError(f"check {name}: when.{value}: say an operator, one of {', '.join(OPERATORS)}")
+        for operator, limit in judged.items():
+            _limit(name, f"when.{value}.{operator}", operator, limit)
+    return Rule(when, says)
+
+
+def _limit(name: str, where: str, operator: str, limit: object) -> None:
+    if operator not in OPERATORS:
+        raise CheckError(f"check {name}: {where}: there is no such operator; there are {', '.join(OPERATORS)}")
+    looked_up = isinstance(limit, str) and limit.startswith("@")
+    if operator in ("above", "below", "grows") and not (is_number(limit) or looked_up):
+        raise CheckError(f"check {name}: {where}: {limit!r} is no number")
+    if operator == "among" and not isinstance(limit, Sequence):
+        raise CheckError(f"check {name}: {where}: {limit!r} is no list")
+
+
+def is_number(value: object) -> bool:
+    """Whether a value can be compared by size; NaN cannot."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _text(name: str, said: Mapping[str, Any], key: str) -> str:
+    text = said.get(key)
+    if not isinstance(text, str) or not text:
+        raise CheckError(f"check {name}: {key}: it is missing, or no text")
+    return text
+
+
+def _words(name: str, said: Mapping[str, Any], key: str, allowed: Iterable[str]) -> tuple[str, ...]:
+    for each in said.get(key, ()):
+        if each not in allowed:
+            raise CheckError(f"check {name}: {key}: {each!r} is none of {', '.join(allowed)}")
+    return tuple(said.get(key, ()))
+
+
+def _number(name: str, said: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
+    value = said.get(key, default)
+    if not is_number(value) or not least <= value <= most:
+        raise CheckError(f"check {name}: {key}: {value!r} is no number from {least:g} to {most:g}")
+    return float(value)

@@ -1,0 +1,107 @@
+"""What a worker reports of its checks: one short JSON text in the field `extra` of its Slurm node.
+
+Read with every look at the nodes, it costs no request and no daemon. It is written only when it changes, and a check's sentence stays as it was
+when its state began. An empty list says that the checks ran and all passed; no report says that they never ran.
+Why it is so: docs/decisions/0049.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from soperator.checks.standing import Standing
+
+#: Slurm's field has no limit of its own; each node's is in every answer about all nodes.
+LONGEST = 1500
+_SENTENCE = 200
+_FORMAT = 1
+_STATES = ("suspect", "failing", "recovering", "broken")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The checks of a node that do not simply pass, at the time (seconds since 1970) when that last changed.
+
+    `more` are so many that there was no room for; the failing ones come first.
+    """
+
+    at: float
+    checks: tuple[Standing, ...] = ()
+    more: int = 0
+
+    def of(self, *states: str) -> list[Standing]:
+        """The checks in one of the states."""
+        return [each for each in self.checks if each.state in states]
+
+
+_ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
+
+
+def report_of(standings: Sequence[Standing], now: float) -> Report:
+    """The report over all checks, those first that drain."""
+    order = sorted(standings, key=lambda each: (_ORDER[each.state], each.then != "drain", each.since, each.check))
+    return Report(round(now, 1), tuple(order))
+
+
+def write(report: Report) -> str:
+    """The text, at most `LONGEST` characters: numbers are left out first, then sentences are cut, then checks are only counted."""
+    checks = report.checks
+    for kept in (checks, tuple(replace(each, values={}) for each in checks)):
+        if len(text := _text(replace(report, checks=kept))) <= LONGEST:
+            return text
+    short = [replace(each, values={}, says=each.says[:60], broken=each.broken[:60]) for each in checks]
+    while len(text := _text(replace(report, checks=tuple(short), more=len(checks) - len(short)))) > LONGEST:
+        short.pop()
+    return text
+
+
+def timeless(report: Report) -> str:
+    """The text without the time at which it was made, to compare it with another."""
+    return write(replace(report, at=0.0))
+
+
+def read(text: str) -> Report | None:
+    """The report in a text; None where there is none, or somebody else wrote it."""
+    try:
+        said = json.loads(text) if text.lstrip().startswith("{") else None
+        if not isinstance(said, dict) or said.get("soperator") != _FORMAT:
+            return None
+        found = tuple(_standing(str(name), each) for name, each in said["checks"].items())
+        return Report(float(said["at"]), found, int(said.get("more", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _text(report: Report) -> str:
+    checks = {each.check: _table(each) for each in report.checks}
+    more = {"more": report.more} if report.more else {}
+    return json.dumps({"soperator": _FORMAT, "at": report.at, "checks": checks, **more}, separators=(",", ":"))
+
+
+def _table(each: Standing) -> dict[str, Any]:
+    said: dict[str, Any] = {"state": each.state, "since": round(each.since, 1), "says": each.says[:_SENTENCE]}
+    if each.then != "drain":
+        said["then"] = each.then
+    if each.broken:
+        said["broken"] = each.broken[:_SENTENCE]
+    if each.state == "recovering":
+        said["passes"] = each.passes
+    if each.values:
+        said["values"] = dict(each.values)
+    return said
+
+
+def _standing(name: str, said: Mapping[str, Any]) -> Standing:
+    if said["state"] not in _STATES:
+        raise ValueError(said["state"])
+    return Standing(
+        check=name,
+        state=said["state"],
+        since=float(said["since"]),
+        says=str(said["says"])[:_SENTENCE],
+        then="tell" if said.get("then") == "tell" else "drain",
+        values=dict(said.get("values", {})),
+        broken=str(said.get("broken", ""))[:_SENTENCE],
+        passes=int(said.get("passes", 0)),
+    )
