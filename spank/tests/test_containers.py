@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from pods import HERE, PODS, SPANK
-from trixie import JAIL, KINDS, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
+from trixie import JAIL, KINDS, PLAN, TRIXIE, Slurm, until, wait_idle, wait_until_ready
 
 NEEDED = ("usr/include/slurm/spank.h", "usr/bin/skopeo", "usr/bin/umoci", "usr/bin/mksquashfs")
 PORT = 5000
@@ -366,7 +366,8 @@ def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -
 def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
     """After scancel no process and no mount of the container is left in the pod, and the node is idle."""
     command = f"sbatch --parsable -o /dev/null --container-image={IMAGE} --wrap 'sleep 3333 & sleep 3333'"
-    done = slurm.sh(f"export ENROOT_ALLOW_HTTP=y; job=$({command}); sleep 2; scancel $job", user="alice")
+    runs = until("[ $(ps -eo args | grep -cx 'sleep 3333') = 2 ]")
+    done = slurm.sh(f"export ENROOT_ALLOW_HTTP=y; job=$({command}); {runs}scancel $job", user="alice", timeout=90)
     assert done.returncode == 0, done.stderr
     assert wait_idle(slurm) == "idle none"
     left = slurm.sh("ps -eo args; cat /proc/self/mountinfo").stdout
@@ -382,7 +383,13 @@ def test_a_job_cancelled_while_its_image_is_fetched_leaves_nothing(slurm: Slurm,
     try:
         time.sleep(0.3)
         command = f"sbatch --parsable -o /dev/null --container-image={image} --wrap true"
-        slurm.sh(f"export ENROOT_ALLOW_HTTP=y; rm -rf ~/.cache; job=$({command}); sleep 2; scancel $job", user="alice")
+        fetches = until("ps -eo comm | grep -qx skopeo")
+        done = slurm.sh(
+            f"export ENROOT_ALLOW_HTTP=y; rm -rf ~/.cache; job=$({command}); {fetches}scancel $job",
+            user="alice",
+            timeout=90,
+        )
+        assert done.returncode == 0, done.stderr
         assert wait_idle(slurm) == "idle none"
         assert "skopeo" not in slurm.sh("ps -eo args").stdout
         assert [each for each in slurm.sh("ls -A /mnt/tmp").stdout.split() if each.startswith("job-")] == []

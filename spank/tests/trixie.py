@@ -101,10 +101,15 @@ def processes(slurm: Slurm) -> list[str]:
 
 
 def wait_idle(slurm: Slurm) -> str:
-    """What the node says once no job is left."""
+    """What the node says once no job is left; a plan that backfill made for a job that is gone (``planned``) leaves it idle."""
     for _ in range(100):
-        state = slurm.sh("squeue -h; sinfo -h -N -o '%T %E'").stdout.strip()
+        state = slurm.sh("squeue -h; sinfo -h -N -o '%T %E'").stdout.strip().replace("planned", "idle")
         if state == "idle none":
             break
         time.sleep(0.1)
     return state
+
+
+def until(condition: str, seconds: int = 60) -> str:
+    """A line of shell that waits until a command is true, and ends the script with code 99 when that takes too long."""
+    return f"n=0; until {condition}; do n=$((n+1)); [ $n -lt {seconds * 10} ] || exit 99; sleep 0.1; done; "
