@@ -1,6 +1,7 @@
 """Every piece of a spec with the path that its author would write."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from pydantic.alias_generators import to_camel
 
@@ -10,14 +11,19 @@ from soperator.api.base import Model
 def pieces(spec: Model, path: str = "spec") -> Iterator[tuple[str, Model]]:
     """Yield the model itself and every model inside it, outer before inner, each with its path."""
     yield path, spec
-    for name in type(spec).model_fields:
-        value, inner = getattr(spec, name), f"{path}.{to_camel(name)}"
+    for name, camel in _fields(type(spec)):
+        value = getattr(spec, name)
         if isinstance(value, Model):
-            yield from pieces(value, inner)
+            yield from pieces(value, f"{path}.{camel}")
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 if isinstance(item, Model):
-                    yield from pieces(item, f"{inner}[{number}]")
+                    yield from pieces(item, f"{path}.{camel}[{number}]")
+
+
+@cache
+def _fields(model: type[Model]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, to_camel(name)) for name in model.model_fields)
 
 
 def shown(value: object) -> str:

@@ -27,6 +27,7 @@ from soperator.kube.objects import Secret
 from soperator.render import names
 from soperator.render.model import Defaults
 from soperator.render.rest import url
+from soperator.runtime import log
 from soperator.runtime.apply import Applier
 from soperator.runtime.controller import Controller
 from soperator.runtime.events import Recorder
@@ -82,6 +83,7 @@ def cluster_domain(resolv_conf: str) -> str:
 
 async def main(said: Options) -> int:
     """Run the operator until it is told to stop; return the exit code."""
+    log.configure()
     api = Api.connect(user_agent=f"soperator/{__version__}")
     manager, slurm = assemble(api, said, lambda key: _connect(api, key))
     structlog.get_logger().info("started", version=__version__, namespace=said.namespace or "all")

@@ -1,8 +1,8 @@
 """The command line says what a person needs, in lines, and never a traceback."""
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -253,8 +253,14 @@ class TestWhy:
         assert reasons("NodeSet", said) == ["NodeSet demo: the operator has not yet looked at the last change"]
 
 
+def cpu_of_children() -> float:
+    """The seconds of a core that this process's children have used, which another test beside this one doesn't change."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_help_is_quick_and_loads_nothing_heavy() -> None:
-    """`soperator --help` imports neither models nor HTTP; the best of five runs stays under 300 ms."""
+    """`soperator --help` imports neither models nor HTTP; the best of five runs takes under 300 ms of a core."""
     program = (
         "import sys\nfrom soperator.cli.__main__ import app\n"
         "heavy = {'pydantic', 'lightkube', 'httpx2', 'yaml', 'soperator.api.base'} & sys.modules.keys()\n"
@@ -263,7 +269,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False).stderr == ""
     times = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = cpu_of_children()
         subprocess.run([sys.executable, "-m", "soperator.cli", "--help"], capture_output=True, check=True)
-        times.append(time.perf_counter() - began)
+        times.append(cpu_of_children() - began)
     assert min(times) < 0.3

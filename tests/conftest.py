@@ -1,0 +1,5 @@
+"""What all tests share: the log looks as in the operator."""
+
+from soperator.runtime import log
+
+log.configure()
