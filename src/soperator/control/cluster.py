@@ -1,14 +1,13 @@
 """The pass of a SlurmCluster: gather, render, apply, status."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
 from soperator.control import adoption, configuration, ending, gather, images, jail, room, rotation
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
-from soperator.decide.admission import cluster_problems
 from soperator.decide.adoption import Note
 from soperator.decide.availability import Facts, Verdict, judge
 from soperator.decide.refill import Step
@@ -29,17 +28,21 @@ PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, k
 
 
 @dataclass(frozen=True)
-class Made:
-    """From which images a pass made its objects, and the note of what it made; none where it applied nothing."""
+class Pass:
+    """What a pass found and did, as far as it came; of a spec that cannot be read it knows the problems alone."""
 
-    stage: Stage
+    problems: Sequence[Problem] = ()
+    #: From which images it makes its objects.
+    stage: Stage | None = None
+    filling: jail.Look = field(default_factory=lambda: jail.Look(Step()))
+    config: configuration.Look = field(default_factory=configuration.Look)
+    keys: rotation.Turn = field(default_factory=rotation.Turn)
+    #: Whether the jail has every mount point.
+    pointed: bool = False
+    #: What Slurm refused.
+    refused: str = ""
+    #: The note of what it applied; none where it applied nothing.
     note: Note | None = None
-
-
-#: Of a spec that cannot be read nothing is known.
-_NOT_LOOKED = jail.Look(Step())
-_NOT_TURNED = rotation.Turn()
-_NOT_SETTLED = configuration.Look()
 
 
 @dataclass(frozen=True)
@@ -60,19 +63,26 @@ class ClusterControl:
         if isinstance(read, Cluster):
             read = gather.sized(self.operator, read)
         if not isinstance(read, Cluster):
-            return await self._status(obj, None, read)
+            return await self._status(obj, None, Pass(problems=read))
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
-        problems = cluster_problems(read.name, gather.world(self.operator, key[0])) or config.too_large(read)
-        seen, refused, note = jail.look(self.operator, obj, read), "", None
-        settled = await configuration.settle(self.operator, read, not problems)
-        keys = rotation.Turn(obj.status.get("keys", ""))
-        if not problems:
-            pointed = not gather.point_wait(self.operator, read, gather.members(self.operator, read))
-            seen, refused = await jail.settle(self.operator, read, seen, pointed)
-            note = await self._apply(obj, read, stage, (seen, pointed), settled)
-            keys = await rotation.turn(self.operator, read, keys.done)
-        return await self._status(obj, read, problems, Made(stage, note), (seen, refused), settled, keys)
+        problems = self.operator.namespaces.of(key[0]).problems(read.name) or config.too_large(read)
+        done = Pass(
+            problems=problems,
+            stage=stage,
+            filling=jail.look(self.operator, obj, read),
+            config=await configuration.settle(self.operator, read, not problems),
+            keys=rotation.Turn(obj.status.get("keys", "")),
+        )
+        return await self._status(obj, read, done if problems else await self._act(obj, read, done))
+
+    async def _act(self, obj: Custom, cluster: Cluster, done: Pass) -> Pass:
+        """Act on a spec that is accepted."""
+        pointed = not gather.point_wait(self.operator, cluster, gather.members(self.operator, cluster))
+        seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
+        done = replace(done, filling=seen, pointed=pointed, refused=refused)
+        note = await self._apply(obj, cluster, done)
+        return replace(done, note=note, keys=await rotation.turn(self.operator, cluster, done.keys.done))
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -83,7 +93,7 @@ class ClusterControl:
             await ending.let_go(self.operator, kinds.SLURMCLUSTER, obj)
             return Outcome(f"it is let go: {rest.nothing}")
         if isinstance(read, Cluster) and gather.is_rest_ready(self.operator, read):
-            self.operator.slurm.follow((read.namespace, read.name))
+            self.operator.slurm.follow(read.key)
         why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for"
         kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
         said = [Condition("Available", "False", "Deleting", why)]
@@ -94,49 +104,37 @@ class ClusterControl:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(
-        self, obj: Custom, cluster: Cluster, stage: Stage, jailed: tuple[jail.Look, bool], settled: configuration.Look
-    ) -> Note | None:
-        seen, pointed = jailed
-        operator, key = self.operator, (cluster.namespace, cluster.name)
+    async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> Note | None:
+        operator, seen, state = self.operator, done.filling, done.config.state
+        assert done.stage is not None  # a spec that is accepted was read
         await ending.hold(operator, kinds.SLURMCLUSTER, obj)
         await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
         owner, nodesets = Owner.of(kinds.SLURMCLUSTER, obj.metadata), gather.members(operator, cluster)
         had_login = jail.has_login(operator, cluster)
-        if seen.is_filled and not pointed:
+        if seen.is_filled and not done.pointed:
             job = points.render_mount_points(cluster, nodesets, operator.defaults, gather.fill(operator, cluster))
             await operator.applier.apply(owner, job)
-            if (
-                had_login
-            ):  # its pods, and those of the workers, would be replaced by some that cannot mount what they are to mount
+            # The pods of login and of the workers would be replaced by some that cannot mount what they are to mount.
+            if had_login:
                 return None
-        opens = seen.step.login and pointed
-        of_rest, of_login = (images.with_images(cluster, each) for each in (stage.record.workers, stage.record.login))
+        opens, record = seen.step.login and done.pointed, done.stage.record
+        of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
         shown = login.closed(of_login) if had_login and not seen.step.login else of_login
-        objects = render_cluster(cluster, operator.defaults, opens or had_login, settled.state, (of_rest, shown))
+        objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown))
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
-        is_same = config.generation(cluster) == settled.state.good
-        note = adoption.of_cluster(operator, obj, cluster, stage.record, objects, is_same)
-        await operator.applier.apply(owner, objects, PRUNED, settled.keep, note.same)
+        is_same = config.generation(cluster) == state.good
+        note = adoption.of_cluster(operator, obj, cluster, record, objects, is_same)
+        await operator.applier.apply(owner, objects, PRUNED, done.config.keep, note.same)
         if gather.is_rest_ready(operator, cluster):
-            operator.slurm.follow(key)
+            operator.slurm.follow(cluster.key)
         return note
 
-    async def _status(
-        self,
-        obj: Custom,
-        cluster: Cluster | None,
-        problems: Sequence[Problem],
-        made: Made | None = None,
-        jailed: tuple[jail.Look, str] = (_NOT_LOOKED, ""),
-        settled: configuration.Look = _NOT_SETTLED,
-        keys: rotation.Turn = _NOT_TURNED,
-    ) -> Outcome:
-        seen, refused = jailed
-        wait = jail.why_not(self.operator, cluster, seen) if cluster else ""
+    async def _status(self, obj: Custom, cluster: Cluster | None, done: Pass) -> Outcome:
+        problems, keys = done.problems, done.keys
+        wait = jail.why_not(self.operator, cluster, done.filling) if cluster else ""
         facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
-        facts = replace(facts, slurm=facts.slurm or refused, config=settled.why)
+        facts = replace(facts, slurm=facts.slurm or done.refused, config=done.config.why)
         verdict = judge(facts)
         fields = {
             "controller": str(facts.controller),
@@ -144,29 +142,29 @@ class ClusterControl:
             "rest": str(facts.rest),
             "workers": str(facts.workers),
             "address": gather.address(self.operator, cluster) if cluster else "",
-            "config": settled.state.good or obj.status.get("config", ""),
-            "refilled": seen.carried_out,
-            **images.told(obj, made.stage if made and not problems else None),
-            **adoption.told(made.note if made else None, obj),
+            "config": done.config.state.good or obj.status.get("config", ""),
+            "refilled": done.filling.carried_out,
+            **images.told(obj, None if problems else done.stage),
+            **adoption.told(done.note, obj),
             "keys": keys.done,
             "why": verdict.why,
         }
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
-            ready = jail.condition(self.operator, cluster, seen, facts.points)
-        said = conditions(verdict, facts, problems, ready) + ([images.condition(made.stage)] if made else [])
+            ready = jail.condition(self.operator, cluster, done.filling, facts.points)
+        said = conditions(verdict, facts, problems, ready) + ([images.condition(done.stage)] if done.stage else [])
         said += [
-            *configuration.condition(settled, self.operator.status.current(obj).get("conditions", ())),
+            *configuration.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
             rotation.condition(keys),
             *(await self._room(cluster) if cluster else []),
         ]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
-        soon = refused or settled.is_moving or keys.why
+        soon = done.refused or done.config.is_moving or keys.why
         outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
         return Outcome(outcome, min(1.0, again) if soon else again)
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
-        found = self.operator.stores.role_pods((cluster.namespace, cluster.name), "worker")
+        found = self.operator.stores.role_pods(cluster.key, "worker")
         return await self.operator.room.look(cluster, found)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from soperator.control import pods
+from soperator.control import gather, pods
 from soperator.control.operator import Operator
 from soperator.decide.configuration import Heard, Seen, Step, Trial, decide, has_read, taken_back
 from soperator.kube import kinds
@@ -20,7 +20,7 @@ from soperator.render import config, generation, labels, names
 from soperator.render.model import Cluster
 from soperator.runtime.status import Condition
 from soperator.slurm import effects, words
-from soperator.slurm.transaction import State, read_state
+from soperator.slurm.transaction import State
 from soperator.slurmrest.client import SlurmError
 
 #: How much of a diff a condition shows.
@@ -63,7 +63,7 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool) -> Loo
         state = seen.state
     used = {state.generation, state.good, seen.wanted} - {""}
     keep = frozenset({names.config(cluster.name), *(names.generation(cluster.name, each) for each in used)})
-    nodes = operator.slurm.nodes((cluster.namespace, cluster.name))
+    nodes = operator.slurm.nodes(cluster.key)
     up = [each for each in (nodes or {}).values() if each.is_up]
     ctld = int(state.is_settled)
     read = sum(1 for each in up if has_read(each.started, state)) * ctld
@@ -86,17 +86,15 @@ def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition
 
 
 async def _seen(operator: Operator, cluster: Cluster, wanted: str) -> Seen:
-    key = (cluster.namespace, cluster.name)
-    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
-    state = read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
+    state = gather.transaction(operator, cluster)
     kept = operator.stores.children[kinds.CONFIGMAP].get(
         cluster.namespace, names.generation(cluster.name, state.refused)
     )
     state = state if kept else replace(state, refused="", refusal="")  # who deletes it asks for another attempt
-    controllers = _of_role(operator, cluster, "controller")
+    controllers = operator.stores.role_pods(cluster.key, "controller")
     fallen = next((each for each in controllers if _fallen(each)), None)
     made = fallen.metadata.creation_timestamp if fallen else None
-    nodes = (operator.slurm.nodes(key) or {}).values()
+    nodes = (operator.slurm.nodes(cluster.key) or {}).values()
     return Seen(
         wanted=wanted,
         state=state,
@@ -124,7 +122,9 @@ async def _heard(operator: Operator, state: State, controllers: Sequence[Pod]) -
 
 
 def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:
-    found = next((each for each in _of_role(operator, cluster, "trial") if _generation(each) == wanted), None)
+    found = next(
+        (each for each in operator.stores.role_pods(cluster.key, "trial") if _generation(each) == wanted), None
+    )
     if found is None or found.metadata.deletion_timestamp is not None:
         return None
     if found.status.phase == "Succeeded":
@@ -144,14 +144,14 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
             await _keep(operator, cluster, seen.wanted)
             await operator.api.apply(kinds.POD, generation.render_trial(cluster, operator.defaults, seen.wanted))
         case "drop":
-            await _remove(operator, _of_role(operator, cluster, "trial"))
+            await _remove(operator, operator.stores.role_pods(cluster.key, "trial"))
         case "write":
             await _keep(operator, cluster, seen.wanted)
             return await _write(operator, cluster, config.files(cluster), step.state)
         case "nudge":
             await _nudge(operator, cluster, seen.state.generation)
         case "ask":
-            client = operator.slurm.client((cluster.namespace, cluster.name))
+            client = operator.slurm.client(cluster.key)
             if client is None:
                 raise SlurmError("slurmrestd has not answered yet")
             await client.reconfigure()
@@ -166,11 +166,13 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
                 operator, cluster, former, replace(step.state, refusal=told, fixed=effects.fixed(former))
             )
         case "revive":
-            await _remove(operator, [each for each in _of_role(operator, cluster, "controller") if _fallen(each)])
+            await _remove(
+                operator, [each for each in operator.stores.role_pods(cluster.key, "controller") if _fallen(each)]
+            )
     return seen.state
 
 
-async def _write(operator: Operator, cluster: Cluster, files: dict[str, str], state: State) -> State:
+async def _write(operator: Operator, cluster: Cluster, files: Mapping[str, str], state: State) -> State:
     await operator.api.apply(kinds.CONFIGMAP, generation.render_live(cluster, files, state))
     return state
 
@@ -193,7 +195,7 @@ async def _files(operator: Operator, cluster: Cluster, of: str) -> dict[str, str
 
 async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
     """Change an annotation of slurmctld's pods: the kubelet then looks at them, and brings a changed ConfigMap at once instead of within a minute."""
-    for each in _of_role(operator, cluster, "controller"):
+    for each in operator.stores.role_pods(cluster.key, "controller"):
         meta = each.metadata
         if meta.annotations.get(labels.CONFIG) != of and meta.deletion_timestamp is None:
             said = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "annotations": {labels.CONFIG: of}}
@@ -202,7 +204,7 @@ async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
 
 async def _clear(operator: Operator, cluster: Cluster, seen: Seen) -> None:
     """Remove the trials of what is not wanted, or is written already."""
-    trials = _of_role(operator, cluster, "trial")
+    trials = operator.stores.role_pods(cluster.key, "trial")
     over = seen.wanted and (seen.wanted == seen.state.generation)
     await _remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
 
@@ -227,7 +229,3 @@ def _fallen(pod: Pod) -> str:
 
 def _generation(pod: Pod) -> str:
     return pod.metadata.labels.get(labels.GENERATION, "")
-
-
-def _of_role(operator: Operator, cluster: Cluster, role: str) -> list[Pod]:
-    return list(operator.stores.role_pods((cluster.namespace, cluster.name), role))

@@ -71,7 +71,7 @@ def rest_of_nodeset(operator: Operator, obj: Custom, nodeset: NodeSet | None, cl
     seen = gather.seen(operator, cluster, nodeset, drain.ENDING)
     if seen.nodes is not None:
         return Rest(waits="Slurm still has records of it") if seen.is_known else Rest(nothing="no worker is left")
-    silent = operator.slurm.trouble((cluster.namespace, cluster.name)) or not gather.is_rest_ready(operator, cluster)
+    silent = operator.slurm.trouble(cluster.key) or not gather.is_rest_ready(operator, cluster)
     return Rest(nothing="no worker is left, and Slurm does not answer") if silent else Rest(waits="Slurm is asked")
 
 

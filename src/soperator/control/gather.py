@@ -1,52 +1,35 @@
 """What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from soperator.api.base import Problem
-from soperator.api.validate import World
 from soperator.control import pods
 from soperator.control.operator import Operator
-from soperator.control.read import read_nodeset, read_world
 from soperator.control.roster import Crew
-from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.decide.availability import Facts, Role
 from soperator.decide.policy import policy_of
 from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
-from soperator.kube.views import Condition, Pod
+from soperator.kube.views import Condition
 from soperator.render import config, gpus, labels, limits, names, points, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
 from soperator.slurm.transaction import State, read_state
 
 
-def world(operator: Operator, namespace: str) -> World:
-    """What a namespace holds, for the checks of one object against the others, oldest first."""
-
-    def here(objects: Iterable[object]) -> list[object]:
-        found = [each for each in objects if each.metadata.namespace == namespace]  # type: ignore[attr-defined]
-        return sorted(found, key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))  # type: ignore[attr-defined]
-
-    stores = operator.stores
-    claims = [each.metadata.name for each in here(stores.claims.all())]  # type: ignore[attr-defined]
-    secrets = [each.metadata.name for each in here(stores.children[kinds.SECRET].all())]  # type: ignore[attr-defined]
-    return read_world(here(stores.clusters.all()), here(stores.nodesets.all()), claims, secrets)  # type: ignore[arg-type]
-
-
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    here = world(operator, cluster.namespace)
-    members = {name: spec for name, spec in here.members(cluster.name).items() if not nodeset_problems(name, here)}
-    return replace(cluster, shares=limits.shares(members), gpus=gpus.counted(members))
+    accepted = {each.name: each.spec for each in members(operator, cluster)}
+    return replace(cluster, shares=limits.shares(accepted), gpus=gpus.counted(accepted))
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
     """Everything that the verdict over a cluster stands on."""
-    key = (cluster.namespace, cluster.name)
-    nodesets = [read_nodeset(each) for each in operator.stores.nodesets_of(key)]
-    each_role = [workers(operator, each) for each in nodesets if isinstance(each, NodeSet)]
+    key = cluster.key
+    nodesets = operator.namespaces.of(cluster.namespace).nodesets.values()
+    each_role = [workers(operator, each) for each in nodesets if each.spec.cluster == cluster.name]
     return Facts(
         problems=problems,
         jail=jail,
@@ -78,7 +61,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         wanted=0 if ending else nodeset.spec.replicas,
         template=template,
         pods={**crew.seen, **done} if done else crew.seen,
-        nodes=operator.slurm.nodes((cluster.namespace, cluster.name)),
+        nodes=operator.slurm.nodes(cluster.key),
         machines=crew.machines,
         policy=policy_of(nodeset.spec),
         now=operator.wall(),
@@ -95,7 +78,7 @@ def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
 def roster(operator: Operator, nodeset: NodeSet) -> Crew:
     """The workers of a NodeSet, each with what a pass asks of it."""
     heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
-    key = (nodeset.namespace, nodeset.name)
+    key = nodeset.key
     return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
 
 
@@ -148,22 +131,25 @@ def fill(operator: Operator, cluster: Cluster) -> str:
 
 
 def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets of a cluster whose specs are accepted."""
-    here = world(operator, cluster.namespace)
-    found = [read_nodeset(each) for each in operator.stores.nodesets_of((cluster.namespace, cluster.name))]
-    return [each for each in found if isinstance(each, NodeSet) and not nodeset_problems(each.name, here)]
+    """The NodeSets of a cluster whose specs are accepted, oldest first."""
+    return operator.namespaces.of(cluster.namespace).members(cluster.name)
 
 
 def refusal(operator: Operator, cluster: Cluster) -> str:
     """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
-    found = cluster_problems(cluster.name, world(operator, cluster.namespace))
+    found = operator.namespaces.of(cluster.namespace).problems(cluster.name)
     return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
+
+
+def transaction(operator: Operator, cluster: Cluster) -> State:
+    """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
+    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
+    return read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
     """The generation of the configuration that slurmctld runs with, if it is the one that the spec asks for; else empty."""
-    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
-    state = read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
+    state = transaction(operator, cluster)
     return state.good if state.good == state.generation == config.generation(cluster) else ""
 
 
@@ -186,7 +172,7 @@ def unconfined(operator: Operator, cluster: Cluster) -> str:
         return (
             "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
         )
-    found = [*_of_role(operator, cluster, "login"), *_of_role(operator, cluster, "worker")]
+    found = [pod for role in ("login", "worker") for pod in operator.stores.role_pods(cluster.key, role)]
     if dropped := next((pod.metadata.name for pod in found if pod.spec.host_users), ""):
         return (
             f"this Kubernetes dropped hostUsers from pod {dropped}: "
@@ -246,11 +232,7 @@ def _node_address(nodes: Store[Node]) -> str:
 
 
 def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
-    return pods.role(_of_role(operator, cluster, role), wanted, operator.stores.nodes)
-
-
-def _of_role(operator: Operator, cluster: Cluster, role: str) -> Sequence[Pod]:
-    return operator.stores.role_pods((cluster.namespace, cluster.name), role)
+    return pods.role(operator.stores.role_pods(cluster.key, role), wanted, operator.stores.nodes)
 
 
 def _sum(roles: Sequence[Role]) -> Role:

@@ -82,7 +82,7 @@ def _record(status: Mapping[str, Any]) -> Record | None:
 
 
 def _running(operator: Operator, cluster: Cluster) -> upgrade.Running:
-    key = (cluster.namespace, cluster.name)
+    key = cluster.key
     slurmctlds = operator.stores.role_pods(key, "controller")
     known = {_image(pod) if pods.is_ready(pod) else "" for pod in slurmctlds}
     own = _with_images_of_their_own(operator, cluster)
@@ -92,7 +92,7 @@ def _running(operator: Operator, cluster: Cluster) -> upgrade.Running:
 
 
 def _with_images_of_their_own(operator: Operator, cluster: Cluster) -> set[str]:
-    read = [read_nodeset(each) for each in operator.stores.nodesets_of((cluster.namespace, cluster.name))]
+    read = [read_nodeset(each) for each in operator.stores.nodesets_of(cluster.key)]
     return {each.name for each in read if isinstance(each, NodeSet) and each.spec.image}
 
 

@@ -52,7 +52,7 @@ async def settle(operator: Operator, cluster: Cluster, seen: Look, pointed: bool
 
     No node takes jobs again before the mount points are there (`pointed`).
     """
-    client = operator.slurm.client((cluster.namespace, cluster.name))
+    client = operator.slurm.client(cluster.key)
     step, refused = seen.step, ""
     try:
         for name in step.drain if client else ():
@@ -95,9 +95,8 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
     failed = seen.job is not None and _failure(seen.job) is not None
     if not seen.is_filled:
         closed = seen.step.hold and _login(operator, cluster) is not None
-        waits = (
-            "Stuck" if _is_stuck(operator, seen.job) else "Waiting"
-        )  # another reason is told at once, mere progress is not
+        # Another reason is told at once, mere progress is not.
+        waits = "Stuck" if _is_stuck(operator, seen.job) else "Waiting"
         return Condition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else waits, said)
     if said:
         reason = "RefillFailed" if failed else "Draining" if seen.step.hold else "Refilling"
@@ -108,7 +107,7 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
 
 def _sick(operator: Operator, cluster: Cluster) -> str:
     """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered everywhere."""
-    key = (cluster.namespace, cluster.name)
+    key = cluster.key
     names = sorted(each.spec.hostname for each in operator.stores.sick_pods(key))
     if not names:
         return ""
@@ -172,7 +171,7 @@ def _origin(operator: Operator, job: Job | None) -> str:
 
 
 def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: str) -> Seen:
-    key = (cluster.namespace, cluster.name)
+    key = cluster.key
     asked, found = request(cluster, carried_out), operator.stores.cluster_pods(key)
     login = _login(operator, cluster)
     replicas = (login.spec.replicas, login.status.replicas) if login else (0, 0)

@@ -8,7 +8,6 @@ from soperator.control import adoption, ending, gather, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
-from soperator.decide.admission import nodeset_problems
 from soperator.decide.adoption import Note
 from soperator.decide.availability import Role
 from soperator.decide.refill import held
@@ -100,12 +99,12 @@ class NodeSetControl:
         read = read_nodeset(obj)
         if isinstance(read, list):
             return None, None, read
-        world = gather.world(self.operator, read.namespace)
+        problems = self.operator.namespaces.of(read.namespace).refused.get(read.name, ())
         found = self.operator.stores.clusters.get(read.namespace, read.spec.cluster)
         cluster = read_cluster(found) if found else None
         if not isinstance(cluster, Cluster) or found is None:
-            return read, None, nodeset_problems(read.name, world)
-        return read, images.of_workers(self.operator, found, cluster), nodeset_problems(read.name, world)
+            return read, None, problems
+        return read, images.of_workers(self.operator, found, cluster), problems
 
     def _look(self, cluster: Cluster) -> jail.Look:
         found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)

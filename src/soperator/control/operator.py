@@ -4,10 +4,12 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from soperator.control.inside import Look, look
+from soperator.control.known import Namespaces
 from soperator.control.pace import Pace
 from soperator.control.room import Room
 from soperator.control.roster import Roster
@@ -60,6 +62,11 @@ class Operator:
     execute: Run = remote.exec
     turning: dict[Key, dict[str, float]] = field(default_factory=dict)
     look: Look = look
+
+    @cached_property
+    def namespaces(self) -> Namespaces:
+        """What is known of each namespace."""
+        return Namespaces(self.stores)
 
     async def tell(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]

@@ -4,7 +4,6 @@ Reading never raises: a spec that the schema would refuse (an older CRD, an obje
 the path of each field.
 """
 
-from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -13,7 +12,6 @@ from pydantic import ValidationError
 from soperator.api.base import Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.validate import World
 from soperator.kube.views import Custom
 from soperator.render.model import Cluster, NodeSet
 
@@ -45,20 +43,6 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
     if isinstance(spec, list):
         return spec
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
-
-
-def read_world(
-    clusters: Iterable[Custom], nodesets: Iterable[Custom], claims: Iterable[str], secrets: Iterable[str]
-) -> World:
-    """What a namespace holds, for the checks that need more than one object; unreadable objects are left out."""
-    read_clusters = [read_cluster(each) for each in clusters]
-    read_nodesets = [read_nodeset(each) for each in nodesets]
-    return World(
-        clusters={each.name: each.spec for each in read_clusters if isinstance(each, Cluster)},
-        node_sets={each.name: each.spec for each in read_nodesets if isinstance(each, NodeSet)},
-        claims=frozenset(claims),
-        secrets=frozenset(secrets),
-    )
 
 
 def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:

@@ -29,7 +29,7 @@ class Room:
 
     async def look(self, cluster: Cluster, found: Sequence[Pod]) -> list[Condition]:
         """The condition JailHasRoom; none where each node has a root of its own, or no worker has been heard yet. Never raises."""
-        key = (cluster.namespace, cluster.name)
+        key = cluster.key
         if cluster.spec.jail.per_node:
             return []
         asked, said = self._said.get(key, (-EVERY, ""))

@@ -61,13 +61,13 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
         return Turn(told)
     record = read_record(auth.annotations)
     if not record.stage and cluster.spec.auth.rotate in ("", record.request):
-        operator.turning.pop((cluster.namespace, cluster.name), None)
+        operator.turning.pop(cluster.key, None)
         return Turn(record.request)
     made_for = read_record(rest.annotations).request
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
     waits = await _ask_all(operator, cluster, asks)
-    latest = max(operator.turning.get((cluster.namespace, cluster.name), {}).values(), default=0.0)
+    latest = max(operator.turning.get(cluster.key, {}).values(), default=0.0)
     said = cluster.spec.auth
     step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest))
     if step.make_rest:
@@ -119,7 +119,7 @@ def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta
     is_made = rest.annotations.get(labels.ROTATION) == record.request and labels.DIGEST in rest.annotations
     rest_words = [f"{REST_FILE}:{rest.annotations[labels.DIGEST]}"] if is_made else []
     first, last = [], []
-    for pod in operator.stores.cluster_pods((cluster.namespace, cluster.name)):
+    for pod in operator.stores.cluster_pods(cluster.key):
         daemon = _DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
         rests = rest_words if daemon == "slurmctld" else []
         if daemon and cluster.spec.auth.type == "munge":
@@ -139,7 +139,7 @@ def _ask(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:
 
 async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
     """Ask those that have not answered yet; return who is not so far, in words, and nothing when all are."""
-    taken = operator.turning.setdefault((cluster.namespace, cluster.name), {})
+    taken = operator.turning.setdefault(cluster.key, {})
     left = [each for each in asks if str(each) not in taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
     controllers = [each for each in batch if each.container == "slurmctld"]

@@ -126,9 +126,8 @@ class SlurmWatch:
             return
         seen = await client.look()
         followed.nodes, followed.looked = seen.nodes, now
-        followed.moment = (
-            seen.moment if await _is_saved(client, followed) else 0
-        )  # it is tried again with the next answer
+        # A save that failed is tried again with the next answer.
+        followed.moment = seen.moment if await _is_saved(client, followed) else 0
 
     def _fail(self, followed: Followed, why: str) -> None:
         silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)

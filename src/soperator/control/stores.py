@@ -26,6 +26,7 @@ NODESET = "nodeset"
 MACHINE = "machine"
 ROLE = "role"
 SICK = "sick"
+NAMESPACE = "namespace"
 
 #: Kinds that a pass applies or looks at, by the view that reads them.
 CHILDREN: dict[kinds.Kind, Any] = {
@@ -76,8 +77,8 @@ def make_stores() -> Stores:
     """Empty stores with the indexes that the passes use."""
     by_cluster = by_label(labels.CLUSTER)
     return Stores(
-        clusters=Store(),
-        nodesets=Store({CLUSTER: lambda each: [(each.metadata.namespace, named(each))]}),
+        clusters=Store({NAMESPACE: _namespace}),
+        nodesets=Store({NAMESPACE: _namespace, CLUSTER: lambda each: [(each.metadata.namespace, named(each))]}),
         pods=Store(
             {
                 CLUSTER: by_cluster,
@@ -88,8 +89,8 @@ def make_stores() -> Stores:
             }
         ),
         nodes=Store(),
-        claims=Store(),
-        children={kind: Store({CLUSTER: by_cluster}) for kind in CHILDREN},
+        claims=Store({NAMESPACE: _namespace}),
+        children={kind: Store({NAMESPACE: _namespace, CLUSTER: by_cluster}) for kind in CHILDREN},
     )
 
 
@@ -153,7 +154,11 @@ def _nodesets_on(stores: Stores, machine: str) -> set[Key]:
 
 
 def _all_in(store: Store[Any], namespace: str) -> Iterable[Key]:
-    return [key_of(each) for each in store.all() if each.metadata.namespace == namespace]
+    return [key_of(each) for each in store.by(NAMESPACE, namespace)]
+
+
+def _namespace(each: Any) -> list[str]:
+    return [each.metadata.namespace]
 
 
 def _age(each: Custom) -> tuple[str, str]:

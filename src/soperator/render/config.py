@@ -11,11 +11,13 @@ Source of each setting: slurm.conf(5) of 24.11.
 import hashlib
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from soperator.api.base import Problem
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
 from soperator.render import gpus, limits, names, pod
 from soperator.render.model import Cluster
+from soperator.render.once import once
 from soperator.slurm import conf
 from soperator.slurm.lint import shared_lines
 from soperator.slurm.owned import SHARED
@@ -30,15 +32,17 @@ MARK = "generation="
 _PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, for then slurmctld hands them out
 
 
+@once
 def generation(cluster: Cluster) -> str:
     """The name of the generation that a cluster's spec asks for: a short hash of all files."""
     text = "\0".join(f"{name}\0{content}" for name, content in sorted(_files(cluster, "").items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def files(cluster: Cluster) -> dict[str, str]:
+@once
+def files(cluster: Cluster) -> Mapping[str, str]:
     """The text of each file by its name."""
-    return _files(cluster, generation(cluster))
+    return MappingProxyType(_files(cluster, generation(cluster)))
 
 
 def too_large(cluster: Cluster) -> list[Problem]:

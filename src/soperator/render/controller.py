@@ -46,7 +46,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
             "template": {
                 "metadata": {
                     "labels": selector,
-                    "annotations": {labels.FIXED: fixed, labels.IMAGE: slurm_image(cluster, defaults)},
+                    "annotations": {labels.FIXED: fixed, labels.IMAGE: pod.slurm_image(cluster, defaults)},
                 },
                 "spec": _pod(cluster, defaults),
             },
@@ -82,13 +82,8 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     )
 
 
-def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
-    """The image of Slurm, by which the operator sees how far an upgrade has come."""
-    return cluster.spec.images.slurm or defaults.slurm
-
-
 def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
-    image = cluster.spec.images.slurm or defaults.slurm
+    image = pod.slurm_image(cluster, defaults)
     munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "slurmctld", image, cluster.spec.controller.resources) | {
         "args": ["slurmctld"],
@@ -112,7 +107,7 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
     """Give the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume honours fsGroup."""
-    image = cluster.spec.images.slurm or defaults.slurm
+    image = pod.slurm_image(cluster, defaults)
     return pod.container(cluster, "own-state", image, Resources()) | {
         "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", _STATE],
         "securityContext": pod.file_maker("CHOWN"),

@@ -36,7 +36,7 @@ def render_generation(cluster: Cluster, generation: str, files: Mapping[str, str
 
 def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
     """The pod that tries a generation."""
-    image, auth = cluster.spec.images.slurm or defaults.slurm, cluster.spec.auth.type
+    image, auth = pod.slurm_image(cluster, defaults), cluster.spec.auth.type
     meta = pod.metadata(cluster, names.trial(cluster.name, generation), "trial")
     meta["labels"][labels.GENERATION] = generation
     container = pod.container(cluster, "slurmctld", image, Resources()) | {
@@ -70,10 +70,8 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
             *([pod.empty("munge")] if auth == "munge" else []),
         ],
     }
-    for name in (
-        "subdomain",
-        "dnsConfig",
-    ):  # the controller's name must not lead here, nor its peers' names from here to them
+    # The controller's name must not lead here, nor its peers' names from here to them.
+    for name in ("subdomain", "dnsConfig"):
         spec.pop(name)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 

@@ -114,7 +114,7 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _sackd(cluster: Cluster, defaults: Defaults) -> list[Object]:
     """Sackd fetches slurm.conf for the clients, and with auth/slurm vouches for them, in a container where no user's process runs."""
-    made = pod.container(cluster, "sackd", cluster.spec.images.slurm or defaults.slurm, Resources())
+    made = pod.container(cluster, "sackd", pod.slurm_image(cluster, defaults), Resources())
     return [
         made
         | {

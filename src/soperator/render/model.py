@@ -44,6 +44,11 @@ class Cluster:
     gpus: Mapping[str, Gpu] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    @property
     def owner(self) -> Object:
         """The owner reference for what this object owns."""
         return _owner("SlurmCluster", self.name, self.uid)
@@ -57,6 +62,11 @@ class NodeSet:
     name: str
     uid: str
     spec: NodeSetSpec
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
 
     @property
     def owner(self) -> Object:

@@ -28,6 +28,11 @@ def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Obje
     return meta | ({"ownerReferences": [cluster.owner]} if owned else {"annotations": {labels.KEEP: "true"}})
 
 
+def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
+    """The image of Slurm, by which the operator sees how far an upgrade has come; a NodeSet may have one of its own."""
+    return cluster.spec.images.slurm or defaults.slurm
+
+
 def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object:
     """The pod spec without containers and volumes."""
     spec: Object = {

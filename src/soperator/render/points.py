@@ -50,8 +50,7 @@ def own_points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
 def _points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
     plans = [(login_plan(cluster), submounts.of_login(cluster))]
     plans += [(worker_plan(cluster, each), submounts.of_worker(cluster, each)) for each in nodesets]
-    found = {point for plan, placed in plans for point in _of_plan(plan, placed) if point.target not in MADE}
-    return sorted(found)
+    return sorted({point for plan, placed in plans for point in _of_plan(plan, placed)})
 
 
 def keys(needed: Sequence[Point]) -> frozenset[str]:
@@ -82,11 +81,11 @@ def _is_ours(submount: Submount) -> bool:
 
 
 def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
-    """The points of one plan that lie in the shared root, or in a claim that users may write to; those in memory the plan makes itself."""
+    """The points of one plan that no populate Job makes: in the shared root, or in a claim that users may write to."""
     claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
     found = []
     for number, each in enumerate(plan):
-        if number == 0 or not each.is_mount:
+        if number == 0 or not each.is_mount or each.target in MADE:
             continue
         under = holder(plan[:number], each.target)
         if under.kind == "root":

@@ -32,7 +32,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    image = cluster.spec.images.slurm or defaults.slurm
+    image = pod.slurm_image(cluster, defaults)
     container = pod.container(cluster, "slurmrestd", image, cluster.spec.rest.resources) | {
         "args": ["slurmrestd"],
         "ports": [{"name": "rest", "containerPort": names.REST_PORT}],

@@ -16,7 +16,7 @@ _SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20
 def container(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> Object:
     """The container `jail` of a worker's pod."""
     placed = submounts.mounts(submounts.of_worker(cluster, nodeset))
-    return pod.container(cluster, "jail", nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm, _SMALL) | {
+    return pod.container(cluster, "jail", nodeset.spec.image or pod.slurm_image(cluster, defaults), _SMALL) | {
         "command": [f"{BUNDLE}/libexec/jail-watch", "--plan", PLAN_PATH, "--port", str(names.JAIL_PORT)],
         "ports": [{"name": "jail", "containerPort": names.JAIL_PORT}],
         "securityContext": pod.unprivileged(pod.AGENT_UID),

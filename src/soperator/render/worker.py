@@ -102,7 +102,7 @@ def _gres(gpu: Gpu) -> str | None:
 
 
 def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
+    image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
     metadata = {
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
@@ -168,7 +168,7 @@ def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
 
 
 def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
-    image = nodeset.spec.image or cluster.spec.images.slurm or defaults.slurm
+    image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
     devices = [pod.mount("infiniband", "/dev/infiniband")] if nodeset.spec.rdma.infiniband else []
     ssh = nodeset.spec.ssh
     made = pod.container(cluster, "slurmd", image, nodeset.spec.resources) | {

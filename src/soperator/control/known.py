@@ -1,0 +1,102 @@
+"""What a namespace holds of our kinds, read and checked once for each change of it, however many passes ask."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from soperator.api.base import Problem
+from soperator.api.validate import World
+from soperator.control.read import read_cluster, read_nodeset
+from soperator.control.stores import NAMESPACE, Stores
+from soperator.decide.admission import cluster_problems, nodeset_problems
+from soperator.kube import kinds
+from soperator.kube.api import Object
+from soperator.kube.views import Custom
+from soperator.render.model import Cluster, NodeSet
+
+
+@dataclass(frozen=True)
+class Content:
+    """The objects that a namespace's checks are about, oldest first; equal where no check can come out otherwise."""
+
+    clusters: tuple[tuple[str, str, bytes], ...]
+    nodesets: tuple[tuple[str, str, bytes], ...]
+    claims: frozenset[str]
+    secrets: frozenset[str]
+
+
+class Known:
+    """A namespace as it was read: what of it can be read at all, and the problems of each object."""
+
+    def __init__(self, content: Content, clusters: Sequence[Custom], nodesets: Sequence[Custom]) -> None:
+        self.content = content
+        read_clusters, read_nodesets = map(read_cluster, clusters), map(read_nodeset, nodesets)
+        self.clusters = {each.name: each for each in read_clusters if isinstance(each, Cluster)}
+        self.nodesets = {each.name: each for each in read_nodesets if isinstance(each, NodeSet)}
+        self._problems: dict[str, Sequence[Problem]] = {}
+
+    @cached_property
+    def world(self) -> World:
+        """The specs, for the checks of one object against the others; objects that cannot be read are left out."""
+        return World(
+            clusters={name: each.spec for name, each in self.clusters.items()},
+            node_sets={name: each.spec for name, each in self.nodesets.items()},
+            claims=self.content.claims,
+            secrets=self.content.secrets,
+        )
+
+    @cached_property
+    def refused(self) -> dict[str, Sequence[Problem]]:
+        """The problems of each NodeSet that has any."""
+        found = {name: nodeset_problems(name, self.world) for name in self.nodesets}
+        return {name: problems for name, problems in found.items() if problems}
+
+    def problems(self, cluster: str) -> Sequence[Problem]:
+        """The problems of a SlurmCluster that could be read."""
+        if cluster not in self._problems:
+            self._problems[cluster] = cluster_problems(cluster, self.world)
+        return self._problems[cluster]
+
+    def members(self, cluster: str) -> list[NodeSet]:
+        """The NodeSets of a cluster whose specs are accepted, oldest first."""
+        return [
+            each for name, each in self.nodesets.items() if each.spec.cluster == cluster and name not in self.refused
+        ]
+
+
+@dataclass(frozen=True)
+class Namespaces:
+    """What is known of each namespace."""
+
+    stores: Stores
+    _known: dict[str, tuple[tuple[int, ...], Known]] = field(default_factory=dict)
+
+    def of(self, namespace: str) -> Known:
+        """A namespace as the caches have it now."""
+        stores, secrets = self.stores, self.stores.children[kinds.SECRET]
+        versions = tuple(each.version for each in (stores.clusters, stores.nodesets, stores.claims, secrets))
+        before, known = self._known.get(namespace, ((), None))
+        if known is None or before != versions:
+            clusters = sorted(stores.clusters.by(NAMESPACE, namespace), key=_age)
+            nodesets = sorted(stores.nodesets.by(NAMESPACE, namespace), key=_age)
+            claims, here = (_names(each.by(NAMESPACE, namespace)) for each in (stores.claims, secrets))
+            content = Content(_texts(clusters), _texts(nodesets), claims, here)
+            if known is None or known.content != content:
+                known = Known(content, clusters, nodesets)
+            if clusters or nodesets:
+                self._known[namespace] = versions, known
+            else:
+                self._known.pop(namespace, None)
+        return known
+
+
+def _texts(found: Sequence[Custom]) -> tuple[tuple[str, str, bytes], ...]:
+    return tuple((each.metadata.name, each.metadata.uid, bytes(each.spec)) for each in found)
+
+
+def _names(found: Sequence[Object]) -> frozenset[str]:
+    return frozenset(each.metadata.name for each in found)
+
+
+def _age(each: Custom) -> tuple[str, str]:
+    return str(each.metadata.creation_timestamp), each.metadata.name
