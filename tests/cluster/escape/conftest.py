@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from local import demo
+from local.demo import ROOT
 from local.paths import DEFAULT_STATE
 from tests.cluster.conftest import make_user
 from tests.cluster.escape.probe import ATTEMPTS
@@ -22,7 +23,12 @@ from tests.cluster.lab import Lab, local
 
 PROBE = (Path(__file__).parent / "probe.py").read_bytes()
 MARK = "mark-of-another-job"
-PLACES = ("login", "job", "ssh")
+#: Where a user may stand. `ssh` is a session on the worker beside a job of the user's that has a container; `container` is in one; `under` is in one
+#: with --container-remap-root, with its root taken off, where the user is root of the user namespace and stands in what the container is built on.
+PLACES = ("login", "job", "ssh", "container", "under")
+#: An image as an archive in the jail, of a few programs. Python comes from the jail, as part of its /usr.
+IMAGE, PROGRAMS = "/srv/escape/image.tar", "/usr/bin/sh /usr/bin/cat /usr/bin/ls /usr/bin/sleep"
+CONTAINER = f"--container-image={IMAGE} --container-mounts=/usr"
 #: Two jobs of different users fit on one node.
 SIZE = {"requests": {"cpu": "50m", "memory": "4Gi"}, "limits": {"cpu": "4"}}
 
@@ -41,24 +47,30 @@ class Ground:
         return f"{self.lab.cluster}-{self.node}"
 
     def probe(self, place: str, user: str, **more: Any) -> dict[str, Any]:
-        """What a user finds at a place: `login`, `job`, or `ssh`, a session on the worker beside a job of the user's."""
-        words = f"python3 - {shlex.quote(json.dumps(self.given | more))}"
+        """What a user finds at one of PLACES."""
+        words = f"python3 - {shlex.quote(json.dumps(self.given | more | {'place': place}))}"
         if place == "ssh":
             return self._on_worker(user, words)
-        if place == "job":
-            words = f"srun -w {self.node} {words}"
+        options = {"job": "", "container": CONTAINER, "under": f"{CONTAINER} --container-remap-root"}
+        if place in options:
+            words = f"srun -w {self.node} {options[place]} {words}"
         found: dict[str, Any] = json.loads(self.lab.ssh(user, words, PROBE))
         return found
 
     def _on_worker(self, user: str, words: str) -> dict[str, Any]:
-        number = self.lab.ssh(user, f"sbatch --parsable -w {self.node} -o /dev/null --wrap 'sleep 300'").strip()
-        state = f"squeue -h -j {number} -o %T"
-        self.lab.until("the job runs", lambda: self.lab.ssh(user, state).strip() == "RUNNING", 60)
-        login = demo.ssh(self.lab.address, user)
-        jump = shlex.join([*login[:-1], "-W", "%h:%p", login[-1]])
-        command = [*login[:-3], "-o", f"ProxyCommand={jump}", f"{user}@{self.node}", words]
-        done = subprocess.run(command, input=PROBE, capture_output=True, check=False, timeout=120)
-        self.lab.ssh(user, f"scancel {number}")
+        said = f"in-a-container-{self.node}.out"
+        script = f"srun {CONTAINER} sh -c 'echo there; sleep 300'"
+        begin = f"rm -f {said}; sbatch --parsable -w {self.node} -o {said} --wrap {shlex.quote(script)}"
+        number = self.lab.ssh(user, begin).strip()
+        try:
+            told = f"tail -n 1 {said} 2>/dev/null || true"
+            self.lab.until("the job's container runs", lambda: self.lab.ssh(user, told) == "there\n", 60)
+            login = demo.ssh(self.lab.address, user)
+            jump = shlex.join([*login[:-1], "-W", "%h:%p", login[-1]])
+            command = [*login[:-3], "-o", f"ProxyCommand={jump}", f"{user}@{self.node}", words]
+            done = subprocess.run(command, input=PROBE, capture_output=True, check=False, timeout=120)
+        finally:
+            self.lab.ssh(user, f"scancel {number}; rm -f {said}")
         assert done.returncode == 0, done.stderr.decode()
         found: dict[str, Any] = json.loads(done.stdout)
         return found
@@ -73,6 +85,7 @@ def grounds(lab: Lab) -> Iterator[dict[str, Ground]]:
     """Both modes by their names: `userns` is a NodeSet of the demo's own, `host` a second cluster on the same jail, without user namespaces."""
     make_user(lab, "alice")
     make_user(lab, "bob")
+    make_image(lab)
     host = Lab(lab.target, lab.namespace, "plain", lab.timings)
     try:
         begin_host_cluster(host)
@@ -90,6 +103,13 @@ def grounds(lab: Lab) -> Iterator[dict[str, Ground]]:
         lab.kubectl("delete", "slurmcluster", "plain", "--ignore-not-found", "--timeout=60s")
         lab.kubectl("delete", "persistentvolumeclaim", "plain-state", "--ignore-not-found", "--wait=false")
         lab.kubectl("delete", "persistentvolume", f"{lab.namespace}-plain-state", "--ignore-not-found", "--wait=false")
+
+
+def make_image(lab: Lab) -> None:
+    """An image in an archive that everybody may read."""
+    script = (ROOT / "spank/tests/oci.py").read_bytes()
+    make = f"mkdir -p /srv/escape && cd /srv/escape && rm -rf * && python3 - make layout {PROGRAMS} && tar -C layout -cf image.tar ."
+    lab.ssh("root", make, stdin=script)
 
 
 def begin_host_cluster(host: Lab) -> None:
@@ -158,7 +178,7 @@ def facts(lab: Lab, node: str) -> dict[str, Any]:
     return {
         "hashes": [hashlib.sha256(each).hexdigest() for each in keys],
         "sizes": sorted({len(each) for each in keys}),
-        "mark": MARK,
+        "backwards": MARK[::-1],  # lest the arguments of a probe are taken for the other job
         "api": f"https://{server['clusterIP']}",
         "rest": f"http://{lab.look('service', f'{lab.cluster}-rest')['spec']['clusterIP']}:6820",
         "node": lab.look("pod", f"{lab.cluster}-{node}")["status"]["hostIP"],
@@ -168,10 +188,14 @@ def facts(lab: Lab, node: str) -> dict[str, Any]:
 @pytest.fixture(scope="package")
 def ends(grounds: dict[str, Ground]) -> dict[tuple[str, str, str], dict[str, Any]]:
     """How all attempts ended, by mode, place and user."""
-    keys = [(mode, place, user) for mode in grounds for place in PLACES for user in ("root", "alice")]
-    with ThreadPoolExecutor(3) as pool:
-        found = pool.map(lambda key: grounds[key[0]].probe(key[1], key[2]), keys)
-        return dict(zip(keys, found, strict=True))
+    whose = [(mode, user) for mode in grounds for user in ("root", "alice")]
+
+    def everywhere(mode: str, user: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+        """One place after the other, for SSH to a worker leads into the newest of the user's jobs there."""
+        return {(mode, place, user): grounds[mode].probe(place, user) for place in PLACES}
+
+    with ThreadPoolExecutor(len(whose)) as pool:
+        return {key: end for found in pool.map(lambda each: everywhere(*each), whose) for key, end in found.items()}
 
 
 @pytest.fixture(scope="package")

@@ -34,6 +34,7 @@ GIVEN: dict[str, Any] = {}
 SECONDS = 20
 DAEMONS = {"slurmd", "slurmstepd", "slurmctld", "sackd", "munged", "slurmrestd", "jail-holder"}
 NEWNS, NEWUTS, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x10000000, 0x20000000, 0x40000000
+NS_GET_PARENT, NS_GET_OWNER_UID = 0xB702, 0xB704
 BIND, REMOUNT, RDONLY, REC, PRIVATE, DETACH = 4096, 32, 1, 16384, 0x40000, 2
 #: By x86_64, aarch64.
 CALLS = {
@@ -115,6 +116,35 @@ def name_of(pid: int) -> str:
 def daemons() -> list[int]:
     """Processes that run Slurm or hold the jail: the first one, and those with a daemon's name."""
     return [pid for pid in others() if name_of(pid) in DAEMONS or pid == 1]
+
+
+def owner_of(namespace: int) -> int:
+    """The user who made a user namespace, by the numbers of this program's own."""
+    import fcntl
+
+    owner = bytearray(4)
+    fcntl.ioctl(namespace, NS_GET_OWNER_UID, owner)
+    return int(struct.unpack("I", owner)[0])
+
+
+def is_own(pid: int) -> bool:
+    """Whether a process is in a user namespace that this user made, below this program's, or around it where that is in a container.
+
+    What such a process has is no more than every user can give himself; the place `under` makes all attempts with it.
+    """
+    import fcntl
+
+    mine = os.stat("/proc/self/ns/user").st_ino
+    try:
+        namespace = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY)
+        is_mine = owner_of(namespace) == os.getuid()
+        if os.fstat(namespace).st_ino == mine:
+            return is_mine and GIVEN.get("place") in ("container", "under")
+        while os.fstat(namespace).st_ino != mine:
+            namespace = fcntl.ioctl(namespace, NS_GET_PARENT)
+    except OSError:
+        return False
+    return is_mine
 
 
 def is_top_of_jail(folder: int) -> bool:
@@ -209,7 +239,7 @@ def _elsewhere(link: str) -> str:
     found = []
     for pid in others():
         with suppress(OSError):
-            if not is_top_of_jail(os.open(f"/proc/{pid}/{link}", os.O_PATH | os.O_DIRECTORY)):
+            if not is_top_of_jail(os.open(f"/proc/{pid}/{link}", os.O_PATH | os.O_DIRECTORY)) and not is_own(pid):
                 found.append(f"{pid}:{name_of(pid)}")
     return " ".join(found)
 
@@ -218,7 +248,7 @@ def _elsewhere(link: str) -> str:
 def open_descriptors() -> str:
     """A descriptor, one's own or another's, of a folder outside, or of a file that has no such name here."""
     found = []
-    for pid in [*others(), os.getpid()]:
+    for pid in [*(pid for pid in others() if not is_own(pid)), os.getpid()]:
         with suppress(OSError):
             for number in os.listdir(f"/proc/{pid}/fd"):
                 path = f"/proc/{pid}/fd/{number}"
@@ -311,7 +341,7 @@ def see_another_job() -> str:
     for pid in others():
         for file in ("cmdline", "environ"):
             with suppress(OSError):
-                if GIVEN["mark"] in Path(f"/proc/{pid}/{file}").read_text(errors="replace"):
+                if GIVEN["backwards"][::-1] in Path(f"/proc/{pid}/{file}").read_text(errors="replace"):
                     found.append(f"/proc/{pid}/{file}")
     return " ".join(found)
 
@@ -319,7 +349,7 @@ def see_another_job() -> str:
 @attempt("a /tmp and a /dev/shm for each job", "pod")
 def find_files_of_another_job() -> str:
     """A file that the other job made in /tmp or /dev/shm."""
-    return " ".join(str(path) for path in files() if GIVEN["mark"] in path.name)
+    return " ".join(str(path) for path in files() if GIVEN["backwards"][::-1] in path.name)
 
 
 # -- mounts -------------------------------------------------------------------------------------------------------------
@@ -428,7 +458,7 @@ def join_the_mounts_of_a_process() -> str:
     mine = os.stat("/proc/self/ns/mnt").st_ino
     for pid in others():
         with suppress(OSError):
-            if os.stat(f"/proc/{pid}/ns/mnt").st_ino != mine or pid == 1:
+            if (os.stat(f"/proc/{pid}/ns/mnt").st_ino != mine or pid == 1) and not is_own(pid):
                 call("setns", call("pidfd_open", pid, 0), NEWNS)
                 found.append(f"{pid}:{name_of(pid)}")
     return " ".join(found)
@@ -880,6 +910,26 @@ def ask_rest_without_a_token() -> str:
 # -- running ------------------------------------------------------------------------------------------------------------
 
 
+def prepare() -> None:
+    """Go where the attempts are to be made from. Who may change mounts does so in a copy of them, for each attempt anew."""
+    place = GIVEN.get("place")
+    with suppress(OSError):
+        os.makedirs("/mnt", exist_ok=True)  # which an image need not have
+    if GIVEN.get("is_control"):
+        call("unshare", NEWNS | NEWUTS)
+        mount("none", "/", flags=REC | PRIVATE)
+    elif place == "container":
+        with suppress(OSError):  # only root of a container may, and need
+            call("unshare", NEWNS)
+            mount("none", "/", flags=REC | PRIVATE)
+    elif place == "under":
+        call("unshare", NEWNS)
+        mount("none", "/", flags=REC | PRIVATE)
+        own = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        call("umount2", b"/", DETACH)
+        call("setns", own, NEWNS)  # the root of the namespace is now what lay under the container's
+
+
 def ended(run: Callable[[], str]) -> dict[str, str]:
     """How an attempt ended, run in a child of its own."""
     reader, writer = os.pipe()
@@ -887,9 +937,7 @@ def ended(run: Callable[[], str]) -> dict[str, str]:
     if child == 0:
         signal.alarm(SECONDS)
         try:
-            if GIVEN.get("is_control"):
-                call("unshare", NEWNS | NEWUTS)
-                mount("none", "/", flags=REC | PRIVATE)
+            prepare()
             seen = run()
             answer = {"end": "through" if seen else "held", "seen": seen[:500] or "nothing was reached"}
         except OSError as error:
@@ -912,7 +960,10 @@ def main() -> None:
     wanted = GIVEN.get("only") or list(ATTEMPTS)
     ends = {name: ended(ATTEMPTS[name].run) for name in wanted}
     inside = Path("/proc/self/uid_map").read_text().split()
-    print(json.dumps({"host": os.uname().nodename, "user": os.getuid(), "uid_map": inside, "ends": ends}))
+    prepare()
+    root = os.stat("/")
+    about = {"host": os.uname().nodename, "user": os.getuid(), "uid_map": inside, "root": [root.st_dev, root.st_ino]}
+    print(json.dumps(about | {"ends": ends}))
 
 
 if __name__ == "__main__":

@@ -55,3 +55,22 @@ def test_tasks_are_bound_to_their_cpus_where_the_cluster_says_so(grounds: dict[s
     assert bound == "1"
     free = grounds["userns"].lab.ssh("alice", f"srun -c1 -w {grounds['userns'].node} {ask}").split()
     assert free == [every, every]
+
+
+def test_the_key_of_one_cluster_opens_nothing_of_the_other(grounds: dict[str, Ground]) -> None:
+    """A token that one cluster gave to its root is taken by its own slurmrestd, and refused by the other's in the same namespace."""
+    own, other = grounds["userns"].lab, grounds["host"].lab
+    ask = (
+        "import json, subprocess, sys, urllib.request as web\n"
+        "token = subprocess.run(['scontrol', 'token', 'lifespan=60'], capture_output=True, text=True).stdout.strip()\n"
+        "header = {'X-SLURM-USER-TOKEN': token.removeprefix('SLURM_JWT=')}\n"
+        "for url in sys.argv[1:]:\n"
+        "    try:\n"
+        "        print(web.urlopen(web.Request(url, headers=header), timeout=10).status)\n"
+        "    except web.HTTPError as error:\n"
+        "        print(error.code)\n"
+    )
+    urls = [f"http://{each.cluster}-rest.{each.namespace}.svc:6820/slurm/v0.0.42/nodes/" for each in (own, other)]
+    codes = own.ssh("root", f"python3 - {' '.join(urls)}", ask.encode()).split()
+    assert codes[0] == "200"
+    assert codes[1] in ("401", "500", "511"), codes
