@@ -6,6 +6,7 @@
 
 #include "jobs.h"
 #include "plan.h"
+#include "spool.h"
 
 static bool take(const char *word, struct options *options)
 {
@@ -13,6 +14,10 @@ static bool take(const char *word, struct options *options)
 
 	if (strncmp(word, "plan=/", 6) == 0) {
 		options->plan = word + 5;
+		return true;
+	}
+	if (strncmp(word, "spool=/", 7) == 0) {
+		options->spool = word + 6;
 		return true;
 	}
 	if (strncmp(word, "deadline=", 9) == 0) {
@@ -26,12 +31,12 @@ static bool take(const char *word, struct options *options)
 
 int options_read(int count, char **words, struct options *options, struct report *report)
 {
-	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS };
+	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .spool = SPOOL_DEFAULT_PATH, .seconds = JOBS_SECONDS };
 	for (int i = 0; i < count; i++)
 		if (!take(words[i], options))
 			return report_fail(report,
-					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, ipc, "
-					   "deadline=SECONDS, timing",
+					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, spool=/PATH, "
+					   "ipc, deadline=SECONDS, timing",
 					   words[i]);
 	return 0;
 }

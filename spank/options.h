@@ -11,6 +11,7 @@
 
 struct options {
 	const char *plan;	/* plan=/PATH */
+	const char *spool;	/* spool=/PATH: SlurmdSpoolDir */
 	bool ipc;		/* jobs have a System V and message queue namespace of their own */
 	bool timing;		/* tell in slurmd's log, and not only in its debug log, how long things took */
 	int seconds;		/* deadline=SECONDS: how long to wait for a file system */

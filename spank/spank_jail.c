@@ -19,7 +19,7 @@
  * read-only; a batch step ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for
  * a failed prolog.
  *
- * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [ipc] [deadline=10] [timing]
+ * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [spool=/var/spool/slurmd] [ipc] [deadline=10] [timing]
  */
 #define _GNU_SOURCE
 #pragma GCC visibility push(default) /* what Slurm looks up; all else stays hidden */
@@ -49,6 +49,7 @@ SPANK_PLUGIN(jail, 1);
 #include "plan.h"
 #include "probe.h"
 #include "report.h"
+#include "spool.h"
 
 /* SLURM_EXTERN_CONT, SLURM_BATCH_SCRIPT and SLURM_INTERACTIVE_STEP in slurm.h */
 #define EXTERN_STEP 0xfffffffc
@@ -371,6 +372,8 @@ int slurm_spank_job_epilog(spank_t spank, int ac, char **av)
 		say(report.text);
 		return FAILED;
 	}
+	if (spool_clear(options.spool, item_of(spank, S_JOB_ID, 0), &report) < 0)
+		say(report.text); /* harms nobody: the node stays in use */
 	tell_time("namespaces of the job released", since);
 	return DONE;
 }

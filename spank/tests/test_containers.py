@@ -8,14 +8,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pods import HERE, PODS, SPANK
-from trixie import JAIL, KINDS, PLAN, TRIXIE, Slurm, until, wait_idle, wait_until_ready
+from trixie import JAIL, KINDS, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
 
 NEEDED = ("usr/include/slurm/spank.h", "usr/bin/skopeo", "usr/bin/umoci", "usr/bin/mksquashfs")
 PORT = 5000
@@ -82,7 +81,9 @@ def serve(slurm: Slurm, layout: Path, port: int, *more: str) -> "subprocess.Pope
     """A registry in the pod's network; it writes its log beside the layout."""
     words = [sys.executable, str(HERE / "oci.py"), "serve", str(layout), str(port), *more]
     with (layout / f"log-{port}").open("w") as log:
-        return subprocess.Popen(["nsenter", "-t", str(slurm.pid), "-n", *words], stdout=log, stderr=log)
+        server = subprocess.Popen(["nsenter", "-t", str(slurm.pid), "-n", *words], stdout=log, stderr=log)
+    slurm.until(f"bash -c ': </dev/tcp/10.99.0.1/{port}' 2>/dev/null")
+    return server
 
 
 def give(slurm: Slurm, path: str, content: bytes) -> None:
@@ -308,7 +309,6 @@ def test_credentials(slurm: Slurm, layout: Path) -> None:
     server = serve(slurm, layout, PORT + 1, "--login", "me:secret")
     image = f"10.99.0.1:{PORT + 1}#closed/one:one"
     try:
-        time.sleep(0.3)
         done = srun(slurm, f"--container-image={image}", "true")
         assert done.returncode == 1
         assert "cannot find the image" in done.stderr
@@ -353,7 +353,6 @@ def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -
     server = serve(slurm, layout, PORT + 3, "--certificate", str(tmp_path / "both"))
     step = f"srun -Q --container-image=10.99.0.1:{PORT + 3}#tests/small:one cat /etc/word"
     try:
-        time.sleep(0.5)
         refused = slurm.sh(step, user="alice")
         assert "certificate signed by unknown authority" in refused.stderr
         done = slurm.sh(f"SSL_CERT_FILE=$HOME/authority {step}", user="alice")
@@ -365,10 +364,12 @@ def test_a_certificate_of_ones_own(slurm: Slurm, layout: Path, tmp_path: Path) -
 
 def test_a_cancelled_job_leaves_nothing(slurm: Slurm) -> None:
     """After scancel no process and no mount of the container is left in the pod, and the node is idle."""
-    command = f"sbatch --parsable -o /dev/null --container-image={IMAGE} --wrap 'sleep 3333 & sleep 3333'"
-    runs = until("[ $(ps -eo args | grep -cx 'sleep 3333') = 2 ]")
-    done = slurm.sh(f"export ENROOT_ALLOW_HTTP=y; job=$({command}); {runs}scancel $job", user="alice", timeout=90)
-    assert done.returncode == 0, done.stderr
+    wrap = "--wrap 'touch /tmp/on; sleep 3333 & sleep 3333'"
+    command = f"ENROOT_ALLOW_HTTP=y sbatch --parsable -o /dev/null --container-image={IMAGE} {wrap}"
+    job = slurm.sh(command, user="alice").stdout.strip()
+    slurm.until(f"[ -e /mnt/tmp/job-{job}/on ]")
+    assert "container-keep" in slurm.sh("ps -eo comm").stdout
+    slurm.sh(f"scancel {job}")
     assert wait_idle(slurm) == "idle none"
     left = slurm.sh("ps -eo args; cat /proc/self/mountinfo").stdout
     assert "sleep 3333" not in left
@@ -381,15 +382,12 @@ def test_a_job_cancelled_while_its_image_is_fetched_leaves_nothing(slurm: Slurm,
     server = serve(slurm, layout, PORT + 2, "--slow")
     image = f"10.99.0.1:{PORT + 2}#tests/small:one"
     try:
-        time.sleep(0.3)
-        command = f"sbatch --parsable -o /dev/null --container-image={image} --wrap true"
-        fetches = until("ps -eo comm | grep -qx skopeo")
-        done = slurm.sh(
-            f"export ENROOT_ALLOW_HTTP=y; rm -rf ~/.cache; job=$({command}); {fetches}scancel $job",
-            user="alice",
-            timeout=90,
+        command = (
+            f"rm -rf ~/.cache; ENROOT_ALLOW_HTTP=y sbatch --parsable -o /dev/null --container-image={image} --wrap true"
         )
-        assert done.returncode == 0, done.stderr
+        job = slurm.sh(command, user="alice").stdout.strip()
+        slurm.until("pgrep -x skopeo >/dev/null")
+        slurm.sh(f"scancel {job}")
         assert wait_idle(slurm) == "idle none"
         assert "skopeo" not in slurm.sh("ps -eo args").stdout
         assert [each for each in slurm.sh("ls -A /mnt/tmp").stdout.split() if each.startswith("job-")] == []

@@ -97,7 +97,8 @@ def test_a_user_cannot_lead_a_device_astray(jail: Jail, pod: Pod, nodes: str) ->
 def test_slurm_gives_each_job_its_own(slurm: Slurm) -> None:
     """Two jobs that run at a time see the two GPUs that Slurm gave to each; a job without sees none, whatever it claims."""
     script = (
-        "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'; sleep 1"
+        "echo $SLURM_JOB_GPUS; ls /dev | grep fakegpu; srun -Q --gres=gpu:1 sh -c 'ls /dev | grep -c fakegpu'\n"
+        "touch met.$SLURM_JOB_ID; n=0; until [ $(ls met.* | wc -l) = 2 ]; do n=$((n+1)); [ $n -lt 200 ] || exit 1; sleep 0.1; done"
     )
     file = "/mnt/jail/root/home/alice/gpus"
     (Path(f"/proc/{slurm.pid}/root") / file[1:]).write_text(f"#!/bin/sh\n{script}\n")
@@ -119,9 +120,10 @@ echo $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $(ls /dev | grep -o 'fakegpu[0-9]' |
 """
 STEPS = """#!/bin/sh
 echo $CUDA_VISIBLE_DEVICES
-srun -Q -n1 --exact --gres=gpu:1 sleep 1 &
-sleep 0.5
+srun -Q -n1 --exact --gres=gpu:1 sh -c 'touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done' &
+until [ -e /tmp/on ]; do sleep 0.1; done
 srun -Q -n1 --exact --gres=gpu:1 ./say
+touch /tmp/off
 wait
 srun -Q -n2 --gres=gpu:2 --gpu-bind=single:1 ./say
 """

@@ -44,7 +44,7 @@ def any_pod() -> Pod:
 def test_steps_of_a_job_share_what_is_theirs(jail: Jail, pod: Pod) -> None:
     """A second step, beside the first, sees its /tmp, its /dev/shm and its processes, and a later one still does."""
     script = """
-step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3' & first=$!
+step 7 0 1000 'echo a >/tmp/a; echo b >/dev/shm/b; exec sleep 3333' & first=$!
 until_true 'names sleep'
 step 7 1 1000 'cat /tmp/a /dev/shm/b; cat /proc/[0-9]*/comm | sort | uniq -c; pkill sleep'
 wait $first
@@ -215,7 +215,7 @@ def test_many_jobs_leave_nothing(jail: Jail, any_pod: Pod, scratch: Path) -> Non
     """After fifty jobs of two steps there are as many processes and mounts as before, and no folder."""
     script = f"""
 count() {{ ls -d /proc/[0-9]* | wc -l; wc -l </proc/self/mountinfo; ls -A {scratch} /run/jail/jobs | wc -l; }}
-step 1 0 0 true >/dev/null; epilog 1; sleep 0.5; count >/run/before
+step 1 0 0 true >/dev/null; epilog 1; until_true '! names jail-holder >/dev/null'; count >/run/before
 for i in $(seq 2 51); do step $i 0 1000 true >/dev/null; step $i 1 1000 true >/dev/null; epilog $i; done
 until_true 'count >/run/after; cmp -s /run/before /run/after'; echo same
 """

@@ -1,10 +1,14 @@
 """The plugin in a real Slurm 24.11: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up)."""
 
-import time
-
-from trixie import JAIL, NEEDS, PLAN, Slurm, processes, wait_idle
+from trixie import JAIL, NEEDS, PLAN, Slurm, processes, settled, wait_idle
 
 pytestmark = NEEDS
+
+#: Kills slurmd, and starts another one when it is gone; goes on when that answers.
+RESTART = """
+old=$(cat /run/slurmd.pid); kill -9 $old; until_true '! ps -o stat= -p $old | grep -qv Z'
+setsid slurmd; until_true 'scontrol show slurmd >/dev/null 2>&1'
+"""
 
 
 def test_srun_is_in_the_jail(slurm: Slurm) -> None:
@@ -42,14 +46,14 @@ def test_sbatch_writes_its_output_in_the_jail(slurm: Slurm) -> None:
 
 
 def test_parallel_steps_run_beside_each_other(slurm: Slurm) -> None:
-    """Two steps of a batch job with two tasks each run at the same time."""
-    tasks = 'srun -n2 --exact sh -c "echo $s \\$SLURM_PROCID; sleep 1" &'
-    script = f"date +%s%N; for s in a b; do {tasks} done; wait; date +%s%N"
-    done = slurm.sh(f"sbatch -W -n4 --output=out.steps --wrap '{script}'", user="alice")
+    """Two steps of a batch job with two tasks each run at the same time: each waits for the other."""
+    meet = "touch /tmp/$s; n=0; until [ -e /tmp/a -a -e /tmp/b ]; do n=\\$((n+1)); [ \\$n -lt 150 ] || exit 1; sleep 0.1; done"
+    tasks = f'srun -n2 --exact sh -c "{meet}; echo $s \\$SLURM_PROCID" &'
+    done = slurm.sh(
+        f"sbatch -W -n4 --output=out.steps --wrap 'for s in a b; do {tasks} done; wait'", user="alice", timeout=60
+    )
     assert done.returncode == 0, done.stderr
-    begin, *lines, end = slurm.read("/home/alice/out.steps").splitlines()
-    assert sorted(lines) == ["a 0", "a 1", "b 0", "b 1"]
-    assert int(end) - int(begin) < 1.9e9
+    assert sorted(slurm.read("/home/alice/out.steps").splitlines()) == ["a 0", "a 1", "b 0", "b 1"]
 
 
 def test_an_array_runs_every_task(slurm: Slurm) -> None:
@@ -71,9 +75,9 @@ def test_salloc_and_the_interactive_step(slurm: Slurm) -> None:
 
 def test_a_second_step_overlaps_the_first(slurm: Slurm) -> None:
     """`srun --overlap` into a running job works."""
-    script = "job=$(sbatch --parsable --output=/dev/null --wrap 'sleep 60'); n=0; "
-    script += "until srun -Q --overlap --jobid=$job echo beside 2>/dev/null; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done; "
-    done = slurm.sh(script + "scancel $job", user="alice")
+    script = "job=$(sbatch --parsable --output=/dev/null --wrap 'sleep 60'); "
+    script += 'until_true "srun -Q --overlap --jobid=$job echo beside 2>/dev/null"; scancel $job'
+    done = slurm.sh(script, user="alice")
     assert done.stdout == "beside\n"
 
 
@@ -93,14 +97,12 @@ def test_salloc_gives_a_terminal_in_the_jail(slurm: Slurm) -> None:
 
 def test_sattach_reads_a_step_that_runs(slurm: Slurm) -> None:
     """Who attaches to a step sees what it prints from then on, and ends with its code."""
-    step = "srun sh -c 'until [ -e attached ]; do sleep 0.1; done; echo seen; ls -d /in-the-*; exit 5'"
-    start = f'rm -f attached; job=$(sbatch --parsable --output=/dev/null --wrap "{step}"); n=0; '
-    start += (
-        "until squeue -h -s -j $job -o %i | grep -q '\\.0$'; do n=$((n+1)); [ $n -lt 60 ] || exit 1; sleep 0.1; done; "
-    )
-    attach = "{ sleep 0.7; srun -Q --overlap --jobid=$job touch attached; } & sattach $job.0; echo $?"
-    done = slurm.sh(start + attach, user="alice")
-    assert done.stdout.splitlines() == ["seen", "/in-the-jail", "5"], done.stderr
+    step = "srun sh -c 'touch on; until [ -e attached ]; do echo seen; sleep 0.1; done; ls -d /in-the-*; exit 5'"
+    job = slurm.sh(f'sbatch --parsable --output=/dev/null --wrap "{step}"', user="alice").stdout.strip()
+    slurm.until(f"[ -e {JAIL}/home/alice/on ]")
+    attach = f'sattach {job}.0 >said & until_true "grep -q seen said"; srun -Q --overlap --jobid={job} touch attached; '
+    done = slurm.sh(attach + "wait $!; echo $?; sort -u said; rm said", user="alice", timeout=60)
+    assert done.stdout.splitlines() == ["5", "/in-the-jail", "seen"], done.stderr
     assert wait_idle(slurm) == "idle none"
 
 
@@ -146,16 +148,19 @@ def test_left_over_processes_are_killed(slurm: Slurm) -> None:
 
 def test_scancel_ends_a_job(slurm: Slurm) -> None:
     """A cancelled job, even one that ignores SIGTERM, ends and the node is idle."""
-    start = "sbatch --parsable --output=/dev/null --wrap 'trap \"\" TERM; sleep 3333; sleep 3333'"
-    slurm.sh(f"job=$({start}); sleep 0.7; scancel $job", user="alice")
+    script = 'trap "" TERM; touch /tmp/on; sleep 3333; sleep 3333'
+    start = f"job=$(sbatch --parsable --uid=alice --output=/dev/null --wrap '{script}')"
+    done = slurm.sh(f'{start}; until_true "[ -e /mnt/tmp/job-$job/on ]" && scancel $job')
+    assert done.returncode == 0, done.stderr
     assert wait_idle(slurm) == "idle none"
     assert processes(slurm) == []
 
 
 def test_a_step_survives_slurmd(slurm: Slurm) -> None:
     """A step goes on while slurmd is killed and started anew, and its code comes back."""
-    script = "srun -Q sh -c 'sleep 1.5; exit 8' & sleep 0.7; kill -9 $(cat /run/slurmd.pid); sleep 0.2; "
-    done = slurm.sh(script + "setsid slurmd; wait $!; echo $?", timeout=20)
+    script = "srun -Q sh -c 'touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done; exit 8' & "
+    script += "until_true 'ls /mnt/tmp/job-*/on >/run/on 2>/dev/null'; "
+    done = slurm.sh(script + RESTART + "touch $(sed s/on$/off/ /run/on); wait $!; echo $?", timeout=60)
     assert done.stdout == "8\n", done.stderr
     assert wait_idle(slurm) == "idle none"
 
@@ -194,10 +199,9 @@ def test_steps_leak_nothing(slurm: Slurm) -> None:
     assert wait_idle(slurm) == "idle none"
     count = "wc -l </proc/self/mountinfo; ps -e --no-headers | grep -vc 'ps\\|sh\\|grep\\|wc'"
     before = slurm.sh(count).stdout
-    assert slurm.sh("for i in $(seq 20); do srun -Q true || exit 1; done").returncode == 0
+    assert slurm.sh("for i in $(seq 20); do srun -Q true || exit 1; done", timeout=60).returncode == 0
     assert wait_idle(slurm) == "idle none"
-    time.sleep(0.5)
-    assert slurm.sh(count).stdout == before
+    assert settled(slurm, count, before) == before
 
 
 def test_tmp_is_the_jobs(slurm: Slurm) -> None:
@@ -223,22 +227,22 @@ def test_an_overlapping_step_sees_the_processes_of_the_job(slurm: Slurm) -> None
 
 def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) -> None:
     """With PrologFlags=Contain the job's namespaces are there as soon as salloc returns, and gone with it."""
-    done = slurm.sh("salloc -Q sh -c 'sleep 0.3; echo $SLURM_JOB_ID'")
-    job = done.stdout.strip()
-    seen = slurm.sh("salloc -Q sh -c 'sleep 0.5; ls /run/jail/jobs'").stdout.strip()
-    assert int(seen) == int(job) + 1
+    assert wait_idle(slurm) == "idle none"
+    look = "n=0; until ls /run/jail/jobs | grep .; do n=$((n+1)); [ $n -lt 200 ] || exit; sleep 0.1; done"
+    done = slurm.sh(f"salloc -Q sh -c 'echo $SLURM_JOB_ID; {look}'", timeout=60)
+    job, seen = done.stdout.split()
+    assert seen == job
     assert wait_idle(slurm) == "idle none"
     assert slurm.sh("ls /run/jail/jobs").stdout == ""
 
 
 def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
     """A slurmd that was started anew in the middle of a job releases what the job holds, with what it left running."""
-    script = (
-        "job=$(sbatch --parsable --output=/dev/null --wrap '(setsid sleep 3333 &); touch /tmp/x; sleep 1.5'); n=0; "
-    )
-    script += "until [ -e /mnt/tmp/job-$job/x ]; do n=$((n+1)); [ $n -lt 50 ] || exit 1; sleep 0.1; done; "
-    script += "kill -9 $(cat /run/slurmd.pid); sleep 0.2; setsid slurmd; ls /run/jail/jobs/$job"
-    assert slurm.sh(script).stdout.split() == ["pid", "plan", "scratch", "uid"]
+    hold = "(setsid sleep 3333 &); touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done"
+    script = f"job=$(sbatch --parsable --output=/dev/null --wrap '{hold}'); "
+    script += 'until_true "[ -e /mnt/tmp/job-$job/on ]"; ' + RESTART
+    script += "ls /run/jail/jobs/$job; touch /mnt/tmp/job-$job/off"
+    assert slurm.sh(script, timeout=60).stdout.split() == ["pid", "plan", "scratch", "uid"]
     assert wait_idle(slurm) == "idle none"
     assert slurm.sh("ls -A /mnt/tmp /run/jail/jobs").stdout.split() == ["/mnt/tmp:", "/run/jail/jobs:"]
     assert processes(slurm) == []
@@ -246,6 +250,41 @@ def test_a_job_ends_whole_although_slurmd_was_killed(slurm: Slurm) -> None:
 
 def test_a_step_cancelled_alone_leaves_the_job(slurm: Slurm) -> None:
     """`scancel JOB.STEP` ends that step and what it had left running; the job goes on."""
-    script = 'srun -Q sh -c "(setsid sleep 66 &); exec sleep 66" & sleep 0.7; scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep'
+    script = (
+        'srun -Q sh -c "(setsid sleep 66 &); touch /tmp/on; exec sleep 66" & until [ -e /tmp/on ]; do sleep 0.1; done; '
+    )
+    script += "scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep"
     slurm.sh(f"sbatch -W --output=out.cancel --wrap '{script}'", user="alice")
     assert "0" in slurm.read("/home/alice/out.cancel").splitlines()
+
+
+#: A socket that nobody listens on, as a slurmstepd leaves it that is killed.
+STRAY = "stray() { python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' /var/spool/slurmd/$1; }; "
+
+
+def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
+    """The epilog removes the sockets and the script of its own job, and none that another job has."""
+    start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
+    script = f"a=$({start}); b=$({start}); " + 'for j in $a $b; do until_true "[ -e /mnt/tmp/job-$j/on ]"; done; '
+    script += STRAY + "stray one_$a.0; stray one_$a.5.1; stray one_$b.7; stray one_$a$b.0; "
+    script += "mkdir -p /var/spool/slurmd/$(printf job%05d $a)/more; "
+    script += 'scancel $a; until_true "[ -z \\"\\$(squeue -h -j $a 2>/dev/null)\\" ]"; echo $a $b; cd /var/spool/slurmd; ls -d one_* job*'
+    done = slurm.sh(script, timeout=60)
+    a, b = done.stdout.split("\n")[0].split()
+    left = done.stdout.split()[2:]
+    mine = [each for each in left if each.startswith((f"one_{a}.", f"job{int(a):05}"))]
+    assert mine == [], done.stderr
+    assert {f"one_{b}.7", f"one_{a}{b}.0"} < set(left)
+    assert any(each.startswith("job") for each in left)
+    assert slurm.sh(f"srun -Q --overlap --jobid={b} true; scancel {b}").returncode == 0
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* job*").stdout == ""
+
+
+def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
+    """Which is why the epilog does: slurmd asks all steps when it registers, and removes a socket that is older than 10 min."""
+    make = STRAY + "stray one_998.0; stray one_999.0; touch -d '-610 seconds' /var/spool/slurmd/one_998.0; "
+    done = slurm.sh(make + "scontrol reconfigure; until_true '[ ! -e /var/spool/slurmd/one_998.0 ]'", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert slurm.sh("rm /var/spool/slurmd/one_999.0").returncode == 0
+    assert wait_idle(slurm) == "idle none"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from trixie import NEEDS, Slurm, wait_idle
+from trixie import NEEDS, Slurm, settled, wait_idle
 
 pytestmark = NEEDS
 
@@ -98,15 +98,18 @@ def test_ports_are_forwarded(sshd: Slurm, job: str) -> None:
 
 def test_a_session_ends_with_its_job(sshd: Slurm, job: str) -> None:
     """When the job is cancelled, an open session ends at once, with what it left in the background; the sshd stays."""
-    script = f"{SSH} alice@10.99.0.1 'setsid sleep 4444 & exec sleep 4444' & sleep 0.6; pgrep -cx sleep; scancel {job}; wait $!; echo code $?; "
-    done = sshd.sh(script + "sleep 0.3; pgrep -xf 'sleep 4444'; pgrep -cx sshd-session; pgrep -cx sshd")
-    assert done.stdout.splitlines()[1:] == ["code 255", "0", "1"], done.stdout + done.stderr
+    script = f"{SSH} alice@10.99.0.1 'setsid sleep 4444 & exec sleep 4444' & "
+    script += f"until_true '[ $(pgrep -xfc \"sleep 4444\") = 2 ]'; scancel {job}; wait $!; echo code $?; "
+    script += "until_true '! pgrep -xf \"sleep 4444|sshd-session.*\" >/dev/null'; pgrep -cx sshd"
+    done = sshd.sh(script, timeout=60)
+    assert (done.stdout.splitlines(), done.returncode) == (["code 255", "1"], 0), done.stdout + done.stderr
 
 
 def test_sessions_leak_nothing(sshd: Slurm, job: str) -> None:
     """After twenty sessions the pod has as many processes and mounts as before."""
     count = "wc -l </proc/self/mountinfo; ps -e --no-headers | grep -vc 'ps\\|sh\\|grep\\|wc'"
     assert sshd.sh(f"{SSH} alice@10.99.0.1 true").returncode == 0
-    before = sshd.sh(f"sleep 0.2; {count}").stdout
+    sshd.until("! pgrep -x sshd-session >/dev/null")
+    before = sshd.sh(count).stdout
     assert sshd.sh(f"for i in $(seq 20); do {SSH} alice@10.99.0.1 true || exit 1; done").returncode == 0
-    assert sshd.sh(f"sleep 0.3; {count}").stdout == before
+    assert settled(sshd, count, before) == before

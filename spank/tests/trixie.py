@@ -5,6 +5,7 @@ makes it); the tests are skipped where there is none.
 """
 
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ from pods import HERE, PODS, SPANK
 TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
 JAIL = "/mnt/jail/root"
 PLAN = "/etc/soperator/jail/plan"
+
+#: Waits up to 20 s until a condition holds.
+UNTIL = """until_true() { n=0; until eval "$1"; do n=$((n+1)); [ $n -lt 400 ] || { echo "never: $1" >&2; return 1; }; sleep 0.05; done; }
+"""
 
 NEEDS = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
@@ -32,13 +37,19 @@ class Slurm:
     userns: bool
 
     def sh(self, script: str, user: str = "root", timeout: float = 30) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script in the pod."""
+        """Runs a shell script in the pod; it can say `until_true CONDITION`."""
         user_namespace = ["-U", "--preserve-credentials"] if self.userns else []
         enter = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-n", "-p", *user_namespace]
-        command = ["sh", "-c", f"cd /; {script}"] if user == "root" else ["su", user, "-c", f"cd; {script}"]
+        words = ["sh", "-c", f"cd /; {UNTIL}{script}"]
+        command = words if user == "root" else ["su", user, "-c", f"cd; {UNTIL}{script}"]
         return subprocess.run(
             [*enter, *command], check=False, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
         )
+
+    def until(self, condition: str) -> None:
+        """Waits until a condition of the shell holds for root."""
+        done = self.sh(f"until_true {shlex.quote(condition)}")
+        assert done.returncode == 0, done.stderr
 
     def read(self, path: str) -> str:
         """A file of the jail."""
@@ -110,6 +121,9 @@ def wait_idle(slurm: Slurm) -> str:
     return state
 
 
-def until(condition: str, seconds: int = 60) -> str:
-    """A line of shell that waits until a command is true, and ends the script with code 99 when that takes too long."""
-    return f"n=0; until {condition}; do n=$((n+1)); [ $n -lt {seconds * 10} ] || exit 99; sleep 0.1; done; "
+def settled(slurm: Slurm, count: str, wanted: str) -> str:
+    """What a script counts, asked again for 10 s until it is what is wanted: a process that has ended may be seen a moment longer."""
+    end = time.monotonic() + 10
+    while (now := slurm.sh(count).stdout) != wanted and time.monotonic() < end:
+        time.sleep(0.1)
+    return now

@@ -1,0 +1,75 @@
+/* The why is in spool.h. */
+#define _GNU_SOURCE
+#include "spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "scratch.h"
+
+static bool is_of_job(const char *name, uint32_t job)
+{
+	const char *mark = strrchr(name, '_');
+	char number[16];
+	int length = snprintf(number, sizeof(number), "%u.", job); /* always fits */
+
+	return mark != NULL && strncmp(mark + 1, number, (size_t)length) == 0;
+}
+
+/* Nobody listens. In doubt somebody does. */
+static bool is_deserted(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool is_refused = false;
+
+	if (fd < 0)
+		return false;
+	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) < (int)sizeof(address.sun_path))
+		is_refused = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno == ECONNREFUSED;
+	(void)close(fd);
+	return is_refused;
+}
+
+static int clear_socket(int folder_fd, const char *spool, const char *name, struct report *report)
+{
+	struct stat status;
+	char path[PATH_MAX];
+
+	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(status.st_mode))
+		return 0;
+	(void)snprintf(path, sizeof(path), "%s/%s", spool, name); /* a longer path is no socket's */
+	if (is_deserted(path) && unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT)
+		return report_fail(report, "jail: cannot remove %s: %m", path);
+	return 0;
+}
+
+int spool_clear(const char *spool, uint32_t job, struct report *report)
+{
+	DIR *folder = opendir(spool);
+	char path[PATH_MAX];
+	int result = 0;
+
+	if (folder == NULL)
+		return errno == ENOENT ? 0 : report_fail(report, "jail: cannot list %s: %m", spool);
+	errno = 0;
+	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL; errno = 0)
+		if (is_of_job(entry->d_name, job))
+			result = clear_socket(dirfd(folder), spool, entry->d_name, report);
+	if (result == 0 && errno != 0)
+		result = report_fail(report, "jail: cannot list %s: %m", spool);
+	(void)closedir(folder); /* nothing was written to it */
+	if (snprintf(path, sizeof(path), "%s/job%05u", spool, job) < (int)sizeof(path) && scratch_remove(path, report) < 0)
+		result = -1;
+	return result;
+}
