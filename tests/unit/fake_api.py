@@ -17,7 +17,7 @@ import httpx2
 
 from soperator.kube.api import Api
 from soperator.kube.watch import Timing
-from tests.unit.fake_world import Fault, Json, Refusal, Where, World, is_selected
+from tests.unit.fake_world import Fault, Json, Refusal, Where, World, has_fields, is_selected
 
 META_TYPE = "as=PartialObjectMetadata"
 
@@ -139,6 +139,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
     def _list(self, asked: Request) -> Json:
         world = self.world
         items = [obj for obj in world.all(asked.where) if is_selected(obj, asked.query.get("labelSelector", ""))]
+        items = [obj for obj in items if has_fields(obj, asked.query.get("fieldSelector", ""))]
         start = 0
         version = str(world.version)
         if "continue" in asked.query:

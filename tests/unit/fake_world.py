@@ -97,6 +97,18 @@ def is_selected(obj: Json, selector: str) -> bool:
     return True
 
 
+def has_fields(obj: Json, selector: str) -> bool:
+    """Evaluate a field selector made of `path=value` terms."""
+    for term in filter(None, selector.split(",")):
+        path, _, value = term.partition("=")
+        found: Any = obj
+        for key in path.split("."):
+            found = found.get(key, {})
+        if found != value:
+            return False
+    return True
+
+
 @dataclass
 class World:
     """All objects, by place, with the history that watches replay; `now` dates what is written."""

@@ -138,3 +138,50 @@ async def test_a_jail_image_that_is_not_there_is_told_at_once(town):
     assert (said["status"], said["reason"]) == ("False", "Stuck")
     assert "localhost/nothing:1" in said["message"]
     assert "spec.jail.image" in said["message"]
+
+
+async def test_an_event_of_a_pull_that_failed_is_told_before_the_pods_status_says_so(town):
+    """The kubelet's Event is enough for JailReady; another pod's is not; it is forgotten when the container runs after all."""
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
+    await town.settle(quiet=0.5)
+    town.machine("node-1")
+    job = town.find(kinds.JOB, "demo-populate")["metadata"]["uid"]
+    town.populate_pod("demo-populate-1", job, {"phase": "Pending", **copy_waits("PodInitializing")})
+    town.place("demo-populate-1", "node-1")
+    pod = town.find(kinds.POD, "demo-populate-1")["metadata"]["uid"]
+    town.fake.world.seed(pull_failed("other", "another"))
+    await town.told(kinds.SLURMCLUSTER, "demo", "it is starting")
+    town.fake.world.seed(pull_failed("this", pod))
+    await town.settle(quiet=1.5, longest=20)
+    said = conditions_of(town)["JailReady"]
+    assert (said["status"], said["reason"]) == ("False", "Stuck")
+    assert "container copy waits, ErrImagePull: nothing answers; correct spec.jail.image or" in said["message"]
+    asked = [each for each in town.fake.requests if "involvedObject" in each.query.get("fieldSelector", "")]
+    assert 1 <= len(asked) <= 4
+    running = {"initContainerStatuses": [{"name": "copy", "state": {"waiting": None, "running": {}}}]}
+    town.fake.world.change(kinds.POD, (NS, "demo-populate-1"), {"status": running}, sub="status")
+    await town.settle(quiet=1.5, longest=20)
+    assert conditions_of(town)["JailReady"]["reason"] == "Waiting"
+
+
+def copy_waits(reason):
+    """The status of a pod whose container copy waits."""
+    return {"initContainerStatuses": [{"name": "copy", "state": {"waiting": {"reason": reason}}}]}
+
+
+def pull_failed(name, uid):
+    """An Event of the kubelet's."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": NS},
+        "involvedObject": {"uid": uid, "fieldPath": "spec.initContainers{copy}"},
+        "type": "Warning",
+        "reason": "Failed",
+        "message": f'Failed to pull image "localhost/{name}:1": nothing answers',
+    }
+
+
+def conditions_of(town):
+    """The cluster's conditions by type."""
+    return {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}

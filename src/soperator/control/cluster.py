@@ -161,7 +161,7 @@ class ClusterControl:
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
         soon = done.refused or done.config.is_moving or keys.why
         outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
-        return Outcome(outcome, min(1.0, again) if soon else again)
+        return Outcome(outcome, min(again, done.filling.again or again, 1.0 if soon else again))
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
         found = self.operator.stores.role_pods(cluster.key, "worker")

@@ -26,12 +26,17 @@ _HOWTO = "docs/howto/upgrade-the-jail.md"
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the jail: the step that follows, and the Job and the request that it stands on."""
+    """One look at the jail: the step that follows, and the Job and the request that it stands on.
+
+    `attempt` is the Job's newest pod, with what its Events say; `again` in how many seconds they are to be read.
+    """
 
     step: Step
     job: Job | None = None
     carried_out: str = ""
     is_filled: bool = True
+    attempt: Pod | None = None
+    again: float | None = None
 
 
 def look(operator: Operator, obj: Custom, cluster: Cluster) -> Look:
@@ -53,6 +58,7 @@ async def settle(operator: Operator, cluster: Cluster, seen: Look, pointed: bool
     No node takes jobs again before the mount points are there (`pointed`).
     """
     client = operator.slurm.client(cluster.key)
+    seen = await _heard(operator, seen)
     step, refused = seen.step, ""
     try:
         for name in step.drain if client else ():
@@ -71,6 +77,14 @@ async def settle(operator: Operator, cluster: Cluster, seen: Look, pointed: bool
         meta = seen.job.metadata
         await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
     return seen, refused
+
+
+async def _heard(operator: Operator, seen: Look) -> Look:
+    attempts = _attempts(operator, seen.job) if seen.job else []
+    if not attempts:
+        return seen
+    attempt = await operator.pulls.look(operator.api, attempts[-1])
+    return replace(seen, attempt=attempt, again=operator.pulls.wait(attempts[-1]))
 
 
 def has_login(operator: Operator, cluster: Cluster) -> bool:
@@ -96,7 +110,7 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
     if not seen.is_filled:
         closed = seen.step.hold and _login(operator, cluster) is not None
         # Another reason is told at once, mere progress is not.
-        waits = "Stuck" if _is_stuck(operator, seen.job) else "Waiting"
+        waits = "Stuck" if seen.attempt and pods.is_failing(seen.attempt) else "Waiting"
         return Condition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else waits, said)
     if said:
         reason = "RefillFailed" if failed else "Draining" if seen.step.hold else "Refilling"
@@ -124,15 +138,16 @@ def _told(operator: Operator, cluster: Cluster, seen: Look) -> str:
         )
     if _is_complete(operator, seen.job):
         return f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else ""
-    return _progress(operator, cluster, seen.job) + (f" ({seen.step.why})" if seen.step.why else "")
+    return _progress(operator, cluster, seen.job, seen.attempt) + (f" ({seen.step.why})" if seen.step.why else "")
 
 
-def _progress(operator: Operator, cluster: Cluster, job: Job) -> str:
+def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | None) -> str:
     """What a Job does, or why it failed: the words of its newest pod, for only those are about the present attempt."""
     claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
     what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
     attempts = _attempts(operator, job)
-    detail = pods.trouble(attempts[-1], operator.stores.nodes) if attempts else ""
+    attempt = attempt or (attempts[-1] if attempts else None)
+    detail = pods.trouble(attempt, operator.stores.nodes) if attempt else ""
     failure = _failure(job)
     if failure is None:
         return f"{what} is filling the jail on claim {claim}" + (f": {detail}" if detail else "")
@@ -145,11 +160,6 @@ def _progress(operator: Operator, cluster: Cluster, job: Job) -> str:
 
 def _attempts(operator: Operator, job: Job) -> list[Pod]:
     return sorted(operator.stores.pods.by("owner", job.metadata.uid), key=_age)
-
-
-def _is_stuck(operator: Operator, job: Job | None) -> bool:
-    """Whether the newest pod of the Job cannot start a container, such as one whose image is not there."""
-    return any(pods.is_failing(each) for each in (_attempts(operator, job)[-1:] if job else ()))
 
 
 def _other_image(operator: Operator, cluster: Cluster, seen: Look) -> str:

@@ -16,6 +16,7 @@ from soperator.control.inside import Look, look
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator, Run
 from soperator.control.pace import Pace
+from soperator.control.pulls import Pulls
 from soperator.control.room import Room
 from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
@@ -121,6 +122,7 @@ def assemble(
         said.defaults,
         pace,
         Room(_now, hear),
+        Pulls(_now),
         ask_jail=ask,
         renderer=said.renderer,
         execute=execute,

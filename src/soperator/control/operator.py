@@ -11,6 +11,7 @@ from typing import Any
 from soperator.control.inside import Look, look
 from soperator.control.known import Namespaces
 from soperator.control.pace import Pace
+from soperator.control.pulls import Pulls
 from soperator.control.room import Room
 from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
@@ -52,6 +53,7 @@ class Operator:
     defaults: Defaults
     pace: Pace
     room: Room
+    pulls: Pulls
     wall: Callable[[], float] = time.time
     roster: Roster = field(default_factory=Roster)
     held: set[str] = field(default_factory=set)
@@ -105,10 +107,11 @@ class Operator:
 
     def forget_pods(self) -> None:
         """Drop what is held of pods that are gone."""
-        gone = [uid for uid in {*self.deleted, *self.asked} if self.stores.pods.is_gone(uid)]
+        gone = [uid for uid in {*self.deleted, *self.asked, *self.pulls.known} if self.stores.pods.is_gone(uid)]
         self.deleted.difference_update(gone)
         for uid in gone:
             self.asked.pop(uid, None)
+            self.pulls.forget(uid)
 
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""

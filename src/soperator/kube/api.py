@@ -76,8 +76,8 @@ def _accept(view: type[Any], suffix: str = "") -> dict[str, str]:
     return {"Accept": f"application/json;as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1,application/json"}
 
 
-def _selected(labels: str | None) -> dict[str, str]:
-    return {"labelSelector": labels} if labels else {}
+def _selected(labels: str | None, fields: str | None = None) -> dict[str, str]:
+    return ({"labelSelector": labels} if labels else {}) | ({"fieldSelector": fields} if fields else {})
 
 
 class Api:
@@ -117,13 +117,20 @@ class Api:
         await self.aclose()
 
     async def list(
-        self, kind: Kind, view: type[V], namespace: str | None = None, labels: str | None = None, limit: int = 500
+        self,
+        kind: Kind,
+        view: type[V],
+        namespace: str | None = None,
+        labels: str | None = None,
+        fields: str | None = None,
+        limit: int = 500,
     ) -> Listing[V]:
         """Read all objects, page by page; a continue token that expires on the way is followed by one full read."""
+        chosen = _selected(labels, fields)
         try:
-            return await self._pages(kind, view, kind.path(namespace), {**_selected(labels), "limit": str(limit)})
+            return await self._pages(kind, view, kind.path(namespace), {**chosen, "limit": str(limit)})
         except Expired:
-            return await self._pages(kind, view, kind.path(namespace), _selected(labels))
+            return await self._pages(kind, view, kind.path(namespace), chosen)
 
     async def _pages(self, kind: Kind, view: type[V], path: str, params: dict[str, str]) -> Listing[V]:
         items: list[V] = []

@@ -53,6 +53,8 @@ PV = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
+#: The same Events as everybody may select them: by the object that they are about.
+SAID = Kind("", "v1", "events", "Event")
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 STATEFULSET = Kind("apps", "v1", "statefulsets", "StatefulSet")
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
@@ -68,7 +70,7 @@ SLURMCLUSTER = Kind("slurm.soperator.io", "v1alpha1", "slurmclusters", "SlurmClu
 NODESET = Kind("slurm.soperator.io", "v1alpha1", "nodesets", "NodeSet")
 
 ALL = (
-    POD, SERVICE, CONFIGMAP, SECRET, SERVICEACCOUNT, PVC, PV, NODE, NAMESPACE, EVENT, LEASE, STATEFULSET, DEPLOYMENT,
+    POD, SERVICE, CONFIGMAP, SECRET, SERVICEACCOUNT, PVC, PV, NODE, NAMESPACE, EVENT, SAID, LEASE, STATEFULSET, DEPLOYMENT,
     DAEMONSET, JOB, CRONJOB, PDB, NETWORKPOLICY, ROLE, ROLEBINDING, CRD, SLURMCLUSTER, NODESET,
 )  # fmt: skip
 

@@ -211,3 +211,19 @@ class Lease(View, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
+
+
+class Regarded(View, frozen=True):
+    """The part of an object that an Event is about: of a container `spec.containers{NAME}`."""
+
+    uid: str = ""
+    field_path: str = ""
+
+
+class Said(View, frozen=True):
+    """An Event, as others wrote it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: Regarded = Regarded()
+    reason: str = ""
+    message: str = ""
