@@ -23,6 +23,7 @@ help: ## list the targets
 venv: .venv/ready ## make the Python environment in .venv
 
 machine: ## install the Debian packages that the local cluster and the images need
+	@command -v python3 >/dev/null || { apt-get update -qq; apt-get install -y -qq --no-install-recommends python3 >/dev/null; }
 	$(LOCAL) machine
 
 cluster: machine ## start a local Kubernetes of NODES Nodes (2)

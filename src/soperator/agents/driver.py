@@ -12,13 +12,12 @@ and the links of the hook `create-symlinks`. Devices and their nodes are the con
 
 import argparse
 import fnmatch
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from soperator.agents.refusal import Refusal, tell
+from soperator.agents.refusal import Refusal, leave
 
 FOLDERS_OF_LIBRARIES = ("lib", "lib64", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib", ".")
 FOLDERS_OF_PROGRAMS = ("bin", "usr/bin")
@@ -196,9 +195,7 @@ def main() -> None:
         write(files, said.list)
         print(f"{said.name}: {len(files)} files of a GPU driver")
     except (Refusal, OSError) as error:
-        sentence = f"soperator: {error}"
-        tell(sentence)
-        sys.exit(sentence)
+        leave(error)
 
 
 if __name__ == "__main__":

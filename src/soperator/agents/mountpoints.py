@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soperator.agents.refusal import Refusal, tell
+from soperator.agents.refusal import Refusal, leave
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
@@ -105,9 +105,7 @@ def main() -> None:
     try:
         print(make_all([Point(**each) for each in json.loads(sys.argv[1])]))
     except (Refusal, OSError) as error:
-        sentence = f"soperator: {error}"
-        tell(sentence)
-        sys.exit(sentence)
+        leave(error)
 
 
 if __name__ == "__main__":

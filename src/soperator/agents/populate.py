@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,7 +24,7 @@ from soperator import __version__
 from soperator.agents.claim import alone, flush
 from soperator.agents.loader import link_driver
 from soperator.agents.refill import Journal, overwrite, present, put_back, read_journal, write_journal
-from soperator.agents.refusal import Refusal, tell
+from soperator.agents.refusal import Refusal, leave, tell
 
 BUNDLE = "/opt/soperator"
 COMMANDS = (
@@ -280,9 +279,7 @@ def main() -> None:
             print(seal(chosen.claim, Wanted(chosen.image, chosen.request, chosen.mode, tuple(chosen.keep))), flush=True)
         tell((records / "populated.json").read_text())
     except (Refusal, OSError) as error:
-        tell(f"soperator: {error}")
-        print(f"soperator: {error}", file=sys.stderr)
-        sys.exit(FINAL if isinstance(error, Refusal) and error.final else 1)
+        leave(error, FINAL if isinstance(error, Refusal) and error.final else 1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """How the agents end when they cannot do their work: with one sentence, also where Kubernetes shows it."""
 
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 TERMINATION_LOG = Path("/dev/termination-log")
 
@@ -12,6 +14,14 @@ class Refusal(Exception):  # noqa: N818
     def __init__(self, sentence: str, final: bool = False) -> None:
         super().__init__(sentence)
         self.final = final
+
+
+def leave(error: Exception, code: int = 1) -> NoReturn:
+    """End this agent: say why on standard error, and where Kubernetes shows it."""
+    sentence = f"soperator: {error}"
+    tell(sentence)
+    print(sentence, file=sys.stderr)
+    sys.exit(code)
 
 
 def tell(text: str) -> None:

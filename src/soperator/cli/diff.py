@@ -163,7 +163,7 @@ async def _specs(
     from soperator.kube.errors import NotFound
     from soperator.kube.kinds import NODESET, SLURMCLUSTER
     from soperator.kube.views import Custom
-    from soperator.render import gpus, limits
+    from soperator.render.cluster import with_members
     from soperator.render.model import Cluster, NodeSet
 
     mine = {each: spec for kind, each, spec in given if kind == "NodeSet" and isinstance(spec, NodeSetSpec)}
@@ -186,8 +186,7 @@ async def _specs(
         each: NodeSet(namespace, each, sets[each].uid if each in sets else "", spec) for each, spec in mine.items()
     }
     members = [each for each in sets.values() if each.spec.cluster == name]
-    specs = {each.name: each.spec for each in members}
-    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs)), members
+    return with_members(cluster, members), members
 
 
 async def _live(api: "Api", cluster: "Cluster") -> Live:

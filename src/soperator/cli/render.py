@@ -44,7 +44,7 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
     """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
     from soperator.api.cluster import SlurmClusterSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.render import gpus, limits
+    from soperator.render.cluster import with_members
     from soperator.render.model import Cluster, NodeSet
 
     out: list[Object] = []
@@ -56,10 +56,7 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
                 if isinstance(other.spec, NodeSetSpec)
                 and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
             ]
-            members = {each.name: each.spec for each in node_sets}
-            cluster = Cluster(
-                found.namespace, found.name, "", found.spec, limits.shares(members), gpus.counted(members)
-            )
+            cluster = with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets)
             out += _of_cluster(cluster, node_sets, defaults)
     return out
 

@@ -14,6 +14,7 @@ from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition
 from soperator.render import config, gpus, labels, limits, names, points, worker
+from soperator.render.cluster import with_members
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
 from soperator.slurm.transaction import State, read_state
@@ -21,8 +22,7 @@ from soperator.slurm.transaction import State, read_state
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    accepted = {each.name: each.spec for each in members(operator, cluster)}
-    return replace(cluster, shares=limits.shares(accepted), gpus=gpus.counted(accepted))
+    return with_members(cluster, members(operator, cluster))
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:

@@ -1,8 +1,17 @@
 """All objects of a SlurmCluster, in an order that a reader and an API server both like: what is mounted before who mounts it."""
 
-from soperator.render import controller, jail, login, network, rest
-from soperator.render.model import Cluster, Defaults, Object
+from collections.abc import Iterable
+from dataclasses import replace
+
+from soperator.render import controller, gpus, jail, limits, login, network, rest
+from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm.transaction import State
+
+
+def with_members(cluster: Cluster, nodesets: Iterable[NodeSet]) -> Cluster:
+    """The cluster with what its configuration takes from these NodeSets, its own and accepted."""
+    specs = {each.name: each.spec for each in nodesets}
+    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs))
 
 
 def render_cluster(
