@@ -192,7 +192,8 @@ def _now() -> float:
 
 
 async def _stop(task: asyncio.Future[None]) -> None:
-    if task.done():
-        return
+    """End a task. What it ended with is nobody's any more, unless somebody awaits it."""
     task.cancel()
     await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
