@@ -1,5 +1,19 @@
-"""What all tests share: the log looks as in the operator."""
+"""What all tests share: the log looks as in the operator, and a property is tried on the same examples each time.
+
+What passed once then fails only for a change. `SOPERATOR_SEARCH=yes pytest tests/unit` looks for examples that nobody has tried yet.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
 
 from soperator.runtime import log
 
 log.configure()
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize="SOPERATOR_SEARCH" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("steady")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pods import HERE, POD_PYTHON, PODS, SPANK, Pod
 from trixie import plugin, slurm
 
@@ -16,6 +17,9 @@ __all__ = ["PODS", "POD_PYTHON", "Build", "Jail", "Pod", "plugin", "slurm"]
 SANITIZE = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
 
 collect_ignore_glob = ["stub/*"]
+
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 
 @dataclass(frozen=True)
