@@ -59,7 +59,7 @@ def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice:
     assert "MaxJobCount" not in files(lab)["slurm.conf"]
     lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxJobCount"), 60)
     lab.timings.note("configuration: kubectl patch → slurmctld runs with it", time.monotonic() - began)
-    lab.until("every daemon has it", lambda: applied(lab)["message"].startswith("3/3 daemons have read"), 60)
+    lab.until("every daemon has it", lambda: applied(lab)["message"].startswith("4/4 daemons have read"), 60)
     lab.timings.note("configuration: kubectl patch → every daemon has read it", time.monotonic() - began)
     assert controller(lab) == before
     assert "MaxJobCount=4321" in lab.ssh(alice, "cat /run/slurm/conf/slurm.conf")

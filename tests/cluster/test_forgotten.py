@@ -13,7 +13,8 @@ pytestmark = pytest.mark.cluster
 
 #: slurmctld writes its state at most each 5 s, and the operator looks each 2 s.
 WRITTEN = 10
-SCONTROL = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key /opt/soperator/bin/scontrol"
+KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
+SCONTROL = f"{KEYS} /opt/soperator/bin/scontrol"
 
 
 def test_slurmctld_killed_soon_after_a_worker_came_still_knows_it(lab: Lab, alice: str) -> None:

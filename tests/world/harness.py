@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -17,9 +17,9 @@ from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
 from soperator.control.slurm import SlurmWatch
 from soperator.control.word import ask_jail
-from soperator.decide.configuration import Heard
 from soperator.kube import exec as remote
 from soperator.kube import kinds
+from soperator.kube.exec import Result
 from soperator.runtime.main import run
 from soperator.slurmrest.client import SlurmRest
 from tests.golden.cases import DEFAULTS
@@ -92,6 +92,9 @@ class Town:
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     watch: SlurmWatch | None = None
     running: str = ""
+    handed: dict[str, str] = field(default_factory=dict)
+    asked_inside: int = 0
+    inside: Callable[..., Awaitable[Result]] = remote.exec
 
     def __post_init__(self):
         """Let slurmctld execute itself anew when it is told to read its files."""
@@ -107,11 +110,16 @@ class Town:
         found = re.search(r"generation=(\w+)", live["data"]["slurm.conf"]) if live else None
         return found[1] if found else ""
 
-    async def look(self, _api, _namespace, _pod):
-        """What slurmctld's pod says of its configuration."""
+    async def execute(self, api, target, command):
+        """What a command in a container ends with: slurmctld and sackd say which configuration they have; all others are for `inside`."""
+        if command[:2] != ["sh", "-c"] or "generation" not in command[2]:
+            return await self.inside(api, target, command)
+        self.asked_inside += 1
         if not self.running:
             self.slurmctld_starts()
-        return Heard(self.mounted(), self.running)
+        if target.container == "sackd":
+            return Result(0, self.handed.get(target.pod, self.running), "")
+        return Result(0, f"mounted {self.mounted()}\nrunning {self.running}\n", "")
 
     def trial_ends(self, refused=""):
         """Let the slurmctld that tries a generation read it, or refuse it with these last words."""
@@ -289,8 +297,9 @@ async def operating(
     async def connect(_key):
         return SlurmRest("http://rest", b"key", town.slurm)
 
+    town.inside = execute
     said = Options(defaults, None, None, 0, renderer)
-    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, execute, town.look)
+    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, town.execute)
     slurm._period, town.watch = 0.05, slurm
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy

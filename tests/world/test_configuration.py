@@ -1,5 +1,6 @@
 """A change of Slurm's configuration, from the edit to the last daemon, and back where slurmctld refuses it."""
 
+import asyncio
 import re
 from dataclasses import replace
 
@@ -74,7 +75,7 @@ async def test_a_change_is_tried_written_handed_out_and_told(town):
     assert town.slurm.asked == ["GET reconfigure/"]
     assert town.find(kinds.POD, "demo-controller-0")["metadata"]["uid"] == before
     status = town.status(kinds.SLURMCLUSTER, "demo")
-    assert applied(town) == ("True", "Applied", f"3/3 daemons have read configuration {status['config'][:8]}")
+    assert applied(town) == ("True", "Applied", f"4/4 daemons have read configuration {status['config'][:8]}")
     assert status["config"] == town.running
     assert status["why"] == ""
     assert len(kept(town)) == 1
@@ -164,4 +165,30 @@ async def test_a_daemon_that_has_not_read_it_is_named(town):
     town.slurm.set("worker-1", "DOWN")
     await town.settle(quiet=1.2)
     assert applied(town)[2].startswith("configuration ")
-    assert "is not read yet by worker-0; 1/2 daemons have read" in applied(town)[2]
+    assert "is not read yet by worker-0; 2/3 daemons have read" in applied(town)[2]
+
+
+async def test_a_login_pod_whose_sackd_has_not_read_it_is_named(town):
+    """Commands there get what sackd hands them; it is asked until it has the new files, and then no more."""
+    town.handed["demo-login-0"] = town.running
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await town.settle()
+    town.trial_ends()
+    await says(town, "is not read yet by demo-login-0; 3/4 daemons have read")
+    town.handed["demo-login-0"] = ""
+    await says(town, "nobody says whether demo-login-0 has read configuration")
+    assert town.status(kinds.SLURMCLUSTER, "demo")["why"] == ""
+    del town.handed["demo-login-0"]
+    await says(town, "4/4 daemons have read")
+    assert applied(town)[:2] == ("True", "Applied")
+    asked = town.asked_inside
+    await town.settle(quiet=1.2)
+    assert town.asked_inside == asked
+
+
+async def says(town, words, longest=20.0):
+    """Wait until ConfigApplied says this; progress is told every few seconds."""
+    end = asyncio.get_running_loop().time() + longest
+    while words not in applied(town)[2]:
+        assert asyncio.get_running_loop().time() < end, applied(town)
+        await asyncio.sleep(0.05)

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from soperator.kube import kinds
+from soperator.render import labels
 from tests.golden.cases import DEFAULTS
-from tests.world.harness import Town, operating
+from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
@@ -172,3 +173,60 @@ async def test_a_change_that_the_former_operator_did_not_come_to_is_made():
     async with operating(town, renderer="2"):
         await town.settle(quiet=0.5)
         assert "blue" in str(town.find(kinds.POD, "demo-worker-0"))
+
+
+def of_a_former_operator(town):
+    """Let the cluster be as an operator made it that wrote another slurm.conf for the same spec, named 0."""
+    live, name = town.find(kinds.CONFIGMAP, "demo-config"), town.running
+    said = live["metadata"]["annotations"][labels.TRANSACTION].replace(name, "0" * 16)
+    data = {"slurm.conf": live["data"]["slurm.conf"].replace(name, "0" * 16)}
+    annotated = {"metadata": {"annotations": {labels.TRANSACTION: said}}, "data": data}
+    town.fake.world.change(kinds.CONFIGMAP, (NS, "demo-config"), annotated)
+    rendered = town.status(kinds.SLURMCLUSTER, "demo")["rendered"]
+    assert rendered["wanted"]["config"] == name
+    rendered["wanted"]["config"] = town.running = "0" * 16
+    town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"status": {"rendered": rendered}}, sub="status")
+
+
+async def test_an_operator_that_writes_another_slurm_conf_for_the_same_spec_keeps_the_one_that_is_there():
+    """Nothing is tried, written or told to slurmctld until somebody asks for it, and UpToDate says so; an edit elsewhere is no such request."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        await told(town, "AsAsked")
+    of_a_former_operator(town)
+    before, asked = objects(town), len(town.slurm.asked)
+    async with operating(town, renderer="2"):
+        await told(town, "Held")
+        assert up_to_date(town)["message"].startswith("this operator writes another slurm.conf for this spec;")
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"replicas": 2}})
+        await town.settle(quiet=0.5)
+        changed = {key for key, each in objects(town).items() if before.get(key) != each}
+        assert changed == {("SlurmCluster", "demo"), ("StatefulSet", "demo-login")}
+        assert town.slurm.asked[asked:] == []
+    async with operating(town, renderer="2"):
+        await town.settle(quiet=0.5)
+        assert town.mounted() == "0" * 16
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"upgrade": {"request": "later"}})
+        await town.settle(quiet=0.5)
+        town.trial_ends()
+        await town.settle(quiet=1.2)
+        assert town.mounted() == town.running != "0" * 16
+        await told(town, "AsAsked")
+
+
+async def test_an_edit_of_the_configuration_takes_the_present_operators_slurm_conf_along():
+    """One file cannot be of two operators."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        await told(town, "AsAsked")
+    of_a_former_operator(town)
+    async with operating(town, renderer="2"):
+        await told(town, "Held")
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCount=5"}})
+        await town.settle(quiet=0.5)
+        town.trial_ends()
+        await town.settle(quiet=1.2)
+        assert town.mounted() == town.running != "0" * 16
+        assert "MaxJobCount=5" in town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]

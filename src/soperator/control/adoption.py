@@ -13,11 +13,14 @@ from soperator.decide.upgrade import Record
 from soperator.decide.workers import Seen
 from soperator.kube import kinds
 from soperator.kube.views import Custom
+from soperator.render import config
 from soperator.render.model import Cluster, Object
 from soperator.runtime.apply import Owner
 
 #: Under which name the workers' template stands in a NodeSet's note.
 PODS = "pods"
+#: And the generation of Slurm's configuration in a cluster's.
+CONFIG = "config"
 _RENDERERS = ("api", "render", "slurm")
 
 
@@ -33,12 +36,38 @@ def renderer() -> str:
 def of_cluster(
     operator: Operator, obj: Custom, cluster: Cluster, record: Record, objects: Sequence[Object], is_same_config: bool
 ) -> Note:
-    """What a cluster's pass wants of its workloads; another slurm.conf is a change of its own, and goes its own way."""
+    """What a cluster's pass wants of its workloads and of Slurm's configuration; with one that is on its way, workloads are made to go with it."""
+    wanted = operator.applier.digests(Owner.of(kinds.SLURMCLUSTER, obj.metadata), objects)
+    return _of_cluster(operator, obj, cluster, record, wanted, is_same_config)
+
+
+def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: Record) -> Sequence[str]:
+    """The generations of Slurm's configuration that count as the wanted one: what a former operator wrote of the same spec."""
+    return _of_cluster(operator, obj, cluster, record, {}).same.get(CONFIG, ())
+
+
+def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
+    """Whether this generation of Slurm's configuration is the wanted one, or counts as it."""
+    obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
+    wanted, note = config.generation(cluster), _note(operator, obj) if obj else None
+    counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()
+    return generation in (wanted, *counted)
+
+
+def _of_cluster(
+    operator: Operator,
+    obj: Custom,
+    cluster: Cluster,
+    record: Record,
+    wanted: Mapping[str, str],
+    is_same_config: bool = True,
+) -> Note:
     gpus = {name: gpu.model_dump() for name, gpu in cluster.gpus.items()}
     inputs = _digest([obj.metadata.generation, asdict(record), dict(cluster.shares), gpus])
-    wanted = operator.applier.digests(Owner.of(kinds.SLURMCLUSTER, obj.metadata), objects)
-    now = Note(operator.renderer, inputs, record.request, wanted)
-    return adopt(_note(operator, obj), now, _may(cluster), is_same_config)
+    wishes = {**wanted, CONFIG: config.generation(cluster)}
+    return adopt(
+        _note(operator, obj), Note(operator.renderer, inputs, record.request, wishes), _may(cluster), is_same_config
+    )
 
 
 def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> Note:

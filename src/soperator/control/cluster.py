@@ -67,11 +67,12 @@ class ClusterControl:
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
         problems = self.operator.namespaces.of(key[0]).problems(read.name) or config.too_large(read)
+        held = adoption.configurations(self.operator, obj, read, stage.record)
         done = Pass(
             problems=problems,
             stage=stage,
             filling=jail.look(self.operator, obj, read),
-            config=await configuration.settle(self.operator, read, not problems),
+            config=await configuration.settle(self.operator, read, not problems, held),
             keys=rotation.Turn(obj.status.get("keys", "")),
         )
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
@@ -123,8 +124,7 @@ class ClusterControl:
         objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown))
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
-        is_same = config.generation(cluster) == state.good
-        note = adoption.of_cluster(operator, obj, cluster, record, objects, is_same)
+        note = adoption.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
         await operator.applier.apply(owner, objects, PRUNED, done.config.keep, note.same)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(cluster.key)
@@ -152,7 +152,9 @@ class ClusterControl:
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, done.filling, facts.points)
-        said = conditions(verdict, facts, problems, ready) + ([images.condition(done.stage)] if done.stage else [])
+        said = conditions(verdict, facts, problems, ready) + (
+            [images.condition(done.stage, done.config.is_held)] if done.stage else []
+        )
         said += [
             *configuration.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
             rotation.condition(keys),

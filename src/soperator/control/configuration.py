@@ -4,7 +4,8 @@ What is known stands beside the files in their ConfigMap. The files of a generat
 that keeps it, so that a former one can be restored by an operator that has just started.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from soperator.render import config, generation, labels, names
 from soperator.render.model import Cluster
 from soperator.runtime.status import Condition
 from soperator.slurm import effects, words
+from soperator.slurm.node import SlurmNode
 from soperator.slurm.transaction import State
 from soperator.slurmrest.client import SlurmError
 
@@ -29,14 +31,23 @@ _SHOWN = 1500
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the configuration: what was known, or has just been written; what was done; which ConfigMaps are in use; who has read it."""
+    """One look at the configuration: which is wanted, and whether it is one of a former operator; what was known, or has just been written; what
+    was done; which ConfigMaps are in use; who has read it.
+    """
 
+    wanted: str = ""
+    is_held: bool = False
     state: State = field(default_factory=State)
     step: Step = field(default_factory=Step)
     keep: frozenset[str] = frozenset()
     read: int = 0
     daemons: int = 0
     is_heard: bool = True
+
+    @property
+    def is_as_wanted(self) -> bool:
+        """Whether slurmctld runs with what is wanted."""
+        return self.wanted == self.state.good
 
     @property
     def is_moving(self) -> bool:
@@ -50,9 +61,12 @@ class Look:
         return self.step.why if self.state.good and self.step.reason != "Behind" else ""
 
 
-async def settle(operator: Operator, cluster: Cluster, is_accepted: bool) -> Look:
-    """Take the next step towards the configuration that the spec asks for, or of a spec that is refused towards the one that was."""
-    seen = await _seen(operator, cluster, config.generation(cluster) if is_accepted else "")
+async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: Collection[str] = ()) -> Look:
+    """Take the next step towards the configuration that the spec asks for, or of a spec that is refused towards the one that was.
+
+    Generations in `held` are as good, if there is one of them already.
+    """
+    seen = await _seen(operator, cluster, config.generation(cluster) if is_accepted else "", held)
     step = decide(seen)
     await _clear(operator, cluster, seen)
     try:
@@ -63,11 +77,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool) -> Loo
         state = seen.state
     used = {state.generation, state.good, seen.wanted} - {""}
     keep = frozenset({names.config(cluster.name), *(names.generation(cluster.name, each) for each in used)})
-    nodes = operator.slurm.nodes(cluster.key)
-    up = [each for each in (nodes or {}).values() if each.is_up]
-    ctld = int(state.is_settled)
-    read = sum(1 for each in up if has_read(each.started, state)) * ctld
-    return Look(state, step, keep, ctld + read, 1 + len(up), nodes is not None)
+    daemons = _daemons(operator, cluster, state)
+    read = 1 + sum(each is True for each in daemons.values()) if state.is_settled else 0
+    is_heard = operator.slurm.nodes(cluster.key) is not None
+    return Look(seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard)
 
 
 def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition]:
@@ -85,16 +98,19 @@ def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition
     return [Condition("ConfigApplied", "True", "Applied", read)]
 
 
-async def _seen(operator: Operator, cluster: Cluster, wanted: str) -> Seen:
+async def _seen(operator: Operator, cluster: Cluster, rendered: str, held: Collection[str]) -> Seen:
     state = gather.transaction(operator, cluster)
     kept = operator.stores.children[kinds.CONFIGMAP].get(
         cluster.namespace, names.generation(cluster.name, state.refused)
     )
     state = state if kept else replace(state, refused="", refusal="")  # who deletes it asks for another attempt
+    former = next((each for each in (state.generation, state.good) if each in held), "")
+    wanted = former if former and rendered else rendered
     controllers = operator.stores.role_pods(cluster.key, "controller")
     fallen = next((each for each in controllers if _fallen(each)), None)
     made = fallen.metadata.creation_timestamp if fallen else None
-    nodes = (operator.slurm.nodes(cluster.key) or {}).values()
+    await _ask_logins(operator, cluster, state)
+    daemons = _daemons(operator, cluster, state) if state.is_settled else {}
     return Seen(
         wanted=wanted,
         state=state,
@@ -104,7 +120,8 @@ async def _seen(operator: Operator, cluster: Cluster, wanted: str) -> Seen:
         heard=await _heard(operator, state, controllers),
         fallen=config.place(cluster, _fallen(fallen)) if fallen else "",
         is_fallen_new=made is None or made.timestamp() >= state.since,
-        behind=[each.name for each in nodes if each.is_up and not has_read(each.started, state)],
+        behind=[name for name, has in daemons.items() if has is False],
+        silent=[name for name, has in daemons.items() if has is None],
     )
 
 
@@ -113,12 +130,51 @@ async def _heard(operator: Operator, state: State, controllers: Sequence[Pod]) -
     if state.is_settled or not state.generation:
         return None
     ready = [each.metadata for each in controllers if pods.is_ready(each)]
-    answers = [await operator.look(operator.api, each.namespace, each.name) for each in ready]
+    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
     heard = [each for each in answers if each]
     if not heard:
         return None
     late = [each.mounted for each in heard if each.mounted != state.generation]
     return Heard(late[0] if late else state.generation, next((each.running for each in heard if each.running), ""))
+
+
+def _daemons(operator: Operator, cluster: Cluster, state: State) -> dict[str, bool | None]:
+    """Of each slurmd that is up, and of each sackd of login, whether it has read what slurmctld was last told to hand out; None where nobody says."""
+    slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
+    handed = operator.handed.get(cluster.key, {})
+    said = {each.metadata.name: handed.get(each.metadata.uid, "") for each in _old_logins(operator, cluster, state)}
+    logins = {each.metadata.name: True for each in _logins(operator, cluster)}
+    return slurmds | logins | {name: has == state.generation if has else None for name, has in said.items()}
+
+
+async def _ask_logins(operator: Operator, cluster: Cluster, state: State) -> None:
+    """Ask each sackd that began before the last change what it hands to the commands of its pod, until it is what slurmctld runs with."""
+    handed = operator.handed.get(cluster.key, {})
+    old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
+    asked = [each for each in old if handed.get(each.uid) != state.generation]
+    said = await asyncio.gather(*(operator.inside.login(each.namespace, each.name) for each in asked))
+    known = {each.uid: handed.get(each.uid, "") for each in old}
+    operator.handed[cluster.key] = known | {each.uid: has for each, has in zip(asked, said, strict=True)}
+
+
+def _old_logins(operator: Operator, cluster: Cluster, state: State) -> list[Pod]:
+    """The login pods whose sackd did not begin with what slurmctld was last told to hand out."""
+
+    def began(login: Pod) -> float | None:
+        sackd = next((each for each in login.status.init_container_statuses if each.name == "sackd"), None)
+        since = sackd.state.running.started_at if sackd and sackd.state.running else None
+        return since.timestamp() if since else None
+
+    return [each for each in _logins(operator, cluster) if not ((at := began(each)) and has_read(at, state))]
+
+
+def _logins(operator: Operator, cluster: Cluster) -> list[Pod]:
+    return [each for each in operator.stores.role_pods(cluster.key, "login") if pods.is_ready(each)]
+
+
+def _up(operator: Operator, cluster: Cluster) -> list[SlurmNode]:
+    nodes = operator.slurm.nodes(cluster.key)
+    return [each for each in (nodes or {}).values() if each.is_up]
 
 
 def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:

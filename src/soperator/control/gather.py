@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soperator.api.base import Problem
-from soperator.control import pods
+from soperator.control import adoption, pods
 from soperator.control.operator import Operator
 from soperator.control.roster import Crew
 from soperator.decide.availability import Facts, Role
@@ -13,7 +13,7 @@ from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition
-from soperator.render import config, gpus, labels, limits, names, points, worker
+from soperator.render import gpus, labels, limits, names, points, worker
 from soperator.render.cluster import with_members
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
@@ -150,7 +150,8 @@ def transaction(operator: Operator, cluster: Cluster) -> State:
 def running_config(operator: Operator, cluster: Cluster) -> str:
     """The generation of the configuration that slurmctld runs with, if it is the one that the spec asks for; else empty."""
     state = transaction(operator, cluster)
-    return state.good if state.good == state.generation == config.generation(cluster) else ""
+    is_wanted = state.good == state.generation and adoption.is_configured(operator, cluster, state.good)
+    return state.good if is_wanted else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:

@@ -57,8 +57,14 @@ def told(obj: Custom, found: Stage | None) -> dict[str, Any]:
     return {"images": {key: value for key, value in asdict(found.record).items() if value}}
 
 
-def condition(found: Stage) -> Condition:
+def condition(found: Stage, is_config_held: bool) -> Condition:
     """The condition UpToDate."""
+    if is_config_held and not found.reason:
+        why = (
+            "this operator writes another slurm.conf for this spec; the cluster keeps the one that it has: "
+            "a new word in spec.upgrade.request takes it over"
+        )
+        return Condition("UpToDate", "False", "Held", why)
     return Condition("UpToDate", "False" if found.reason else "True", found.reason or "AsAsked", found.why)
 
 

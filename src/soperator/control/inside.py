@@ -1,12 +1,17 @@
-"""What slurmrestd of 24.11 cannot do, done by a command inside a pod.
+"""Commands inside pods: what neither Kubernetes nor slurmrestd of 24.11 can do or tell.
 
-To requeue a job, by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
-job's processes behind. To hear which configuration slurmctld runs with, by scontrol too. To have a slurmd register, by SIGHUP to it: slurmctld
-does not know whom to ask.
+- A job is requeued by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
+  job's processes behind.
+- Which configuration slurmctld runs with, and which one sackd hands to the commands of its pod.
+- A slurmd registers by SIGHUP to it, for slurmctld does not know whom to ask.
+- A daemon is brought to new keys (images/slurm/keys).
+
 An exec that fails has told nothing, and counts as not done.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from soperator.decide.configuration import Heard
 from soperator.kube import exec as remote
@@ -16,57 +21,85 @@ from soperator.render import names
 from soperator.render.model import Cluster
 from soperator.slurmrest.client import SlurmError
 
+#: Runs a command in a container, as `kube.exec.exec` does.
+Run = Callable[[Api, remote.Target, Sequence[str]], Awaitable[remote.Result]]
+
 _SCONTROL = "/opt/soperator/bin/scontrol"
 #: A command that is executed in a container has the container's environment, and not that of the entry script.
 _KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
-_AS_SLURM = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}; exec "$0" "$@"'
+_WITH_KEYS = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}\n'
+_AS_SLURM = f'{_WITH_KEYS}exec "$0" "$@"'
 
-
+_MARK = r"^SlurmctldParameters *=.*generation=\([0-9a-f]*\).*"
 #: One line for the files that the pod sees, and one for what slurmctld says: the generation that stands in SlurmctldParameters.
-_LOOK = r"""
-[ "$SOPERATOR_AUTH" != slurm ] || export SLURM_SACK_KEY=/run/soperator/keys/slurm.key
-sed -n 's/^SlurmctldParameters=.*generation=\([0-9a-f]*\).*/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
-timeout 5 "$0" show config 2>/dev/null | sed -n 's/^SlurmctldParameters .*generation=\([0-9a-f]*\).*/running \1/p'
+_CONTROLLER = rf"""{_WITH_KEYS}
+sed -n 's/{_MARK}/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
+timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
 """
+_LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
+_KEYS_SCRIPT = "/usr/lib/soperator/keys"
 
-Look = Callable[[Api, str, str], Awaitable[Heard | None]]
-
-
-async def look(api: Api, namespace: str, pod: str) -> Heard | None:
-    """What a pod of slurmctld sees of its files, and what slurmctld says; None where it could not be asked. Never raises."""
-    try:
-        done = await remote.exec(
-            api, remote.Target(namespace, pod, "slurmctld"), ["sh", "-c", _LOOK, _SCONTROL], seconds=15
-        )
-    except KubeError:
-        return None
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
-    return Heard(said.get("mounted", ""), said.get("running", ""))
+_PATIENCE = 20.0
+_SOON = 10.0
 
 
-async def requeue(api: Api, cluster: Cluster, job: int) -> None:
-    """Let a batch job wait for its turn again, from the first pod of slurmctld in which that can be done; raises SlurmError."""
-    refusals: list[SlurmError] = []
-    for number in range(cluster.spec.controller.replicas):
-        target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
+@dataclass(frozen=True)
+class Inside:
+    """Runs commands in the containers of our pods; `run` reaches them."""
+
+    api: Api
+    run: Run = remote.exec
+
+    async def controller(self, namespace: str, pod: str) -> Heard | None:
+        """What a pod of slurmctld sees of its files, and what slurmctld says; None where it could not be asked. Never raises."""
+        target = remote.Target(namespace, pod, "slurmctld")
         try:
-            return await _run(
-                api, target, f"scontrol requeue {job}", ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)]
-            )
-        except SlurmError as error:
-            refusals.append(error)
-    raise refusals[0]
+            done = await self._within(_SOON, target, ["sh", "-c", _CONTROLLER, _SCONTROL])
+        except KubeError:
+            return None
+        said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        return Heard(said.get("mounted", ""), said.get("running", ""))
 
+    async def login(self, namespace: str, pod: str) -> str:
+        """The generation that the commands of a login pod get from its sackd; empty where nobody says. Never raises."""
+        try:
+            done = await self._within(_SOON, remote.Target(namespace, pod, "sackd"), ["sh", "-c", _LOGIN])
+        except KubeError:
+            return ""
+        return done.stdout.strip()
 
-async def register(api: Api, namespace: str, pod: str) -> None:
-    """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""
-    await _run(api, remote.Target(namespace, pod, "slurmd"), "SIGHUP to slurmd", ["sh", "-c", "kill -HUP 1"])
+    async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
+        """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
+        return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
+    async def requeue(self, cluster: Cluster, job: int) -> None:
+        """Let a batch job wait for its turn again, from the first pod of slurmctld in which that can be done; raises SlurmError."""
+        refusals: list[SlurmError] = []
+        for number in range(cluster.spec.controller.replicas):
+            target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
+            command = ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)]
+            try:
+                return await self._done(f"scontrol requeue {job}", target, command)
+            except SlurmError as error:
+                refusals.append(error)
+        raise refusals[0]
 
-async def _run(api: Api, target: remote.Target, what: str, command: list[str]) -> None:
-    try:
-        done = await remote.exec(api, target, command, seconds=20)
-    except KubeError as error:
-        raise SlurmError(f"{what}: {error}") from error
-    if done.code:
-        raise SlurmError(f"{what}: {(done.stderr or done.stdout).strip() or f'exit code {done.code}'}")
+    async def register(self, namespace: str, pod: str) -> None:
+        """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""
+        target = remote.Target(namespace, pod, "slurmd")
+        await self._done("SIGHUP to slurmd", target, ["sh", "-c", "kill -HUP 1"])
+
+    async def _done(self, what: str, target: remote.Target, command: list[str]) -> None:
+        try:
+            done = await self._within(_PATIENCE, target, command)
+        except KubeError as error:
+            raise SlurmError(f"{what}: {error}") from error
+        if done.code:
+            raise SlurmError(f"{what}: {(done.stderr or done.stdout).strip() or f'exit code {done.code}'}")
+
+    async def _within(self, seconds: float, target: remote.Target, command: list[str]) -> remote.Result:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.run(self.api, target, command)
+        except TimeoutError:
+            raise remote.ExecFailed(f"{target} does not answer within {seconds:.0f} s") from None

@@ -6,6 +6,7 @@ operators at once cannot both win.
 
 import base64
 import secrets
+from dataclasses import dataclass, field
 
 from soperator.kube import kinds
 from soperator.kube.api import Api
@@ -14,6 +15,14 @@ from soperator.render import openssh
 from soperator.render.keys import REST_FILE, render_secret, wanted_files
 from soperator.render.model import Cluster
 from soperator.runtime.store import Store
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What daemons have said in a rotation: from when an answer counts, by what was asked; and for which questions a kubelet was made to look."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+    poked: set[str] = field(default_factory=set)
 
 
 async def ensure_keys(api: Api, cluster: Cluster, known: Store[object]) -> list[str]:  # type: ignore[type-var]

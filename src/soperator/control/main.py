@@ -12,9 +12,9 @@ import structlog
 from soperator import __version__
 from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
-from soperator.control.inside import Look, look
+from soperator.control.inside import Inside, Run
 from soperator.control.nodeset import NodeSetControl
-from soperator.control.operator import Operator, Run
+from soperator.control.operator import Operator
 from soperator.control.pace import Pace
 from soperator.control.pulls import Pulls
 from soperator.control.room import Room
@@ -101,12 +101,10 @@ def assemble(
     ask: Ask = ask_jail,
     hear: Ask = hear_jail,
     execute: Run = remote.exec,
-    look: Look = look,
 ) -> tuple[Manager, SlurmWatch]:
     """Put the parts together.
 
-    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container,
-    `look` asks slurmctld about its files.
+    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container.
     """
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
@@ -123,10 +121,9 @@ def assemble(
         pace,
         Room(_now, hear),
         Pulls(_now),
+        Inside(api, execute),
         ask_jail=ask,
         renderer=said.renderer,
-        execute=execute,
-        look=look,
     )
     metrics = Metrics()
     cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)

@@ -2,13 +2,14 @@
 
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from soperator.control.inside import Look, look
+from soperator.control.inside import Inside
+from soperator.control.keys import Answers
 from soperator.control.known import Namespaces
 from soperator.control.pace import Pace
 from soperator.control.pulls import Pulls
@@ -17,7 +18,6 @@ from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
-from soperator.kube import exec as remote
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -28,9 +28,6 @@ from soperator.runtime.controller import Terminal
 from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
-
-#: Runs a command in a container, as `kube.exec.exec` does.
-Run = Callable[[Api, remote.Target, Sequence[str]], Awaitable[remote.Result]]
 
 #: Fields whose change is told at once.
 _NEWS = ("config", "refilled", "images", "keys")
@@ -54,6 +51,7 @@ class Operator:
     pace: Pace
     room: Room
     pulls: Pulls
+    inside: Inside
     wall: Callable[[], float] = time.time
     roster: Roster = field(default_factory=Roster)
     held: set[str] = field(default_factory=set)
@@ -61,9 +59,8 @@ class Operator:
     asked: dict[str, float] = field(default_factory=dict)
     ask_jail: Ask = ask_jail
     renderer: str = ""
-    execute: Run = remote.exec
-    turning: dict[Key, dict[str, float]] = field(default_factory=dict)
-    look: Look = look
+    turning: dict[Key, Answers] = field(default_factory=dict)
+    handed: dict[Key, dict[str, str]] = field(default_factory=dict)
 
     @cached_property
     def namespaces(self) -> Namespaces:
@@ -118,6 +115,7 @@ class Operator:
         self.slurm.forget(key)
         self.room.forget(key)
         self.turning.pop(key, None)
+        self.handed.pop(key, None)
 
 
 def _condition(raw: Mapping[str, Any]) -> Condition:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soperator.control.keys import auth_key, rest_key
+from soperator.control.keys import Answers, auth_key, rest_key
 from soperator.control.operator import Operator
 from soperator.decide.rotation import Seen, decide
 from soperator.kube import exec as remote
@@ -26,9 +26,7 @@ from soperator.slurm.keys import Record, turned
 
 #: How many daemons are asked in one pass, and how many at once.
 _BATCH, _AT_ONCE = 96, 16
-_PATIENCE = 10.0
 _DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd"}
-_KEYS = "/usr/lib/soperator/keys"
 _POKE = "soperator-keys"
 
 
@@ -47,10 +45,11 @@ class Ask:
     pod: str
     uid: str
     container: str
-    command: tuple[str, ...]
+    verb: str
+    files: tuple[str, ...]
 
     def __str__(self) -> str:
-        return " ".join((self.uid, self.container, *self.command))
+        return " ".join((self.uid, self.container, self.verb, *self.files))
 
 
 async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
@@ -67,7 +66,8 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
     waits = await _ask_all(operator, cluster, asks)
-    latest = max(operator.turning.get(cluster.key, {}).values(), default=0.0)
+    answers = operator.turning.get(cluster.key)
+    latest = max(answers.taken.values(), default=0.0) if answers else 0.0
     said = cluster.spec.auth
     step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest))
     if step.make_rest:
@@ -133,14 +133,13 @@ def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta
 def _ask(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     runs = any(each.name == daemon and each.state.running for each in statuses)
-    command = (_KEYS, verb, daemon, *files)
-    return [Ask(pod.metadata.name, pod.metadata.uid, daemon, command)] if runs else []
+    return [Ask(pod.metadata.name, pod.metadata.uid, daemon, verb, tuple(files))] if runs else []
 
 
 async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
     """Ask those that have not answered yet; return who is not so far, in words, and nothing when all are."""
-    taken = operator.turning.setdefault(cluster.key, {})
-    left = [each for each in asks if str(each) not in taken]
+    answers = operator.turning.setdefault(cluster.key, Answers())
+    left = [each for each in asks if str(each) not in answers.taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
     controllers = [each for each in batch if each.container == "slurmctld"]
     if len(controllers) < len(batch):
@@ -148,36 +147,33 @@ async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) ->
 
     async def one(each: Ask) -> str:
         async with slots:
-            return await _answer(operator, cluster.namespace, each, taken)
+            return await _answer(operator, cluster.namespace, each, answers)
 
     troubles = [text for text in await asyncio.gather(*map(one, batch)) if text]
-    behind = [each for each in asks if str(each) not in taken]
+    behind = [each for each in asks if str(each) not in answers.taken]
     if not behind:
         return ""
     detail = f"; {troubles[0]}" if troubles else ""
     return f"{len(asks) - len(behind)} of {len(asks)} are so far{detail}"
 
 
-async def _answer(operator: Operator, namespace: str, ask: Ask, taken: dict[str, float]) -> str:
+async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers) -> str:
     """Ask one daemon; return what keeps it, and nothing when it is so far."""
     try:
-        if f"poked {ask}" not in taken:
-            files = hashlib.sha256(" ".join(ask.command[3:]).encode()).hexdigest()[:16]
+        if str(ask) not in answers.poked:
+            files = hashlib.sha256(" ".join(ask.files).encode()).hexdigest()[:16]
             meta = {"name": ask.pod, "namespace": namespace, "uid": ask.uid, "annotations": {labels.DIGEST: files}}
             await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta}, manager=_POKE)
-            taken[f"poked {ask}"] = 0.0
-        async with asyncio.timeout(_PATIENCE):
-            target = remote.Target(namespace, ask.pod, ask.container)
-            done = await operator.execute(operator.api, target, ask.command)
+            answers.poked.add(str(ask))
+        target = remote.Target(namespace, ask.pod, ask.container)
+        done = await operator.inside.keys(target, ask.verb, ask.files)
     except (Conflict, NotFound):
         return f"pod {ask.pod} is another one by now"
     except KubeError as error:
         return f"pod {ask.pod}: {error}"
-    except TimeoutError:
-        return f"pod {ask.pod} does not answer"
     if done.code == 0:
         age = done.stdout.strip()
-        taken[str(ask)] = operator.wall() - float(age) if age.isdecimal() else 0.0
+        answers.taken[str(ask)] = operator.wall() - float(age) if age.isdecimal() else 0.0
         return ""
     said = (done.stdout + done.stderr).strip() or f"exit code {done.code}"
     return f"pod {ask.pod}: {said if done.code == 3 else f'its image cannot take keys ({said}): replace the pod'}"

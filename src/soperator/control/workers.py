@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from soperator.control import inside, pods
+from soperator.control import pods
 from soperator.control.operator import Operator
 from soperator.decide.rollout import decide
 from soperator.decide.service import IN_SERVICE
@@ -136,7 +136,7 @@ class Workers:
             case End(_, _, jobs, requeue) if client:
                 for job in jobs:
                     if requeue and job.may_requeue:
-                        await inside.requeue(self.operator.api, self.cluster, job.number)
+                        await self.operator.inside.requeue(self.cluster, job.number)
                     else:
                         await client.cancel(job.number)
 
@@ -151,7 +151,7 @@ class Workers:
         pod = self._pod(index)
         if pod is not None:
             self.operator.asked[pod.metadata.uid] = self.operator.wall()
-            await inside.register(self.operator.api, pod.metadata.namespace, pod.metadata.name)
+            await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _mark(self, mark: Mark) -> None:
         """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone."""

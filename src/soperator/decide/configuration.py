@@ -46,7 +46,10 @@ class Heard:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known. `wanted` is empty for a spec that is refused; `fallen` are the last words of a slurmctld that ended and is not back."""
+    """What is known. `wanted` is empty for a spec that is refused; `fallen` are the last words of a slurmctld that ended and is not back.
+
+    `behind` are daemons that have not read what slurmctld runs with, `silent` those of which nobody says.
+    """
 
     wanted: str
     state: State
@@ -57,6 +60,7 @@ class Seen:
     fallen: str = ""
     is_fallen_new: bool = True
     behind: Collection[str] = ()
+    silent: Collection[str] = ()
 
 
 Act = Literal["rest", "write", "try", "drop", "nudge", "ask", "note", "restore", "revive"]
@@ -144,14 +148,14 @@ def _follow(seen: Seen) -> Step:
     """slurmctld runs with what is wanted: every other daemon is to follow."""
     state = seen.state
     if not seen.behind:
-        return Step()
-    late = ", ".join(sorted(seen.behind)[:3]) + (f" and {len(seen.behind) - 3} more" if len(seen.behind) > 3 else "")
-    why = f"{_name(state.generation)} is not read yet by {late}"
+        why = f"nobody says whether {_named(seen.silent)} has read {_name(state.generation)}"
+        return Step(reason="Behind", why=why) if seen.silent else Step()
+    why = f"{_name(state.generation)} is not read yet by {_named(seen.behind)}"
     if seen.now - state.asked_at < AGAIN:
         return Step(reason="HandingOut", why=why)
     if state.tries < TRIES:
         return Step("ask", _asked(seen), "Behind", why)
-    return Step(reason="Behind", why=f"{why}, although they were told {TRIES} times: look at slurmd there")
+    return Step(reason="Behind", why=f"{why}, although they were told {TRIES} times: look at slurmd or sackd there")
 
 
 def has_read(started: float, state: State) -> bool:
@@ -167,6 +171,10 @@ def taken_back(state: State) -> str:
 def _asked(seen: Seen) -> State:
     state = seen.state
     return replace(state, asked=state.generation, asked_at=seen.now, tries=state.tries + 1)
+
+
+def _named(daemons: Collection[str]) -> str:
+    return ", ".join(sorted(daemons)[:3]) + (f" and {len(daemons) - 3} more" if len(daemons) > 3 else "")
 
 
 def _name(generation: str) -> str:
