@@ -41,6 +41,7 @@ ORDER = (
     "refill",
     "sick_jail",
     "kill_jobs",
+    "standby",
     "kills",
     "directory",
     "munge",

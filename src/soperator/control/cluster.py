@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, configuration, ending, gather, images, jail, room, rotation
+from soperator.control import adoption, backups, configuration, ending, gather, images, jail, room, rotation
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -121,7 +121,8 @@ class ClusterControl:
         opens, record = seen.step.login and done.pointed, done.stage.record
         of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
         shown = login.closed(of_login) if had_login and not seen.step.login else of_login
-        objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown))
+        named = backups.addresses(operator, cluster, done.config)
+        objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown), named)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = adoption.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)

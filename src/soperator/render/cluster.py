@@ -20,11 +20,12 @@ def render_cluster(
     jail_ready: bool,
     state: State | None = None,
     of: tuple[Cluster, Cluster] | None = None,
+    addresses: int = 0,
 ) -> list[Object]:
     """Everything that a cluster owns but its keys, its configuration (of which `state` tells) and the populate Job.
 
     Login waits for the jail, which it mounts as its root. While new images are on their way, `of` is the same cluster with those that
-    slurmrestd has so far, and with those of login.
+    slurmrestd has so far, and with those of login. `addresses` is how many slurmctlds have a name at least.
     """
     of_rest, of_login = of or (cluster, cluster)
     known = state or State()
@@ -32,7 +33,7 @@ def render_cluster(
         *jail.render_claim(cluster),
         *jail.render_state_claim(cluster),
         *network.render_network(cluster),
-        *controller.render_controller(cluster, defaults, known.fixed),
+        *controller.render_controller(cluster, defaults, known.fixed, addresses),
         *rest.render_rest(of_rest, defaults, known.good or known.generation),
         *[each for each in login.render_login(of_login, defaults) if jail_ready or each["kind"] != "StatefulSet"],
     ]

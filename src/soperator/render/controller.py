@@ -17,13 +17,13 @@ _STATE = "/var/spool/slurmctld"
 _USERS = "/var/lib/extrausers"
 
 
-def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "") -> list[Object]:
+def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", addresses: int = 0) -> list[Object]:
     """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
 
-    `fixed` names the settings that only a restart changes.
+    `fixed` names the settings that only a restart changes, `addresses` says how many names are to resolve, at least.
     """
     count = cluster.spec.controller.replicas
-    services = [_service(cluster, number) for number in range(count)]
+    services = [_service(cluster, number) for number in range(max(count, addresses))]
     return [_stateful_set(cluster, defaults, fixed), *services, *([_budget(cluster)] if count > 1 else [])]
 
 
@@ -162,7 +162,7 @@ def _budget(cluster: Cluster) -> Object:
 
 def _service(cluster: Cluster, number: int) -> Object:
     selector = labels.role(cluster.name, "controller")
-    if cluster.spec.controller.replicas > 1:
+    if number or cluster.spec.controller.replicas > 1:
         selector |= {"statefulset.kubernetes.io/pod-name": names.controller_host(cluster.name, number)}
     port = {"name": "slurmctld", "port": names.CONTROLLER_PORT, "targetPort": names.CONTROLLER_PORT}
     return {

@@ -2,11 +2,12 @@
 ConfigMap that slurmctld and slurmrestd mount.
 
 The trial is a slurmctld as the real one, which takes its host's name for its own, so that it reads the very files, line for line. It has no
-credentials, no key of the cluster, no state and no name that resolves; every controller's name is its own address.
+credentials, no key of the cluster, no state and no name that resolves; its controller's names are its own address, and those of backups lead
+nowhere, for a leader that begins tells its backups to give way, and would tell itself.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from soperator.api.common import Resources
 from soperator.render import config, labels, names, pod
@@ -17,6 +18,7 @@ from soperator.slurm.transaction import State
 REFUSED = 65
 #: Seconds after which Kubernetes ends a trial.
 DEADLINE = 120
+_HERE, _NOWHERE = "127.0.0.1", "255.255.255.255"
 _HOST = re.compile(r"^SlurmctldHost=([^(\s]+)(?:\(([^)\s]+)\))?", re.MULTILINE)
 
 
@@ -54,9 +56,7 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
     hosts = _HOST.findall(config.files(cluster)["slurm.conf"])
     spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling) | {
         "hostname": hosts[0][0],
-        "hostAliases": [
-            {"ip": "127.0.0.1", "hostnames": sorted({name for host in hosts for name in host if name} - {hosts[0][0]})}
-        ],
+        "hostAliases": _aliases(hosts),
         "dnsPolicy": "Default",
         "restartPolicy": "Never",
         "activeDeadlineSeconds": DEADLINE,
@@ -74,6 +74,13 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
     for name in ("subdomain", "dnsConfig"):
         spec.pop(name)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _aliases(hosts: Sequence[tuple[str, str]]) -> list[Object]:
+    """Addresses for each controller's name and the name by which it is reached, the leader first."""
+    own, *backups = ({name for name in host if name} for host in hosts)
+    said = {_HERE: own - {hosts[0][0]}, _NOWHERE: {name for each in backups for name in each}}
+    return [{"ip": ip, "hostnames": sorted(hostnames)} for ip, hostnames in said.items() if hostnames]
 
 
 def _config_map(meta: Object, files: Mapping[str, str]) -> Object:

@@ -93,6 +93,15 @@ def test_a_trial_can_reach_nothing_of_the_cluster():
     assert spec["containers"][0]["securityContext"]["runAsNonRoot"] is True
 
 
+def test_a_trial_of_files_with_backups_does_not_tell_itself_to_give_way():
+    """A backup's names lead to no address at all, not even this pod's: a connection there fails at once."""
+    pod = generation.render_trial(cluster(controller={"replicas": 3}), DEFAULTS, "abc")
+    assert pod["spec"]["hostAliases"] == [
+        {"ip": "127.0.0.1", "hostnames": ["demo-controller"]},
+        {"ip": "255.255.255.255", "hostnames": ["demo-controller-1", "demo-controller-2"]},
+    ]
+
+
 def test_what_is_known_of_the_files_stands_beside_them():
     """The live ConfigMap carries the state, and a kept generation never changes."""
     files, state = config.files(cluster()), State("a", "b", 1.5, "a", 2.5)

@@ -1,0 +1,28 @@
+"""Backups of slurmctld that are no longer wanted: their names outlive them."""
+
+from soperator.control.configuration import Look
+from soperator.control.operator import Operator
+from soperator.kube import kinds
+from soperator.render import labels, names
+from soperator.render.model import Cluster
+
+_MOST = 4
+
+
+def addresses(operator: Operator, cluster: Cluster, settled: Look) -> int:
+    """How many slurmctlds are to have a name that resolves.
+
+    Slurm resolves the names of all before it speaks to one, and tries again for seconds with one that is gone, so that slurmrestd could not even
+    be told to hand out the configuration without it. A backup's name goes when nobody has it in its configuration any more.
+    """
+    rest = [each.metadata.annotations.get(labels.CONFIG) for each in operator.stores.role_pods(cluster.key, "rest")]
+    is_forgotten = settled.is_as_wanted and settled.read == settled.daemons and set(rest) <= {settled.state.good}
+    if is_forgotten:
+        return cluster.spec.controller.replicas
+    services = operator.stores.children[kinds.SERVICE]
+    named = [
+        number
+        for number in range(_MOST)
+        if services.get(cluster.namespace, names.controller_address(cluster.name, number))
+    ]
+    return max(cluster.spec.controller.replicas, *(number + 1 for number in named), 0)
