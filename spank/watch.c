@@ -1,11 +1,11 @@
 /*
  * jail-watch: says over HTTP whether a step could enter the jail here.
  *
- *   jail-watch --plan PATH --port N [--period SECONDS] [--deadline SECONDS]
+ *   jail-watch --plan PATH --port N [--period SECONDS] [--deadline SECONDS] [--name WORDS]
  *   jail-watch --plan PATH --once [--deadline SECONDS]      one look: exit code 0, or 1 and the sentence on stderr
  *
  * 200 while every source of the plan that this container has, and every mount point of the jail, answers; else 503 with one
- * sentence. Behind the `ok` a second line tells of a shared root that is almost full, which harms no step yet. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
+ * sentence. Behind the `ok` a second line tells of a root (by the name given) that is almost full, which harms no step yet. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
  * touches the jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
  * behind, and none is made beside it; the storage answers again when it is gone, and the next one looks at once.
  *
@@ -39,7 +39,7 @@ enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200, FULL_PER
 enum { ABOUT = '?', ROOM = '%', RESULT = '=' };
 
 struct options {
-	const char *plan;
+	const char *plan, *name;
 	bool once;
 	long port, period, deadline;
 };
@@ -116,7 +116,7 @@ static int percent(uint64_t all, uint64_t free, uint64_t available)
 }
 
 /* A file system without a number of files, such as btrfs, says 0. */
-static void look_at_room(const char *root, int channel)
+static void look_at_room(const char *root, const char *name, int channel)
 {
 	struct statvfs status;
 	char text[200] = "";
@@ -127,21 +127,21 @@ static void look_at_room(const char *root, int channel)
 	bytes = percent(status.f_blocks, status.f_bfree, status.f_bavail);
 	files = percent(status.f_files, status.f_ffree, status.f_favail);
 	if (bytes >= FULL_PERCENT)
-		(void)snprintf(text, sizeof(text), "jail: the shared root is %d %% full, %llu MiB are left", bytes,
+		(void)snprintf(text, sizeof(text), "jail: %s is %d %% full, %llu MiB are left", name, bytes,
 			       (unsigned long long)status.f_bavail * status.f_frsize >> 20);
 	else if (files >= FULL_PERCENT)
-		(void)snprintf(text, sizeof(text), "jail: the shared root has %d %% of the files that it can have, %llu more are possible",
-			       files, (unsigned long long)status.f_favail);
+		(void)snprintf(text, sizeof(text), "jail: %s has %d %% of the files that it can have, %llu more are possible",
+			       name, files, (unsigned long long)status.f_favail);
 	tell(channel, ROOM, text);
 }
 
-static int look(const struct plan *plan, int channel, struct report *report)
+static int look(const struct plan *plan, const char *name, int channel, struct report *report)
 {
 	const struct plan_mount *root = &plan->mounts[0];
 	int root_fd;
 
 	tell(channel, ABOUT, root->source);
-	look_at_room(root->source, channel);
+	look_at_room(root->source, name, channel);
 	root_fd = open(root->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0 && errno == EACCES)
 		return 0; /* it answers, and lets in only root: enough to know */
@@ -160,16 +160,16 @@ static int look(const struct plan *plan, int channel, struct report *report)
 	return close(root_fd) < 0 ? report_fail(report, "jail: cannot close the root %s: %m", root->source) : 0;
 }
 
-static void be_child(const char *path, int channel)
+static void be_child(const struct options *options, int channel)
 {
 	static struct plan plan;
 	struct report report = { "" };
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
-	tell(channel, ABOUT, path);
-	if (plan_read(path, &plan, &report) == 0)
-		(void)look(&plan, channel, &report); /* what it says is in the report */
+	tell(channel, ABOUT, options->plan);
+	if (plan_read(options->plan, &plan, &report) == 0)
+		(void)look(&plan, options->name, channel, &report); /* what it says is in the report */
 	tell(channel, RESULT, report.text);
 	_exit(0);
 }
@@ -182,7 +182,7 @@ static int start_look(struct watch *watch, const struct options *options)
 		return report_fail(&watch->trouble, "jail: cannot make a channel: %m");
 	watch->child = fork();
 	if (watch->child == 0)
-		be_child(options->plan, pair[1]);
+		be_child(options, pair[1]);
 	if (close(pair[1]) < 0 || watch->child < 0) {
 		(void)close(pair[0]); /* nothing was written to it */
 		return report_fail(&watch->trouble, "jail: cannot start a look: %m");
@@ -343,6 +343,8 @@ static bool parse_options(char **words, struct options *options)
 			options->once = true, words--;
 		else if (strcmp(words[0], "--plan") == 0)
 			options->plan = words[1];
+		else if (strcmp(words[0], "--name") == 0)
+			options->name = words[1];
 		else if (strcmp(words[0], "--port") == 0 && !parse_number(words[1], UINT16_MAX, &options->port))
 			return false;
 		else if (strcmp(words[0], "--period") == 0 && !parse_number(words[1], 3600, &options->period))
@@ -364,11 +366,11 @@ static void stop(int number)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .period = 2, .deadline = 5 };
+	struct options options = { .name = "the shared root", .period = 2, .deadline = 5 };
 	struct sigaction action = { .sa_handler = stop };
 
 	if (argc < 1 || !parse_options(argv + 1, &options)) {
-		(void)fputs("usage: jail-watch --plan PATH (--port N [--period SECONDS] | --once) [--deadline SECONDS]\n", stderr);
+		(void)fputs("usage: jail-watch --plan PATH (--port N [--period SECONDS] | --once) [--deadline SECONDS] [--name WORDS]\n", stderr);
 		return EXIT_USAGE;
 	}
 	if (sigaction(SIGTERM, &action, NULL) < 0 || sigaction(SIGINT, &action, NULL) < 0)

@@ -37,13 +37,13 @@ def hung(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def watching(jail: Jail) -> Iterator["Watch"]:
+def watching(jail: Jail, *more: str) -> Iterator["Watch"]:
     """Run jail-watch over a jail, quickly, as an ordinary user."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [jail.build.jail + "-watch", "--plan", str(jail.plan), "--port", str(port)]
-    words += ["--period", "1", "--deadline", str(DEADLINE)]
+    words += ["--period", "1", "--deadline", str(DEADLINE), *more]
     env = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}
     with subprocess.Popen(words, env=env, user=65532, group=65532, extra_groups=[]) as process:
         try:
@@ -144,11 +144,11 @@ def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
 
 
 def test_a_root_that_can_have_no_more_files_says_so(jail: Jail) -> None:
-    """Inodes run out where many small files are."""
-    with small(jail.root, "nr_inodes=100"), watching(jail) as watch:
+    """Inodes run out where many small files are; what is looked at has the name that it was given."""
+    with small(jail.root, "nr_inodes=100"), watching(jail, "--name", "the state of slurmctld") as watch:
         for number in range(89):
             (jail.root / f"data/{number}").touch()
-        watch.until(200, "jail: the shared root has 9")
+        watch.until(200, "jail: the state of slurmctld has 9")
 
 
 def test_a_missing_mount_point_is_told_with_its_line_until_it_is_back(jail: Jail) -> None:

@@ -104,7 +104,7 @@ async def test_whether_there_is_room_is_asked_once_a_minute():
     found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ready,)))]
     told = []
     for now[0] in (0.0, 59.0, 61.0):
-        told.append([each.status for each in await room.look(cluster, found)])
+        told.append([each.status for each in await room.of_jail(cluster, found)])
     assert (told, heard) == ([["True"], ["True"], []], ["10.0.0.1"] * 2)
 
 
@@ -123,3 +123,34 @@ async def town_that_hears():
 def conditions_of(town):
     """The cluster's conditions by type."""
     return {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "words"),
+    [
+        ("ok\n", "Enough", ""),
+        (
+            "ok\njail: the state of slurmctld is 100 % full, 0 MiB are left\n",
+            "AlmostFull",
+            "enlarge the claim demo-state",
+        ),
+        (
+            "jail: /var/spool/slurmctld does not answer within 5 s\n",
+            "NotAnswering",
+            "mend the volume of claim demo-state",
+        ),
+    ],
+)
+async def test_what_slurmctlds_pod_says_of_its_state_is_a_condition(said, reason, words):
+    """It is told with the claim and the remedy."""
+
+    async def hear(ip):
+        assert ip == "10.0.0.2"
+        return said
+
+    spec = SlurmClusterSpec.model_validate({"controller": {"state": {"name": "demo-state"}}})
+    status = PodStatus(pod_ip="10.0.0.2", conditions=(Condition("Ready", "True"),))
+    found = [Pod(metadata=ObjectMeta(name="demo-controller-0"), status=status)]
+    (told,) = await Room(lambda: 0.0, hear).of_state(Cluster("slurm", "demo", "uid", spec), found)
+    assert (told.status == "True", told.reason) == (reason == "Enough", reason)
+    assert words in told.message

@@ -167,8 +167,9 @@ class ClusterControl:
         return Outcome(outcome, min(again, done.filling.again or again, 1.0 if soon else again))
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
-        found = self.operator.stores.role_pods(cluster.key, "worker")
-        return await self.operator.room.look(cluster, found)
+        role_pods, said = self.operator.stores.role_pods, self.operator.room
+        jail = await said.of_jail(cluster, role_pods(cluster.key, "worker"))
+        return [*jail, *await said.of_state(cluster, role_pods(cluster.key, "controller"))]
 
 
 def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail_ready: Condition) -> list[Condition]:

@@ -32,7 +32,7 @@ from soperator.runtime.store import Key
 #: Fields whose change is told at once.
 _NEWS = ("config", "refilled", "images", "keys")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
-_UNTOLD = {"JailHasRoom": "True"}
+_UNTOLD = {"JailHasRoom": "True", "StateHasRoom": "True"}
 #: Conditions whose reason is news too, and the one that is none at first.
 _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
 

@@ -87,7 +87,7 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
     munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "slurmctld", image, cluster.spec.controller.resources) | {
         "args": ["slurmctld"],
-        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
+        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type, SOPERATOR_WATCH=str(names.JAIL_PORT)),
         "ports": [{"name": "slurmctld", "containerPort": names.CONTROLLER_PORT}],
         "securityContext": pod.unprivileged(pod.SLURM_UID),
         "volumeMounts": [

@@ -22,7 +22,7 @@ def _nodes_service(cluster: Cluster) -> Object:
 def _policies(cluster: Cluster) -> list[Object]:
     """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
     reached from login and other workers only. From outside come SSH to login, and the operator to REST and to what workers
-    say of their jail.
+    say of their jail, and slurmctld's pod of its state.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
     inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}], "ports": high}
@@ -40,6 +40,7 @@ def _policies(cluster: Cluster) -> list[Object]:
         _policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
         _policy(cluster, names.rest(cluster.name), labels.role(cluster.name, "rest"), operator),
         _policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked),
+        _policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked),
     ]
 
 
