@@ -111,6 +111,41 @@ def test_a_user_of_a_munge_cluster_runs_an_mpi_job(munged: Lab) -> None:
         assert "keys" not in mounts["sshd"]
 
 
+def test_munges_key_is_replaced_while_a_job_runs(munged: Lab) -> None:
+    """Every munged has the new key, no other container was started anew, the job goes on, and new ones run on every node."""
+    before, former, held = starts(munged), keys(munged), munged.hold("worker-0", "bob")
+    assert len(former) == 1
+    began = time.monotonic()
+    munged.patch("slurmcluster", CLUSTER, {"auth": {"rotate": "test"}})
+    munged.until("the rotation is over", lambda: munged.status().get("keys") == "test", 120)
+    munged.timings.note("munge: auth.rotate → every munged has the new key", time.monotonic() - began)
+    assert len(keys(munged) | former) == 2
+    munged.until("a job runs", lambda: munged.ssh("bob", "srun -Q -w worker-1 id -un || true") == "bob\n")
+    after = starts(munged)
+    assert {name for name in after if after[name] != before[name]} == {name for name in before if name[1] == "munged"}
+    assert (held.state(), held.show()["Restarts"]) == ("RUNNING", "0")
+    held.let_go()
+    assert munged.ssh("bob", "srun -Q -N2 id -un") == "bob\nbob\n"
+    munged.wait_available()
+
+
+def keys(lab: Lab) -> set[str]:
+    """The hashes of the keys with which munged runs in the pods of the cluster."""
+    command = ["-c", "munged", "--", "sha256sum", "/run/soperator/keys/munge.key"]
+    roles = ("controller", "login", "worker")
+    return {lab.kubectl("exec", name, *command).split()[0] for role in roles for name in lab.pods(role)}
+
+
+def starts(lab: Lab) -> dict[tuple[str, str], int]:
+    """How often each container was started again, by its pod and its name."""
+    found = {}
+    for role in ("controller", "login", "worker"):
+        for name, pod in lab.pods(role).items():
+            for each in (*pod["status"].get("initContainerStatuses", ()), *pod["status"]["containerStatuses"]):
+                found[name, each["name"]] = each["restartCount"]
+    return found
+
+
 def test_uninstalling_leaves_the_users_claims_alone(munged: Lab) -> None:
     """After `helm uninstall` nothing is in the namespace but the claims of the storage chart, and the files are there."""
     began = uninstall(munged)
