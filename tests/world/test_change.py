@@ -88,10 +88,12 @@ async def test_an_administrators_drain_survives_a_cordon(town):
 async def test_a_node_that_slurmctld_drained_is_told_and_left_alone(town):
     """Nobody else would: it takes no job, and slurmctld never resumes it."""
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
-    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="Duplicate jobid")
+    town.slurm.set("worker-0", "IDLE", "DRAIN", "DYNAMIC_NORM", reason="Kill task failed")
     town.slurm.nodes["worker-0"]["reason_set_by_user"] = "slurm"
-    await town.told(kinds.NODESET, "worker", "worker-0 is DRAIN+IDLE (Duplicate jobid): slurmctld drained it")
-    await town.told(kinds.SLURMCLUSTER, "demo", "resume it by scontrol")
+    await town.told(kinds.NODESET, "worker", "worker-0 is DRAIN+IDLE (Kill task failed): slurmctld drained it")
+    await town.told(kinds.SLURMCLUSTER, "demo", "when the cause is gone, resume it by scontrol")
+    town.slurm.nodes["worker-0"]["reason"] = "Duplicate jobid"
+    await town.told(kinds.NODESET, "worker", "slurmctld drained it; run scontrol reconfigure, then resume it")
     town.slurm.nodes["worker-0"]["reason_set_by_user"] = "root"
     await town.settle(quiet=0.3)
     assert town.slurm.nodes["worker-0"]["reason"] == "Duplicate jobid"

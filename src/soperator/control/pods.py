@@ -4,15 +4,17 @@ Kubernetes knows well why a pod does not run, but says it in six places. `troubl
 returns the first that explains; an empty text means that there is nothing to explain.
 """
 
+import signal
 from collections.abc import Iterable
 
 from soperator.decide.availability import Role
 from soperator.decide.service import told
 from soperator.decide.workers import WorkerPod
 from soperator.kube.objects import Node
-from soperator.kube.views import Condition, ContainerStatus, Pod
+from soperator.kube.views import Condition, ContainerStatus, Pod, Terminated
 from soperator.render import labels
 from soperator.runtime.store import Store
+from soperator.slurm import words
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _FAILING = (
@@ -22,6 +24,8 @@ _FAILING = (
     "CreateContainerError",
     "RunContainerError",
 )
+#: A container that a signal ended has this and the signal's number as its exit code.
+_SIGNALLED = 128
 
 
 def is_ready(pod: Pod) -> bool:
@@ -137,14 +141,25 @@ def _container(status: ContainerStatus) -> str:
     waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
     if waiting and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
         why = f": {waiting.message}" if waiting.message else ""
-        last = f"; it ended with {ended.exit_code}: {ended.message.strip()}" if ended and ended.message else ""
+        last = f"; it {_end(ended)}" if ended and (ended.message or ended.exit_code > _SIGNALLED) else ""
         return f"container {status.name} waits, {waiting.reason}{why}{last}"
     if status.state.terminated and status.state.terminated.exit_code:
-        end = status.state.terminated
-        return f"container {status.name} ended with {end.exit_code} ({end.reason}) {end.message}".strip()
+        return f"container {status.name} {_end(status.state.terminated)}"
     if status.state.running and not status.ready and status.restart_count:
         return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
     return ""
+
+
+def _end(end: Terminated) -> str:
+    """How a container ended: by which signal, or with which code and last words; the log of a daemon is no sentence."""
+    oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
+    if end.exit_code > _SIGNALLED:
+        number = end.exit_code - _SIGNALLED
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        return f"was killed by {name}{oom}"
+    last = next(reversed(end.message.strip().splitlines()), "")
+    said = words.cause(end.message) or last
+    return f"ended with {end.exit_code}{oom}{f': {said}' if said else ''}"
 
 
 def _remedy(pod: Pod, status: ContainerStatus) -> str:

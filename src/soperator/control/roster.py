@@ -182,7 +182,7 @@ def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: b
     if slurm is None:
         return f"Slurm node {pod.spec.hostname} has not registered yet"
     if slurm.is_slurms:
-        return f"Slurm node {slurm.name} is {slurm.said}: slurmctld drained it; when the cause is gone, resume it by scontrol"
+        return f"Slurm node {slurm.name} is {slurm.said}: slurmctld drained it; {slurm.remedy}"
     return "" if slurm.is_up else f"Slurm node {slurm.name} is {slurm.said}"
 
 

@@ -15,6 +15,8 @@ from soperator.slurm.job import NEVER
 REASON_PREFIX = "soperator: "
 
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+#: Flags that every worker has.
+_ALWAYS = frozenset({"DYNAMIC_NORM"})
 _UP = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 _UNUSABLE = frozenset(
     {"DOWN", "NOT_RESPONDING", "INVALID_REG", "ERROR", "UNKNOWN", "FAIL", "REBOOT_ISSUED", "POWERED_DOWN"}
@@ -76,9 +78,22 @@ class SlurmNode:
         return self.reason_by == "slurm" and self.is_draining and not self.is_ours
 
     @property
+    def remedy(self) -> str:
+        """What an administrator does about a drain of slurmctld's.
+
+        A slurmctld that was killed gives numbers of jobs again which a slurmd still knows, and which it then refuses; when it has executed itself
+        anew it knows only what runs (slurmd/req.c, `_launch_job_test`).
+        """
+        return (
+            "run scontrol reconfigure, then resume it"
+            if self.reason == "Duplicate jobid"
+            else "when the cause is gone, resume it by scontrol"
+        )
+
+    @property
     def said(self) -> str:
-        """The state in Slurm's words, with the reason where there is one."""
-        state = "+".join(sorted(self.states)) or "UNKNOWN"
+        """The state in Slurm's words, with the reason where there is one; nothing that every worker has."""
+        state = "+".join(sorted(self.states - _ALWAYS)) or "UNKNOWN"
         return f"{state} ({self.reason})" if self.reason else state
 
 

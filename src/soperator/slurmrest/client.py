@@ -18,6 +18,8 @@ from soperator.slurmrest.token import sign
 
 _PARSER = "v0.0.42"
 _LIFETIME = 600
+#: So many seconds may pass without a byte of an answer.
+_PATIENCE = 10
 #: What 24.11 answers to a token that it cannot check, or to none.
 _DENIED = (401, 511)
 
@@ -54,7 +56,7 @@ class SlurmRest:
         self._read: dict[str, tuple[Record, SlurmNode]] = {}
         # It speaks no TLS; to load the authorities for it would cost 1.5 MiB and 20 ms for each cluster.
         self._client = httpx2.AsyncClient(
-            base_url=f"{address}/slurm/{_PARSER}", timeout=10, transport=transport, verify=False
+            base_url=f"{address}/slurm/{_PARSER}", timeout=_PATIENCE, transport=transport, verify=False
         )
 
     async def nodes(self) -> dict[str, SlurmNode]:
@@ -131,13 +133,13 @@ class SlurmRest:
 
     async def _whole(self, path: str) -> _Answer:
         """An answer with nodes. Of five thousand it is ten megabytes, of which there is only one copy."""
-        asked, body = f"GET {path}", bytearray()
+        asked, body = _asked("GET", path), bytearray()
         try:
             async with self._client.stream("GET", path, headers=self._headers()) as response:
                 async for chunk in response.aiter_bytes():
                     body += chunk
         except httpx2.HTTPError as error:
-            raise SlurmError(f"slurmrestd: {asked}: {str(error) or type(error).__name__}") from error
+            raise SlurmError(f"slurmrestd: {asked}: {_words(error)}") from error
         answer = _decoded(response.status_code, body, _Answer, asked)
         _check(response.status_code, answer.errors, asked)
         if answer.nodes is msgspec.UNSET:
@@ -146,7 +148,7 @@ class SlurmRest:
 
     async def _call(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         response = await self._send(verb, path, body)
-        asked, text = f"{verb} {path}", response.content
+        asked, text = _asked(verb, path), response.content
         answer = _decoded(response.status_code, text, dict[str, Any], asked)
         _check(response.status_code, answer.get("errors"), asked)
         return answer
@@ -155,11 +157,22 @@ class SlurmRest:
         try:
             return await self._client.request(verb, path, json=body, headers=self._headers())
         except httpx2.HTTPError as error:
-            raise SlurmError(f"slurmrestd: {verb} {path}: {str(error) or type(error).__name__}") from error
+            raise SlurmError(f"slurmrestd: {_asked(verb, path)}: {_words(error)}") from error
 
     def _headers(self) -> dict[str, str]:
         token = sign(self._key, "slurm", int(time.time()) - 5, _LIFETIME)
         return {"X-SLURM-USER-NAME": "slurm", "X-SLURM-USER-TOKEN": token, "Accept-Encoding": "identity"}
+
+
+def _asked(verb: str, path: str) -> str:
+    """A request in the words of an error; without its query, which has the time in it: an error that lasts is told in the same words."""
+    return f"{verb} {path.partition('?')[0]}"
+
+
+def _words(error: httpx2.HTTPError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return f"no answer within {_PATIENCE} s"
+    return str(error) or type(error).__name__
 
 
 def _decoded(status: int, body: bytes | bytearray, type_: type[T], asked: str) -> T:

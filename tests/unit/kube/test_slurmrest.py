@@ -36,7 +36,7 @@ async def test_an_answer_with_nodes_is_read():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (httpx2.ReadTimeout(""), "GET nodes/: ReadTimeout"),
+        (httpx2.ReadTimeout(""), "GET nodes/: no answer within 10 s"),
         (httpx2.ConnectError("refused"), "GET nodes/: refused"),
         (httpx2.Response(500, text="<html>oops</html>"), "GET nodes/: HTTP 500$"),
         (httpx2.Response(503), "GET nodes/: HTTP 503$"),
