@@ -88,19 +88,24 @@ def protection(lab: Lab, name: str) -> str:
 
 
 def test_a_busy_worker_stays_while_slurm_is_silent_and_the_operator_is_new(lab: Lab, alice: str) -> None:
-    """Scaled in with slurmrestd hung and the operator just started, no worker goes; when it answers again the idle one does."""
+    """It belongs to the scale-in, slurmrestd is stopped and the operator has just started: none goes; with an answer the idle one does."""
     if not lab.target.is_local:
         pytest.skip("processes of a foreign cluster cannot be stopped")
     lab.wait_available()
     held, before = lab.hold("worker-0"), uids(lab)
     with hung("slurmrestd"):
         lab.kubectl("delete", "pod", "-n", OPERATOR, "-l", "app.kubernetes.io/name=soperator", "--grace-period=1")
-        lab.kubectl("scale", "nodeset/worker", "--replicas=1")
-        lab.until("the new operator has seen it", lambda: lab.status("nodeset", "worker").get("why"), 60)
+        lab.kubectl("scale", "nodeset/worker", "--replicas=0")
+        lab.until(
+            "the new operator tells what it waits for",
+            lambda: why(lab) == "scale-in: worker-0 waits for Slurm's answer, worker-1 waits for Slurm's answer",
+            60,
+        )
         time.sleep(10)
         assert uids(lab) == before
         assert held.state() == "RUNNING"
     lab.timed("slurmrestd answers again → the idle worker goes", lambda: set(uids(lab)) == {"demo-worker-0"}, 60)
+    lab.until("the busy one drains", lambda: "scale-in: worker-0 drains" in why(lab), 30)
     end(held, lab)
 
 
