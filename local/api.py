@@ -10,6 +10,8 @@ from typing import Any
 from local.plan import API_PORT, HOST
 from local.progress import Failure
 
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
 
 @dataclass(frozen=True)
 class Api:
@@ -17,12 +19,12 @@ class Api:
 
     pki: Path
 
-    def request(self, method: str, path: str, body: object = None) -> tuple[int, str]:
+    def request(self, method: str, path: str, body: object = None, accept: str = "*/*") -> tuple[int, str]:
         """Return status and text of one request; ``OSError`` when nobody answers."""
         context = ssl.create_default_context(cafile=str(self.pki / "ca.crt"))
         context.load_cert_chain(self.pki / "client-certificate.pem", self.pki / "client-key.pem")
         connection = http.client.HTTPSConnection(str(HOST), API_PORT, timeout=10, context=context)
-        headers = {"User-Agent": "soperator-local", "Content-Type": "application/json"}
+        headers = {"User-Agent": "soperator-local", "Content-Type": "application/json", "Accept": accept}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()
@@ -39,9 +41,9 @@ class Api:
         except OSError:
             return False
 
-    def get(self, path: str) -> dict[str, Any] | None:
-        """Return an object or a list, or None when there is none."""
-        status, text = self.request("GET", path)
+    def get(self, path: str, table: bool = False) -> dict[str, Any] | None:
+        """Return an object or a list, or the table that kubectl prints of it; None when there is none."""
+        status, text = self.request("GET", path, accept=TABLE if table else "*/*")
         if status == 404:
             return None
         if status != 200:

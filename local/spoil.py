@@ -37,6 +37,9 @@ def handler(port: int, delay: float, status: int) -> type[BaseHTTPRequestHandler
     class Spoiler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def log_request(self, *_: object) -> None:
+            """Say nothing of each request."""
+
         def spoil(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             time.sleep(delay)

@@ -25,7 +25,9 @@ def stage(lab: Lab) -> Iterator[Stage]:
         pytest.skip("a foreign cluster is not broken on purpose")
     make_user(lab, USER)
     with crowd_of(lab, USER, f"/home/{USER}/ledger") as crowd:
-        yield Stage(lab, crowd)
+        stage = Stage(lab, crowd)
+        with stage.reading():
+            yield stage
 
 
 @pytest.mark.parametrize("name", FEW)

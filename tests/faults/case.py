@@ -1,9 +1,11 @@
 """One fault under live jobs: what is broken, what is said of it, how long it takes until all is as before, and what became of the jobs."""
 
+import re
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from local.api import Api
@@ -11,6 +13,7 @@ from local.cluster import state_of
 from tests.cluster.lab import OPERATOR, Lab, is_ready, local
 from tests.faults.crowd import NODES, NODESET, Crowd
 from tests.faults.judge import Verdict
+from tests.faults.log import Log, reading
 
 Steps = Generator[None]
 #: So long after its array was submitted a fault may come, in seconds: the array is about half done.
@@ -25,6 +28,12 @@ class Stage:
     crowd: Crowd
     array: str = ""
     api: Api = field(default_factory=lambda: Api(state_of().pki))
+    log: Log = field(default_factory=Log)
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Keep what the cluster and the crowd's NodeSet say meanwhile."""
+        names = {"nodesets": NODESET, "slurmclusters": self.lab.cluster}
+        return reading(self.log, self.api, self.lab.namespace, names)
 
     def nodeset(self, **spec: Any) -> None:
         """Change the NodeSet of the crowd; None removes a field."""
@@ -50,17 +59,14 @@ class Stage:
         """The Slurm nodes that the crowd may use."""
         return ",".join(f"{NODESET}-{number}" for number in range(NODES + 1))
 
-    def why(self) -> str:
-        """What the cluster and the NodeSets say, in one text."""
-        kinds = self.lab.tried(
-            "get", "slurmcluster,nodeset", "-o", "jsonpath={range .items[*]}{.status.why}{'\\n'}{end}"
-        )
-        return kinds.stdout
+    def told(self, words: str, since: int, seconds: float) -> str:
+        """Wait until somebody has said these words; return the sentence, whether it is still said or was only for a moment."""
 
-    def told(self, words: str, seconds: float) -> str:
-        """Wait until somebody says these words; return the sentence."""
-        self.lab.until(f"a condition says {words!r}", lambda: words in self.why(), seconds)
-        return next((line for line in self.why().splitlines() if words in line), words)
+        def find() -> str:
+            return next((line for _, line in self.log.lines[since:] if words in line and line[0] != "#"), "")
+
+        line = self.lab.until(f"a condition says {words!r}", find, seconds)
+        return re.split(r" {2,}", line.strip())[-1]
 
     def is_back(self) -> bool:
         """Whether all that is wanted is there and every node of the crowd takes a job; no while Kubernetes does not answer."""
@@ -81,10 +87,16 @@ class Stage:
 SERVING = {"idle", "mixed", "allocated", "completing"}
 
 
+#: A leader renews its Lease more often than that, in seconds.
+RENEWED = 8.0
+
+
 def is_operated(lab: Lab) -> bool:
-    """Whether an operator is ready."""
+    """Whether an operator is ready, and has just renewed its Lease: while Kubernetes is ill, it calls pods ready that are not."""
     found = lab.pods(namespace=OPERATOR)
-    return any(is_ready(pod) for name, pod in found.items() if name.startswith("soperator-"))
+    lease = lab.tried("get", "lease", "soperator", "-n", OPERATOR, "-o", "jsonpath={.spec.renewTime}").stdout
+    is_led = bool(lease) and time.time() - datetime.fromisoformat(lease).timestamp() < RENEWED
+    return is_led and any(is_ready(pod) for name, pod in found.items() if name.startswith("soperator-"))
 
 
 def kill(stage: Stage, role: str) -> None:
@@ -110,7 +122,8 @@ def renew(stage: Stage, role: str) -> None:
 class Case:
     """One fault. `steps` breaks something and yields; mends it and yields; and then may put back what it changed.
 
-    `says` are words that a condition shows while it is broken, `within` seconds. `recovers` is the patience after the mending.
+    `says` are words that a condition shows while it is broken, `within` seconds; none where nobody could tell, or nothing is wrong.
+    `recovers` is the patience after the mending; a case that takes over half a minute `is_slow`.
     `requeues` is whether Slurm's own rule, or the policy asked for, may let jobs run again; `spares_shell` whether a shell lives on.
     """
 
@@ -121,6 +134,7 @@ class Case:
     recovers: float = 90.0
     requeues: bool = False
     spares_shell: bool = True
+    is_slow: bool = False
 
 
 @dataclass
@@ -132,6 +146,7 @@ class Result:
     said: str
     seconds: float
     wrong: list[str] = field(default_factory=list)
+    log: str = ""
 
 
 def play(stage: Stage, case: Case) -> Result:
@@ -143,20 +158,26 @@ def play(stage: Stage, case: Case) -> Result:
     ring, runs, key = crowd.ring, crowd.runs(), crowd.array()
     stage.array = key
     stage.lab.until("the array runs", lambda: key in running(stage), UNTIL_ARRAY_RUNS)
+    since = len(stage.log.lines)
+    stage.log.note(f"# {case.name}")
     with closing(case.steps(stage)) as steps:
         next(steps)
-        said = stage.told(case.says, case.within) if case.says else ""
+        stage.log.note("# it is broken")
+        said = stage.told(case.says, since, case.within) if case.says else ""
         next(steps)
+        stage.log.note("# it is mended")
         began = time.monotonic()
         stage.lab.until(f"{case.name}: all is as before", stage.is_back, case.recovers)
         seconds = time.monotonic() - began
+        stage.log.note("# all is as before")
         next(steps, None)
+    crowd.hasten()
     crowd.ledger.wait([key], 300)
     goes_on = ring in crowd.ledger.queued() and crowd.goes_round()
     verdict = crowd.ledger.verdict([key] if goes_on else [key, ring])
     verdict.jobs += goes_on
     verdict.requeued += crowd.runs() - runs
-    result = Result(case.name, verdict, said, seconds, [*verdict.lost, *verdict.twice])
+    result = Result(case.name, verdict, said, seconds, [*verdict.lost, *verdict.twice], stage.log.text(since))
     if crowd.shell is not None:
         verdict.jobs += 1
         if not crowd.shell.is_alive():

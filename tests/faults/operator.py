@@ -33,9 +33,69 @@ def drained(stage: Stage) -> Steps:
     renew(stage, "operator")
 
 
+def marked(stage: Stage) -> Steps:
+    """A pod lost its protection, for nothing runs on it."""
+    with _annotated(stage, LAST):
+        stage.at_once("the pod may be evicted", lambda: _label(stage, LAST) == "false")
+        kill(stage, "operator")
+        yield
+    yield
+    stage.lab.until("the pod is protected again", lambda: _label(stage, LAST) == "true", 30)
+    renew(stage, "operator")
+
+
 def deleted(stage: Stage) -> Steps:
     """A pod was deleted and is on its way out."""
-    yield from _scaled_in(stage, lambda: "deletionTimestamp" in stage.pods().get(LAST, {"metadata": {}})["metadata"])
+    yield from _scaled_in(stage, partial(_is_leaving, stage))
+
+
+def forgotten(stage: Stage) -> Steps:
+    """A pod is gone, and Slurm's record of it is just being removed."""
+    yield from _scaled_in(stage, lambda: LAST not in stage.pods())
+
+
+def rolled(stage: Stage) -> Steps:
+    """A rollout has deleted its first pod; then the change is taken back."""
+    stage.nodeset(podTemplate={"metadata": {"annotations": {"rolled": "yes"}}})
+    try:
+        stage.at_once("the first pod goes", partial(_is_leaving, stage))
+        kill(stage, "operator")
+        yield
+    finally:
+        stage.nodeset(podTemplate=None)
+    yield
+    renew(stage, "operator")
+
+
+def warned(stage: Stage) -> Steps:
+    """Jobs were warned that a bounded drain ends them; the next operator keeps to the time that they were told, and requeues them."""
+    stage.nodeset(drain={"maxWait": "1s", "then": "Requeue", "signal": "CONT", "warnBefore": "4s"})
+    try:
+        with _annotated(stage, "0"):
+            stage.at_once("the jobs are warned", partial(_says, stage, "its jobs end at"))
+            kill(stage, "operator")
+            yield
+            stage.lab.until("the MPI job waits again", lambda: _waits(stage), 60)
+    finally:
+        stage.nodeset(drain=None)
+    yield
+    renew(stage, "operator")
+
+
+def configured(stage: Stage) -> Steps:
+    """A new slurm.conf was written."""
+    before = _config(stage)
+    stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"slurm": "SlurmdDebug=verbose\n"}})
+    try:
+        stage.at_once("the ConfigMap is new", lambda: _config(stage) != before)
+        kill(stage, "operator")
+        yield
+        yield
+        stage.lab.until("the new setting is in force", lambda: "verbose" in _debug(stage), 60)
+    finally:
+        stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": None})
+    stage.lab.until("the former setting is in force", lambda: "verbose" not in _debug(stage), 90)
+    renew(stage, "operator")
 
 
 def _scaled_in(stage: Stage, sign: Callable[[], bool]) -> Steps:
@@ -61,5 +121,26 @@ def _annotated(stage: Stage, number: str) -> Iterator[None]:
         stage.lab.kubectl("annotate", "node", node, f"{DRAIN}-")
 
 
+def _is_leaving(stage: Stage) -> bool:
+    return any("deletionTimestamp" in pod["metadata"] for pod in stage.pods().values())
+
+
 def _says(stage: Stage, words: str) -> bool:
     return words in stage.reasons()
+
+
+def _label(stage: Stage, number: str) -> str:
+    return str(stage.pods()[number]["metadata"]["labels"]["slurm.soperator.io/protected"])
+
+
+def _waits(stage: Stage) -> bool:
+    return stage.crowd.ring in stage.crowd.ledger.run("squeue -h --me -t PD -o %j").stdout.split()
+
+
+def _config(stage: Stage) -> str:
+    found = stage.api.get(f"/api/v1/namespaces/{stage.lab.namespace}/configmaps/{stage.lab.cluster}-config") or {}
+    return str(found.get("data", {}).get("slurm.conf"))
+
+
+def _debug(stage: Stage) -> str:
+    return stage.crowd.ledger.run("scontrol show config | grep -w SlurmdDebug").stdout

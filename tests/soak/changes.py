@@ -10,16 +10,20 @@ import statistics
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
 from local import demo
+from local.api import Api
+from local.cluster import state_of
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import OPERATOR, PAIR, Lab, condition, is_ready, local
 from tests.faults.judge import Verdict
 from tests.faults.ledger import Ledger
+from tests.faults.log import Log, reading
 
 REPORT = demo.ROOT / "docs" / "reports" / "changes.md"
 NODESET, USER = "change", "dora"
@@ -27,8 +31,6 @@ NODESET, USER = "change", "dora"
 EVERY = 2.0
 #: The script waits while so many units have not begun; so the queue is never empty and does not grow.
 QUEUE = 12
-#: A line of the log is cut after so many characters.
-WIDE = 220
 #: slurmctld refuses to start with it, and so far as our checks know it is a setting like any other.
 INVALID = "SchedulerType=sched/nonsense\n"
 
@@ -48,16 +50,11 @@ class Soak:
     ledger: Ledger
     chance: random.Random
     began: float = field(default_factory=time.monotonic)
-    log: list[tuple[float, str, str]] = field(default_factory=list)
+    log: Log = field(default_factory=lambda: Log(is_aloud=True))
     stop: threading.Event = field(default_factory=threading.Event)
     faults: list[str] = field(default_factory=list)
     answers: list[float] = field(default_factory=list)
-
-    def note(self, who: str, text: str) -> None:
-        """Keep a line of the log."""
-        line = " ".join(text.split())
-        self.log.append((time.monotonic() - self.began, who, line if len(line) < WIDE else f"{line[:WIDE]}…"))
-        print(f"{self.log[-1][0]:7.1f} s  {who}: {self.log[-1][2]}", flush=True)
+    killed: Counter[str] = field(default_factory=Counter)
 
     # -- beside each other --------------------------------------------------------------------------------------------
 
@@ -82,17 +79,6 @@ class Soak:
         """How many units wait; as many as can be while slurmctld does not answer."""
         done = self.ledger.run("timeout 20 squeue -h -r --me -t PD -o %i", seconds=30)
         return len(done.stdout.split()) if not done.returncode else QUEUE + 1
-
-    def listen(self) -> None:
-        """Keep each new sentence of the NodeSet and of the cluster."""
-        last: dict[str, str] = {}
-        while not self.stop.is_set():
-            for kind, name in (("nodeset", NODESET), ("slurmcluster", self.lab.cluster)):
-                done = self.lab.tried("get", kind, name, "-o", "jsonpath={.status.why}")
-                if not done.returncode and done.stdout != last.get(name, ""):
-                    last[name] = done.stdout
-                    self.note(f"{kind}/{name}", done.stdout or "(nothing to say)")
-            time.sleep(0.5)
 
     # -- acts ---------------------------------------------------------------------------------------------------------
 
@@ -124,19 +110,23 @@ class Soak:
             self.faults.append("slurmctld does not answer after an invalid configuration")
 
     def kill(self, role: str) -> None:
-        """Kill a daemon: the operator's process without warning, then its pod; slurmctld as Kubernetes kills any pod, in one second.
+        """Kill a daemon once it is there: the operator's process without warning, then its pod; slurmctld's pod is deleted, as by a person.
 
         What a SIGKILL to slurmctld costs, whoever runs it, is a case of its own (tests/faults).
         """
         namespace = OPERATOR if role == "operator" else self.lab.namespace
-        found = self.lab.pods(namespace=OPERATOR) if role == "operator" else self.lab.pods("controller")
-        ready = [name for name, pod in found.items() if is_ready(pod) and (role != "operator" or "soperator-" in name)]
-        if not ready:
-            self.note("kill", f"{role} is not there")
-            return
+        pod = self.lab.until(f"the {role} is ready", lambda: self._ready(role), 60)
         if role == "operator":
-            local("pod", "kill", f"{namespace}/{ready[0]}", "operator")
-        self.lab.tried("delete", "pod", "-n", namespace, ready[0], "--grace-period=1", "--wait=false")
+            local("pod", "kill", f"{namespace}/{pod}", "operator")
+        grace = ["--grace-period=1"] if role == "operator" else []
+        self.lab.kubectl("delete", "pod", "-n", namespace, pod, *grace, "--wait=false")
+        self.killed[role] += 1
+
+    def _ready(self, role: str) -> str:
+        """The pod of a role that is ready; nothing while there is none, or the API server does not answer."""
+        found = self.lab.pods(namespace=OPERATOR) if role == "operator" else self.lab.pods(role)
+        ready = [name for name, pod in found.items() if is_ready(pod) and (role != "operator" or "soperator-" in name)]
+        return next(iter(ready), "")
 
     def acts(self, minutes: float) -> list[Act]:
         """What is done, each at its share of the time."""
@@ -161,7 +151,7 @@ class Soak:
         """Carry out the acts in their time."""
         for share, name, act in self.acts(minutes):
             time.sleep(max(0.0, self.began + share * minutes * 60 - time.monotonic()))
-            self.note("act", name)
+            self.log.note(f"# {name}")
             try:
                 act()
             except (AssertionError, demo.DemoError) as error:
@@ -181,12 +171,13 @@ def changes(lab: Lab, minutes: float, seed: int) -> bool:
     lab.wait_available()
     soak = Soak(lab, Ledger(lab, USER, f"/home/{USER}/ledger"), random.Random(seed))
     soak.ledger.open()
-    beside = [threading.Thread(target=each, daemon=True) for each in (soak.submit, soak.listen)]
+    script = threading.Thread(target=soak.submit, daemon=True)
+    names = {"nodesets": NODESET, "slurmclusters": lab.cluster}
     try:
-        for thread in beside:
-            thread.start()
-        soak.run(minutes)
-        ended = finish(soak, beside)
+        with reading(soak.log, Api(state_of().pki), lab.namespace, names):
+            script.start()
+            soak.run(minutes)
+            ended = finish(soak, script)
     finally:
         soak.stop.set()
         lab.ssh("root", f"scancel -u {USER}")
@@ -201,15 +192,14 @@ def changes(lab: Lab, minutes: float, seed: int) -> bool:
     return not (verdict.lost or verdict.twice or soak.faults)
 
 
-def finish(soak: Soak, beside: Sequence[threading.Thread]) -> tuple[Verdict, int]:
+def finish(soak: Soak, script: threading.Thread) -> tuple[Verdict, int]:
     """Submit no more, let all jobs end, and judge."""
-    soak.note("act", "no more jobs are submitted")
+    soak.log.note("# no more jobs are submitted")
     soak.stop.set()
-    for thread in beside:
-        thread.join(90)
+    script.join(90)
     began = time.monotonic()
     soak.lab.until("the queue is empty", lambda: not soak.ledger.queued(), 400)
-    soak.note("act", f"the queue was empty {time.monotonic() - began:.0f} s later")
+    soak.log.note(f"# the queue was empty {time.monotonic() - began:.0f} s later")
     soak.lab.until("the cluster has nothing to say", soak.lab.is_whole, 180)
     if condition(soak.lab.status(), "Available")["status"] != "True":
         soak.faults.append("the cluster is not available in the end")
@@ -221,13 +211,13 @@ def report(soak: Soak, verdict: Verdict, written: int, minutes: float, seed: int
     command = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
     told = [*verdict.lost, *verdict.twice, *soak.faults]
-    lines = "".join(f"{at:7.1f}  {who:<22} {text}\n" for at, who, text in soak.log)
+    titles = "".join(f"{'':9}{header}\n" for header in soak.log.headers)
     return f"""# Changes and kills under jobs
 
 Written by `make soak` (`python -m tests.soak --only changes --minutes {minutes:g} --seed {seed}`), {datetime.now(UTC):%Y-%m-%d}, commit {commit}.
 A script submitted jobs without pause (short ones, arrays, longer ones, MPI over two nodes) while the NodeSet went 2 → 6 → 1 → 4, got two new images,
-and its cluster three changes of slurm.conf, the second of which is invalid; operator and slurmctld were killed
-{kills(minutes)} times each, the operator by SIGKILL, slurmctld by the deletion of its pod with a grace of 1 s.
+and its cluster three changes of slurm.conf, the second of which is invalid. The operator was killed {soak.killed["operator"]} times by SIGKILL,
+and the pod of slurmctld deleted {soak.killed["controller"]} times.
 
 | | |
 |---|---|
@@ -240,8 +230,8 @@ and its cluster three changes of slurm.conf, the second of which is invalid; ope
 | sbatch took, median (longest) | {statistics.median(soak.answers):.1f} s ({max(soak.answers):.1f} s) |
 
 {"".join(f"- {each}" + chr(10) for each in told) or "Nothing was wrong." + chr(10)}
-What was done, and what the NodeSet and the cluster said (seconds):
+What was done (#), and the lines that `kubectl get nodeset,slurmcluster -o wide` showed whenever one changed, with seconds since the beginning:
 
 ```
-{lines}```
+{titles}{soak.log.text()}```
 """
