@@ -1,12 +1,12 @@
 """What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.control import adoption, pods
 from soperator.control.operator import Operator
-from soperator.control.roster import Crew
+from soperator.control.roster import COLUMNS, Crew
 from soperator.decide.availability import Facts, Role
 from soperator.decide.policy import policy_of
 from soperator.decide.workers import Seen, WorkerPod
@@ -90,10 +90,10 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
 
 
-def counts(operator: Operator, nodeset: NodeSet, seen: Seen | None) -> dict[str, int]:
-    """How many workers are of the present template, and in which state Slurm has them; nothing where neither is known."""
+def counts(operator: Operator, nodeset: NodeSet, seen: Seen | None, former: Mapping[str, int]) -> Mapping[str, int]:
+    """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
     if seen is None or seen.nodes is None:
-        return {}
+        return {key: former[key] for key in ("updated", *COLUMNS) if key in former}
     crew = roster(operator, nodeset)
     return {"updated": crew.templates.get(seen.template, 0), **crew.columns}
 

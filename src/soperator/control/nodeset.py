@@ -143,7 +143,7 @@ class NodeSetControl:
         fields = {
             "replicas": len(found),
             "ready": role.ready,
-            **(gather.counts(self.operator, nodeset, told.seen) if nodeset else {}),
+            **(gather.counts(self.operator, nodeset, told.seen, self.operator.status.current(obj)) if nodeset else {}),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,
             **adoption.told(told.note, obj),

@@ -26,6 +26,8 @@ _FAILING = (
 )
 #: A container that a signal ended has this and the signal's number as its exit code.
 _SIGNALLED = 128
+#: What containerd and the kubelet say of a container whose end nobody saw.
+_UNSEEN = ("Unknown", "ContainerStatusUnknown")
 
 
 def is_ready(pod: Pod) -> bool:
@@ -153,10 +155,10 @@ def _container(status: ContainerStatus) -> str:
 def _end(end: Terminated) -> str:
     """How a container ended: by which signal, or with which code and last words; the log of a daemon is no sentence."""
     oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
-    if end.exit_code > _SIGNALLED:
-        number = end.exit_code - _SIGNALLED
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        return f"was killed by {name}{oom}"
+    if end.exit_code - _SIGNALLED in set(signal.Signals):
+        return f"was killed by {signal.Signals(end.exit_code - _SIGNALLED).name}{oom}"
+    if end.reason in _UNSEEN:
+        return "ended with its Node"
     last = next(reversed(end.message.strip().splitlines()), "")
     said = words.cause(end.message) or last
     return f"ended with {end.exit_code}{oom}{f': {said}' if said else ''}"

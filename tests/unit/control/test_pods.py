@@ -24,7 +24,8 @@ LOG = "y_select: part_data_cre\nslurmctld: error: Unable to open\nslurmctld: fat
         ({"exitCode": 137, "reason": "Error", "message": LOG}, "was killed by SIGKILL"),
         ({"exitCode": 137, "reason": "OOMKilled"}, "was killed by SIGKILL (OOMKilled)"),
         ({"exitCode": 192, "reason": "Error"}, "was killed by SIGRTMAX"),
-        ({"exitCode": 250, "reason": "Error"}, "was killed by signal 122"),
+        ({"exitCode": 250, "reason": "Error"}, "ended with 250"),
+        ({"exitCode": 255, "reason": "Unknown", "message": LOG}, "ended with its Node"),
         ({"exitCode": 1, "reason": "Error", "message": LOG}, "ended with 1: Unable to open; no state"),
         (
             {"exitCode": 1, "reason": "Error", "message": "one\nsoperator: name a role\n"},
