@@ -14,21 +14,32 @@ from soperator.checks.standing import Standing
 
 #: Slurm's field has no limit of its own; each node's is in every answer about all nodes.
 LONGEST = 1500
-_SENTENCE = 200
+_SENTENCE, _SHORT = 200, 60
 _FORMAT = 1
 _STATES = ("suspect", "failing", "recovering", "broken")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A failure that is over: what it was, from when, until when."""
+
+    check: str
+    since: float
+    until: float
+    says: str
 
 
 @dataclass(frozen=True)
 class Report:
     """The checks of a node that do not simply pass, at the time (seconds since 1970) when that last changed.
 
-    `more` are so many that there was no room for; the failing ones come first.
+    `more` are so many that there was no room for; the failing ones come first. `last` is the failure that ended last, as evidence.
     """
 
     at: float
     checks: tuple[Standing, ...] = ()
     more: int = 0
+    last: Ended | None = None
 
     def of(self, *states: str) -> list[Standing]:
         """The checks in one of the states."""
@@ -38,10 +49,10 @@ class Report:
 _ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
 
 
-def report_of(standings: Sequence[Standing], now: float) -> Report:
+def report_of(standings: Sequence[Standing], now: float, last: Ended | None = None) -> Report:
     """The report over all checks, those first that drain."""
     order = sorted(standings, key=lambda each: (_ORDER[each.state], each.then != "drain", each.since, each.check))
-    return Report(round(now, 1), tuple(order))
+    return Report(round(now, 1), tuple(order), last=last)
 
 
 def write(report: Report) -> str:
@@ -50,7 +61,7 @@ def write(report: Report) -> str:
     for kept in (checks, tuple(replace(each, values={}) for each in checks)):
         if len(text := _text(replace(report, checks=kept))) <= LONGEST:
             return text
-    short = [replace(each, values={}, says=each.says[:60], broken=each.broken[:60]) for each in checks]
+    short = [replace(each, values={}, says=each.says[:_SHORT], broken=each.broken[:_SHORT]) for each in checks]
     while len(text := _text(replace(report, checks=tuple(short), more=len(checks) - len(short)))) > LONGEST:
         short.pop()
     return text
@@ -68,7 +79,7 @@ def read(text: str) -> Report | None:
         if not isinstance(said, dict) or said.get("soperator") != _FORMAT:
             return None
         found = tuple(_standing(str(name), each) for name, each in said["checks"].items())
-        return Report(float(said["at"]), found, int(said.get("more", 0)))
+        return Report(float(said["at"]), found, int(said.get("more", 0)), _ended(said.get("last")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -76,7 +87,19 @@ def read(text: str) -> Report | None:
 def _text(report: Report) -> str:
     checks = {each.check: _table(each) for each in report.checks}
     more = {"more": report.more} if report.more else {}
-    return json.dumps({"soperator": _FORMAT, "at": report.at, "checks": checks, **more}, separators=(",", ":"))
+    last = {"last": _last(report.last)} if report.last else {}
+    return json.dumps({"soperator": _FORMAT, "at": report.at, "checks": checks, **more, **last}, separators=(",", ":"))
+
+
+def _last(ended: Ended) -> dict[str, Any]:
+    since, until = round(ended.since, 1), round(ended.until, 1)
+    return {"check": ended.check[:64], "since": since, "until": until, "says": ended.says[:_SHORT]}
+
+
+def _ended(said: Mapping[str, Any] | None) -> Ended | None:
+    if not said:
+        return None
+    return Ended(str(said["check"]), float(said["since"]), float(said["until"]), str(said["says"])[:_SHORT])
 
 
 def _table(each: Standing) -> dict[str, Any]:

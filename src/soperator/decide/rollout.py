@@ -167,6 +167,7 @@ def _keep(seen: Seen, pod: WorkerPod, has_surplus: bool) -> list[Action]:
     if not drain.is_refused(seen, pod):
         return drain.put_back(seen, pod, "the node is wanted")
     still = (pod.noted == SCALE_IN and has_surplus) or (pod.noted == ROLLOUT and pod.template != seen.template)
+    still = still or pod.noted.startswith(drain.CHECK_PREFIX)  # `health` wipes it off
     return drain.guard(seen, pod) if still else [Mark(pod.index, "nothing is wanted of it", protected=True, noted="")]
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from soperator.checks import report
+from soperator.checks.report import Report
 from soperator.slurm.job import NEVER
 
 #: Reasons that we write into Slurm begin so, and only those do we ever clear.
@@ -36,6 +38,7 @@ class SlurmNode:
     reason_at: float = 0.0
     reason_by: str = ""
     last_busy: float = field(default=0.0, compare=False)
+    report: Report | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -117,6 +120,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     reason_set_by_user: str | None = None
     reason_changed_at: Number | int | None = None
     last_busy: Number | int | None = None
+    extra: str | None = None
 
 
 def _value(raw: Number | int | None) -> float:
@@ -137,4 +141,5 @@ def read_node(record: Record) -> SlurmNode:
         reason_by=record.reason_set_by_user or "",
         reason_at=_value(record.reason_changed_at),
         last_busy=_value(record.last_busy),
+        report=report.read(record.extra) if record.extra else None,
     )

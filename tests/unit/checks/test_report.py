@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.checks.report import LONGEST, Report, read, report_of, timeless, write
+from soperator.checks.report import LONGEST, Ended, Report, read, report_of, timeless, write
 from soperator.checks.standing import Standing
 
 NAMES = st.from_regex(r"[a-z-]{1,30}", fullmatch=True)
@@ -24,6 +24,12 @@ def test_a_report_is_read_as_it_was_written():
     """What a node says of its checks is what the operator hears, with sentence, time and numbers."""
     bad = Standing("disk-full", "failing", 12.0, "/tmp is 97 % full", "drain", {"used": 97})
     assert read(write(report_of([bad], 20.0))) == Report(20.0, (bad,))
+
+
+def test_the_failure_that_ended_last_is_told():
+    """Its sentence is cut, for it is only there to remember by."""
+    last = Ended("disk-full", 1.0, 2.0, "x" * 99)
+    assert read(write(Report(5.0, last=last))).last == Ended("disk-full", 1.0, 2.0, "x" * 60)
 
 
 def test_nothing_bad_is_a_report_too():

@@ -69,7 +69,7 @@ def read_plan(path: Path) -> tuple[list[Check], Mapping[str, Any]]:
 
 def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: Path) -> None:
     """Report what differs from what this slurmd's slurmctld was told last, and remember."""
-    made = report.report_of(standings, runner.clock())
+    made = report.report_of(standings, runner.clock(), known.last)
     node, teller = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, _teller()
     if known.told != (teller, report.timeless(made)):
         command = (scontrol, "update", f"nodename={node}", f"extra={report.write(made)}")

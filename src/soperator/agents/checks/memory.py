@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from soperator.checks.check import Check
+from soperator.checks.report import Ended
 from soperator.checks.standing import Recovery, Standing
 
 
@@ -22,6 +23,7 @@ class Memory:
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stuck: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     told: tuple[str, str] = ("", "")
+    last: Ended | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
         """Whether a check is to run; one that does not simply pass is, and so are all after the clock was set back."""
@@ -37,6 +39,7 @@ class Memory:
             {name: each for name, each in self.counters.items() if name in names},
             self.stuck,
             self.told,
+            self.last,
         )
 
 
@@ -51,6 +54,7 @@ def load(path: Path) -> Memory:
             said["counters"],
             {key: (int(pid), str(began)) for key, (pid, began) in said["stuck"].items()},
             (str(said["told"][0]), str(said["told"][1])),
+            Ended(**said["last"]) if said["last"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return Memory()

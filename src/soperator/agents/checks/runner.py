@@ -15,7 +15,8 @@ from soperator.agents.checks.probes import PROBES, probe
 from soperator.agents.checks.probes.place import Place
 from soperator.checks.check import Check, Reading
 from soperator.checks.judge import Machines, Verdict, judge
-from soperator.checks.standing import Recovery, Standing, fold
+from soperator.checks.report import Ended
+from soperator.checks.standing import Recovery, fold
 
 #: For all measurements of a round together, in seconds. With what it takes to report, a round stays below ten.
 DEADLINE = 7.0
@@ -125,23 +126,20 @@ def _remembered(
     now: float,
 ) -> Memory:
     standings, recoveries, ran = dict(memory.standings), dict(memory.recoveries), dict(memory.ran)
-    counters = dict(memory.counters)
+    counters, last = dict(memory.counters), memory.last
     for check in due:
         name, verdict = check.name, verdicts[check.name]
         before, after = standings.pop(name, None), None
         after = fold(check, before, verdict, now, recoveries.get(name))
         if after:
             standings[name] = after
-        elif _has_recovered(before):
-            recoveries[name] = Recovery(now, before.relapses if before else 0)
+        elif before and before.state in ("failing", "recovering"):
+            recoveries[name] = Recovery(now, before.relapses)
+            last = Ended(name, before.since, now, before.says)
         ran[name] = now
         if verdict.outcome != "broken":
             counters[name] = dict(verdict.counters)
-    return Memory(standings, recoveries, ran, counters, stuck, memory.told)
-
-
-def _has_recovered(before: Standing | None) -> bool:
-    return before is not None and before.state in ("failing", "recovering")
+    return Memory(standings, recoveries, ran, counters, stuck, memory.told, last)
 
 
 def clock() -> float:

@@ -207,3 +207,12 @@ def test_how_a_command_ended_is_told_in_words():
     for how in ("late", "loud", "signal", "missing", "stuck"):
         assert runner.of_command(Ended(how, 9)).outcome == "broken"
         assert runner.of_command(Ended(how, 9)).says
+
+
+def test_a_failure_that_ended_is_evidence_in_the_report(node):
+    """What it was and how long it lasted is told after the node is well again, and stays so."""
+    for checks in ((BAD,), (command("bad", "/bin/true", passes=1),), (WELL,)):
+        node.run(*checks)
+    last = node.reports[-1].last
+    assert (node.reports[-1].checks, last.check, last.says) == ((), "bad", "it smokes")
+    assert last.since <= last.until

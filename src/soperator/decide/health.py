@@ -1,0 +1,241 @@
+"""What follows from the checks of a NodeSet's nodes: who is drained, who comes back, and what is only told.
+
+A function of what nodes report (`checks.report`), of what Slurm says of them, and of a note on the pod. Nothing is remembered:
+
+```
+                     a failing check             room in the budget             nothing runs any more
+  Unchecked   Healthy ─────────▶ Failing ──────────────────────────▶ Draining ────────────────────▶ Out
+              Suspect               │ no room, or another drain           ╲                        ╱ passes begin
+                 ▲                  ▼                                      ╲                      ▼
+                 │              it is told                                  ╲───────────────▶ Testing
+                 └────── Returned ◀─────────────────────────────── enough passes in a row ────────┘
+```
+
+Invariants, each tested by generated histories in which the operator forgets everything at every step:
+- No drain but one whose reason begins with `soperator: check` is ever undone, and none is put over another drain.
+- Through checks at most `Policy.most` nodes are out at once. Beyond, the longest failing go first and the others are told: a check that fails
+  everywhere is taken for a bad check.
+- A node comes back only when its runner says that all is well: after enough passes in a row, and where it cannot know of the drain (a new pod)
+  after it has said so for a while. No report, and a check that does not work, are no passes.
+- Whom an administrator resumed is left alone until its checks have passed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from soperator.checks.report import Report
+from soperator.checks.standing import Standing
+from soperator.decide import drain
+from soperator.decide.disruption import leave_of
+from soperator.decide.drain import CHECK_PREFIX
+from soperator.decide.workers import Drain, Mark, Resume, Seen, WorkerPod
+from soperator.slurm.node import SlurmNode
+
+#: A node whose checks ended so many seconds ago is told as one that came back.
+LATELY = 3600.0
+#: So many intervals a new pod's runner has to be content before the drain of a former one is taken back.
+_PATIENCE = 4
+_NAMED = 3
+
+
+class State(StrEnum):
+    """The health of a node."""
+
+    UNCHECKED = "Unchecked"
+    HEALTHY = "Healthy"
+    SUSPECT = "Suspect"
+    FAILING = "Failing"
+    DRAINING = "Draining"
+    OUT = "Out"
+    TESTING = "Testing"
+    RETURNED = "Returned"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is wished: whether nodes are drained at all, how many at most, and the seconds between two rounds of checks."""
+
+    drains: bool
+    most: int
+    interval: float
+
+
+@dataclass(frozen=True)
+class Health:
+    """How one node is: since when (seconds since 1970), by which check, and in whose words."""
+
+    state: State
+    since: float = 0.0
+    check: str = ""
+    says: str = ""
+
+    @property
+    def said(self) -> str:
+        """The state in words."""
+        return f"{self.state}: {self.check}: {self.says}" if self.check else str(self.state)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to do, how each node is by its index, what is wrong in one sentence, and in how many seconds to look again."""
+
+    actions: tuple[Drain | Resume | Mark, ...] = ()
+    healths: tuple[tuple[int, Health], ...] = ()
+    said: str = ""
+    again: float | None = None
+
+
+def decide(seen: Seen, policy: Policy) -> Verdict:
+    """What follows from the checks of all nodes; nothing where Slurm gives no fresh answer."""
+    if seen.nodes is None:
+        return Verdict()
+    found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
+    well = [pod for pod, node in found if _is_out(node) and _is_well(node, policy, seen.now)]
+    back = [pod for pod in well if pod.ready and not leave_of(seen, pod)]
+    out = [pod for pod, node in found if _is_out(node) and pod not in back]
+    wanting = [(pod, node) for pod, node in found if policy.drains and _wants_out(pod, node)]
+    wanting.sort(key=lambda each: (_first(each[1]).since, each[0].index))
+    room = max(0, policy.most - len(out))
+    actions: list[Sequence[Drain | Resume | Mark]] = [
+        *(_note(seen, pod, node) for pod, node in found if pod not in back),
+        *(_put_back(pod) for pod in back),
+        *([Drain(pod.index, _reason(_first(node)))] for pod, node in wanting[:room]),
+    ]
+    healths = tuple((pod.index, health(node, seen.now)) for pod, node in _pairs(seen))
+    return Verdict(
+        actions=tuple(action for each in actions for action in each),
+        healths=healths,
+        said="; ".join(_told(seen, healths, [pod for pod, _ in wanting[room:]], policy)),
+        again=min(_moments(seen, policy, found), default=None),
+    )
+
+
+def health(node: SlurmNode, now: float) -> Health:
+    """How a node is."""
+    report, bad = node.report, _bad(node)
+    if _is_out(node):
+        worst = bad[0] if bad else None
+        check, says = (worst.check, worst.says) if worst else _of_reason(node)
+        is_better = report is not None and not report.of("failing") and not report.of("broken")
+        state = State.TESTING if is_better else State.DRAINING if node.is_busy else State.OUT
+        return Health(state, node.reason_at, check, says)
+    if report is None:
+        return Health(State.UNCHECKED)
+    if failing := [*bad, *report.of("failing")]:
+        return Health(State.FAILING, failing[0].since, failing[0].check, failing[0].says)
+    if doubtful := report.of("recovering", "suspect", "broken"):
+        return Health(State.SUSPECT, doubtful[0].since, doubtful[0].check, doubtful[0].says)
+    if report.last and now - report.last.until < LATELY:
+        return Health(State.RETURNED, report.last.until, report.last.check, report.last.says)
+    return Health(State.HEALTHY, report.at)
+
+
+def _pairs(seen: Seen) -> Iterator[tuple[WorkerPod, SlurmNode]]:
+    for index in sorted(seen.pods):
+        if (node := seen.node(index)) and not seen.pods[index].deleting:
+            yield seen.pods[index], node
+
+
+def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
+    """Whether there is nothing to decide about a node, as there is nearly always."""
+    is_clean = node.report is None or not node.report.checks
+    return is_clean and not _is_out(node) and not pod.noted
+
+
+def _is_out(node: SlurmNode) -> bool:
+    """Whether a check drained it."""
+    return node.is_draining and node.reason.startswith(CHECK_PREFIX)
+
+
+def _bad(node: SlurmNode) -> list[Standing]:
+    """The checks for which it would be out, the worst first: failing, or on their way back."""
+    return [each for each in _checks(node.report, "failing", "recovering") if each.then == "drain"]
+
+
+def _checks(report: Report | None, *states: str) -> list[Standing]:
+    return report.of(*states) if report else []
+
+
+def _first(node: SlurmNode) -> Standing:
+    return _bad(node)[0]
+
+
+def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
+    """Whether a node should be drained: nobody drained it yet, or has resumed it."""
+    failing = [each for each in _bad(node) if each.state == "failing"]
+    return bool(failing) and not node.is_draining and not node.is_down and not pod.noted.startswith(CHECK_PREFIX)
+
+
+def _is_well(node: SlurmNode, policy: Policy, now: float) -> bool:
+    """Whether the runner says that all is well, and can know it: it saw the end of a failure since the drain, or has looked for long."""
+    report = node.report
+    if report is None or report.more or report.of("suspect") or _bad(node):
+        return False
+    if any(each.then == "drain" or each.check == "plan" for each in report.of("broken")):
+        return False
+    saw_it = report.last is not None and report.last.until >= node.reason_at
+    return saw_it or now - max(report.at, node.reason_at) >= _PATIENCE * policy.interval
+
+
+def _put_back(pod: WorkerPod) -> list[Mark | Resume]:
+    """Take a drain back; the pod is protected before a job can start."""
+    if not pod.protected:
+        return [Mark(pod.index, "its checks pass again", protected=True, noted=pod.noted)]
+    return [Resume(pod.index, "its checks pass again")]
+
+
+def _note(seen: Seen, pod: WorkerPod, node: SlurmNode) -> list[Mark]:
+    """Write a drain that lasts on the pod, so that we know later who took it back; and wipe it off when the checks pass."""
+    if _is_out(node):
+        lasts = seen.now - node.reason_at >= drain.LASTING
+        wanted = node.reason if lasts else pod.noted
+    else:
+        wanted = "" if pod.noted.startswith(CHECK_PREFIX) and node.report and not _bad(node) else pod.noted
+    if wanted == pod.noted:
+        return []
+    return [Mark(pod.index, f"{node.name}: {wanted or 'its checks pass'}", protected=pod.protected, noted=wanted)]
+
+
+def _reason(standing: Standing) -> str:
+    return drain.reason(f"check {standing.check}: {standing.says}")
+
+
+def _of_reason(node: SlurmNode) -> tuple[str, str]:
+    """The check and its words out of a reason of ours, for people, where no report tells it better."""
+    check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
+    return check, says
+
+
+def _moments(seen: Seen, policy: Policy, found: Iterable[tuple[WorkerPod, SlurmNode]]) -> Iterator[float]:
+    """In how many seconds time alone changes something."""
+    for pod, node in found:
+        if _is_out(node) and not pod.noted:
+            yield max(0.0, node.reason_at + drain.LASTING - seen.now)
+        if _is_out(node) and node.report and not node.report.checks:
+            yield max(1.0, max(node.report.at, node.reason_at) + _PATIENCE * policy.interval - seen.now)
+
+
+def _told(
+    seen: Seen, healths: Iterable[tuple[int, Health]], left: Sequence[WorkerPod], policy: Policy
+) -> Iterator[str]:
+    found = list(healths)
+    out = [each for each in found if each[1].state in (State.DRAINING, State.OUT, State.TESTING)]
+    if out:
+        yield f"{len(out)} of {len(found)} nodes are out through checks: {_names(seen, out)}"
+    if left:
+        yield (
+            f"{len(left)} more fail and stay in service, for health.maxOut lets {policy.most} out at once: "
+            "look whether the check is wrong, and leave it out with health.skip, or raise maxOut"
+        )
+    failing = [each for each in found if each[1].state is State.FAILING and each[0] not in {pod.index for pod in left}]
+    if failing:
+        yield f"{len(failing)} in service fail: {_names(seen, failing)}"
+    suspect = [each for each in found if each[1].state is State.SUSPECT]
+    if suspect:
+        yield f"{len(suspect)} are suspect: {_names(seen, suspect)}"
+
+
+def _names(seen: Seen, found: Sequence[tuple[int, Health]]) -> str:
+    said = [f"{seen.name(index)} ({each.said})" for index, each in found[:_NAMED]]
+    return ", ".join([*said, *([f"and {len(found) - _NAMED} more"] if found[_NAMED:] else [])])
