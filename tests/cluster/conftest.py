@@ -40,6 +40,7 @@ ORDER = (
     "change",
     "refill",
     "sick_jail",
+    "room",
     "kill_jobs",
     "standby",
     "kills",
