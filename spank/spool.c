@@ -17,6 +17,8 @@
 
 #include "scratch.h"
 
+#define TOPOLOGY "hwloc_topo_" /* src/slurmd/slurmstepd/slurmstepd.c */
+
 static bool is_of_job(const char *name, uint32_t job)
 {
 	const char *mark = strrchr(name, '_');
@@ -41,15 +43,17 @@ static bool is_deserted(const char *path)
 	return is_refused;
 }
 
-static int clear_socket(int folder_fd, const char *spool, const char *name, struct report *report)
+static int clear_one(int folder_fd, const char *spool, const char *name, struct report *report)
 {
 	struct stat status;
 	char path[PATH_MAX];
 
-	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(status.st_mode))
+	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%s/%s", spool, name); /* a longer path is no socket's */
-	if (is_deserted(path) && unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT)
+	if (!(S_ISSOCK(status.st_mode) && is_deserted(path)) && !(S_ISREG(status.st_mode) && strncmp(name, TOPOLOGY, sizeof(TOPOLOGY) - 1) == 0))
+		return 0;
+	if (unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT)
 		return report_fail(report, "jail: cannot remove %s: %m", path);
 	return 0;
 }
@@ -65,7 +69,7 @@ int spool_clear(const char *spool, uint32_t job, struct report *report)
 	errno = 0;
 	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL; errno = 0)
 		if (is_of_job(entry->d_name, job))
-			result = clear_socket(dirfd(folder), spool, entry->d_name, report);
+			result = clear_one(dirfd(folder), spool, entry->d_name, report);
 	if (result == 0 && errno != 0)
 		result = report_fail(report, "jail: cannot list %s: %m", spool);
 	(void)closedir(folder); /* nothing was written to it */

@@ -1,9 +1,10 @@
 /*
- * What slurmd keeps of a job in its spool: a socket for each step (NODE_JOB.STEP) and the folder of a batch script (jobJOB).
+ * What slurmd keeps of a job in its spool: a socket (NODE_JOB.STEP) and the machine's topology (hwloc_topo_JOB.STEP.xml) for each step, and the
+ * folder of a batch script (jobJOB).
  *
  * A slurmstepd removes its own. One that dies early does not, such as one whose slurmd was killed while it handed the step over.
  * slurmd clears such a socket away when it next asks all steps, if it is older than 10 min, which can be half an hour
- * later (src/common/stepd_api.c, _handle_stray_socket). The job's epilog is the better moment: no step of it can begin any more.
+ * later (src/common/stepd_api.c, _handle_stray_socket). The job's epilog is the better moment: no step of it can begin any more (docs/decisions/0044).
  */
 #ifndef JAIL_SPOOL_H
 #define JAIL_SPOOL_H

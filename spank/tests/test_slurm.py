@@ -263,22 +263,23 @@ STRAY = "stray() { python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX)
 
 
 def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
-    """The epilog removes the sockets and the script of its own job, and none that another job has."""
+    """The epilog removes the sockets, the topologies and the script of its own job, and none that another job has."""
     start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
     script = f"a=$({start}); b=$({start}); " + 'for j in $a $b; do until_true "[ -e /mnt/tmp/job-$j/on ]"; done; '
     script += STRAY + "stray one_$a.0; stray one_$a.5.1; stray one_$b.7; stray one_$a$b.0; "
-    script += "mkdir -p /var/spool/slurmd/$(printf job%05d $a)/more; "
-    script += 'scancel $a; until_true "[ -z \\"\\$(squeue -h -j $a 2>/dev/null)\\" ]"; echo $a $b; cd /var/spool/slurmd; ls -d one_* job*'
+    script += "mkdir -p /var/spool/slurmd/$(printf job%05d $a)/more; touch /var/spool/slurmd/hwloc_topo_$a.0.xml; "
+    script += 'scancel $a; until_true "[ -z \\"\\$(squeue -h -j $a 2>/dev/null)\\" ]"; echo $a $b; '
+    script += "cd /var/spool/slurmd; ls -d one_* hwloc_topo_[0-9]* job*"
     done = slurm.sh(script, timeout=60)
     a, b = done.stdout.split("\n")[0].split()
     left = done.stdout.split()[2:]
-    mine = [each for each in left if each.startswith((f"one_{a}.", f"job{int(a):05}"))]
+    mine = [each for each in left if each.startswith((f"one_{a}.", f"hwloc_topo_{a}.", f"job{int(a):05}"))]
     assert mine == [], done.stderr
     assert {f"one_{b}.7", f"one_{a}{b}.0"} < set(left)
     assert any(each.startswith("job") for each in left)
     assert slurm.sh(f"srun -Q --overlap --jobid={b} true; scancel {b}").returncode == 0
     assert wait_idle(slurm) == "idle none"
-    assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* job*").stdout == ""
+    assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* hwloc_topo_[0-9]* job*").stdout == ""
 
 
 def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.conftest import make_user
-from tests.cluster.lab import Lab
-from tests.soak.kills import KILLS, USERS, run
+from tests.cluster.lab import Lab, is_ready, local
+from tests.soak.kills import FOLDERS, KILLS, USERS, inside, is_up, leaks, look, pod_of, run, submit
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -37,3 +37,25 @@ def test_a_kill_leaves_nothing_behind(lab: Lab, nodes: list[str], what: str) -> 
     assert sum(tally.ends.values()) == REPEATS * len(USERS)
     assert set(tally.ends) <= {"CANCELLED", "NODE_FAIL", "FAILED"}, tally.ends
     lab.timings.note(f"{what} killed under jobs → back, the longest of {REPEATS}", max(tally.recovered))
+
+
+def test_a_container_that_begins_again_has_nothing_of_the_steps_before_it(lab: Lab, nodes: list[str]) -> None:
+    """When slurmd's container dies, the steps end with it, and neither a socket nor a script nor a record of theirs is left for the next one."""
+    if not lab.target.is_local:
+        pytest.skip("nobody kills a container's first process from inside")
+    node = nodes[0]
+    bare, job = look(lab, node), submit(lab, node, "alice")
+    lab.until("its steps run", lambda: f"_{job}.1" in inside(lab, node, f"{FOLDERS} || true"), 60)
+    local("pod", "kill", f"{lab.namespace}/{pod_of(lab, node)}", "slurmd")
+    lab.until(
+        "another container runs", lambda: starts(lab, node) == 1 and is_ready(lab.look("pod", pod_of(lab, node))), 90
+    )
+    lab.ssh("root", f"scancel {job}")
+    lab.until("the node takes jobs", lambda: is_up(lab, node) and not lab.ssh("alice", f"squeue -h -w {node}"), 150)
+    assert leaks(lab, node, bare) == []
+
+
+def starts(lab: Lab, node: str) -> int:
+    """How often the container of slurmd was started anew."""
+    found = lab.look("pod", pod_of(lab, node))["status"]["containerStatuses"]
+    return int(next(each["restartCount"] for each in found if each["name"] == "slurmd"))
