@@ -46,6 +46,7 @@ def mounted(lab: Lab, shared: str) -> Iterator[None]:
         {"path": "/fast/ram", "tmpfs": {"size": "16Mi"}},
         {"path": "/fast/ram/disk", "volume": {"emptyDir": {"sizeLimit": "64Mi"}}},
         {"path": "/fast/node", "hostPath": {"path": "/var/tmp"}},
+        {"path": "/tmp", "tmpfs": {"size": "16Mi"}},
     ]
     spec = {"cluster": lab.cluster, "replicas": 1, "resources": SIZE, "submounts": own}
     assert lab.apply("NodeSet", "local", spec).returncode == 0
@@ -85,6 +86,15 @@ def test_each_kind_of_submount_is_what_it_says(lab: Lab, mounted: None, alice: s
         "No space left on device",
         "/fast/ram/disk",
     ]
+
+
+def test_who_fills_tmp_harms_nobody(lab: Lab, mounted: None, alice: str) -> None:
+    """Where /tmp has a size, a job that fills it can write no more there; the next job on the node can, and the node stays as it is."""
+    fill = "dd if=/dev/zero of=/tmp/full bs=1M count=32 2>&1 | grep -o 'No space left on device'"
+    assert lab.ssh(alice, "srun -Q -w local-0 bash", stdin=fill.encode()) == "No space left on device\n"
+    look = "test ! -e /tmp/full && echo fine > /tmp/here && cat /tmp/here"
+    assert lab.ssh(alice, "srun -Q -w local-0 bash", stdin=look.encode()) == "fine\n"
+    assert lab.ssh("root", "sinfo -h -N -n local-0 -o %E") == "none\n"
 
 
 def test_the_plan_is_what_the_cluster_explains(lab: Lab, mounted: None) -> None:
