@@ -59,7 +59,9 @@ def pod(tmp_path: Path) -> Iterator[Pod]:
     shutil.copy("/bin/bash", program)
     body = f'trap "exec {program} $0" HUP\necho $(cat {tmp_path}/own/{FILE}) >> {tmp_path}/read\nwhile :; do sleep 0.05; done\n'
     tmp_path.joinpath("body").write_text(body)
-    daemon = subprocess.Popen([program, tmp_path / "body"])
+    daemon = subprocess.Popen(
+        ["env", "--default-signal=HUP", program, tmp_path / "body"]
+    )  # also where nohup ignores it
     while not tmp_path.joinpath("read").exists():
         time.sleep(0.01)
     yield Pod(tmp_path, name, daemon)
