@@ -127,8 +127,8 @@ class TestBackup:
         assert (held.state(), held.show()["Restarts"]) == ("RUNNING", "0")
         assert uids(lab) == before
 
-    def test_a_leader_that_stood_still_forgets_nothing(self, lab: Lab, alice: str, held: Held) -> None:
-        """It is killed when it wakes, and begins anew with what its backup took meanwhile: a job that waits, and one that runs."""
+    def test_a_leader_that_stood_still_is_killed_when_it_wakes(self, lab: Lab, alice: str, held: Held) -> None:
+        """It begins anew and leads, and what ran before goes on; what its backup took meanwhile may be forgotten (decision 46)."""
         if not lab.target.is_local:
             pytest.skip("the processes of a container are stopped from its Node")
         pod, before = f"{lab.cluster}-controller-0", restarts(lab, f"{lab.cluster}-controller-0", lab.namespace)
@@ -136,20 +136,17 @@ class TestBackup:
             began = time.monotonic()
             lab.until("the backup leads", lambda: leads(lab) == 1 and answers(lab), 120)
             lab.timings.note("slurmctld's machine stands still → its backup leads (SlurmctldTimeout=10)", since(began))
-            waiting, running = (
-                submit(lab, "--hold"),
-                submit(lab, "-w worker-1", "while [ ! -e woken ]; do sleep 0.2; done"),
-            )
-            lab.until("the job runs", lambda: state(lab, running) == "RUNNING")
+            # One that ran might get its number given again, which the slurmd of its node would refuse.
+            meanwhile = submit(lab, "--hold")
+            assert state(lab, meanwhile) == "PENDING"
         began = time.monotonic()
         lab.until("it was started anew", lambda: restarts(lab, pod, lab.namespace) > before, 30)
         lab.until("it leads", lambda: leads(lab) == 0 and answers(lab), 60)
-        lab.timings.note("slurmctld wakes → it was killed, and leads anew with what its backup knew", since(began))
+        lab.timings.note("slurmctld wakes → it was killed, and leads anew", since(began))
         assert "stood still for" in lab.kubectl("logs", pod, "-c", "slurmctld", "--previous")
-        assert (state(lab, waiting), state(lab, running)) == ("PENDING", "RUNNING")
-        lab.ssh(alice, f"touch woken; scontrol release {waiting}")
-        for each in (waiting, running):
-            lab.until(f"job {each} has run", lambda each=each: state(lab, each) == "COMPLETED")  # type: ignore[misc]
+        after = submit(lab, "-w worker-1")
+        lab.until("a job has run afterwards", lambda: state(lab, after) == "COMPLETED")
+        lab.ssh(alice, f"scancel {meanwhile} 2>/dev/null || true")
         assert (held.state(), held.show()["Restarts"]) == ("RUNNING", "0")
 
 
