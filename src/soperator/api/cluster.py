@@ -131,10 +131,14 @@ class Jail(Model):
         return self.populate == "Once" and not self.per_node
 
 
+#: slurmctlds of a cluster, its backups among them.
+MOST_CONTROLLERS = 4
+
+
 class Controller(Model):
     """slurmctld."""
 
-    replicas: Annotated[int, Field(ge=1, le=4)] = Field(
+    replicas: Annotated[int, Field(ge=1, le=MOST_CONTROLLERS)] = Field(
         default=1,
         description=(
             "Number of slurmctld pods. The first leads; the others are its backups, in their order, and need a claim of the state that "

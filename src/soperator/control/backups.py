@@ -1,12 +1,11 @@
 """Backups of slurmctld that are no longer wanted: their names outlive them."""
 
+from soperator.api.cluster import MOST_CONTROLLERS
 from soperator.control.configuration import Look
 from soperator.control.operator import Operator
 from soperator.kube import kinds
 from soperator.render import labels, names
 from soperator.render.model import Cluster
-
-_MOST = 4
 
 
 def addresses(operator: Operator, cluster: Cluster, settled: Look) -> int:
@@ -22,7 +21,7 @@ def addresses(operator: Operator, cluster: Cluster, settled: Look) -> int:
     services = operator.stores.children[kinds.SERVICE]
     named = [
         number
-        for number in range(_MOST)
+        for number in range(MOST_CONTROLLERS)
         if services.get(cluster.namespace, names.controller_address(cluster.name, number))
     ]
     return max(cluster.spec.controller.replicas, *(number + 1 for number in named), 0)
