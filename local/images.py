@@ -28,7 +28,7 @@ SUITE = "trixie"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
-IGNORED = {"__pycache__", "tests", ".pytest_cache", "build", ".coverage"}
+IGNORED = {"__pycache__", "tests", ".pytest_cache", ".hypothesis", "build", ".coverage"}
 KEPT_TARS = 2
 KEPT_LAYERS = 150
 

@@ -9,8 +9,10 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -80,8 +82,10 @@ def spawn(argv: Sequence[str], log: Path, env: dict[str, str] | None = None) -> 
 def only_child(pid: int, patience: float = 5.0) -> int:
     """Return the pid of the one child of ``pid``, as soon as there is one: nsenter and unshare fork once."""
     deadline = time.monotonic() + patience
+    children: list[str] = []
     while time.monotonic() < deadline and start_ticks(pid) is not None:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        with suppress(FileNotFoundError, ProcessLookupError):  # It may end between the look and the reading.
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if children:
             return int(children[0])
         time.sleep(0.005)
@@ -125,7 +129,10 @@ def stop(processes: Sequence[Process], patience: float = 3.0) -> None:
 
 
 class Records:
-    """The processes of one cluster, one file each, so that a crash of ours loses none."""
+    """The processes of one cluster, one file each, so that a crash of ours loses none.
+
+    Several threads use them at once (a cluster's machines start in parallel), so a record appears and goes as a whole.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -136,7 +143,10 @@ class Records:
     def write(self, process: Process) -> None:
         """Remember a process."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._file(process.name).write_text(json.dumps(asdict(process)))
+        file = self._file(process.name)
+        partial = file.with_suffix(f".{threading.get_native_id()}")
+        partial.write_text(json.dumps(asdict(process)))
+        partial.rename(file)
 
     def forget(self, name: str) -> None:
         """Forget a process; nothing happens when it is not known."""
@@ -150,10 +160,9 @@ class Records:
         """Return every process that was started and not stopped on purpose, by name."""
         found = []
         for file in sorted(self.folder.glob("*.process")):
-            try:
+            # Another thread may have forgotten it since the listing; a power cut may have left it empty.
+            with suppress(FileNotFoundError, ValueError, TypeError):
                 found.append(Process(**json.loads(file.read_text())))
-            except (ValueError, TypeError):
-                file.unlink(missing_ok=True)  # Half-written by a crash: the spawn that it belongs to never returned.
         return found
 
 

@@ -29,6 +29,8 @@ def test_the_same_inputs_have_the_same_name(repository: Path) -> None:
     before = fingerprint(repository, RECIPE, "base")
     (repository / "src/__pycache__/a.pyc").write_bytes(b"x")
     (repository / "src/plugin.o").write_bytes(b"x")
+    (repository / "src/.hypothesis").mkdir()
+    (repository / "src/.hypothesis/example").write_bytes(b"x")
     assert fingerprint(repository, RECIPE, "base") == before
 
 

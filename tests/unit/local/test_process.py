@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,26 @@ def test_records_survive(tmp_path: Path) -> None:
     Records(tmp_path).forget("node-1/kubelet")
     Records(tmp_path).forget("node-1/kubelet")
     assert Records(tmp_path).all() == []
+
+
+def test_records_of_many_threads(tmp_path: Path) -> None:
+    """While some threads write and forget their records, others always see one that stays, and never a torn one."""
+    records, stays, rounds = Records(tmp_path), Process("stays", 1, 1, "boot", "log"), 200
+    records.write(stays)
+
+    def come_and_go(number: int) -> None:
+        for _ in range(rounds):
+            records.write(stays)
+            records.write(Process(f"thread-{number}", number, 1, "boot", "log" * 1000))
+            records.forget(f"thread-{number}")
+
+    def look(_: int) -> bool:
+        return all(records.read("stays") == stays for _ in range(rounds))
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = [pool.submit(look, number) for number in range(4)]
+        list(pool.map(come_and_go, range(4)))
+        assert all(done.result() for done in seen)
 
 
 def test_tail(tmp_path: Path) -> None:
