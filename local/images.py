@@ -29,6 +29,13 @@ BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
 IGNORED = {"__pycache__", "tests", ".pytest_cache", ".hypothesis", "build", ".coverage"}
+#: What of our Python runs on workers.
+CHECKS = (
+    "src/soperator/__init__.py",
+    "src/soperator/checks",
+    "src/soperator/agents/__init__.py",
+    "src/soperator/agents/checks",
+)
 KEPT_TARS = 2
 KEPT_LAYERS = 150
 
@@ -68,7 +75,7 @@ class Image:
 
 
 RECIPES = (
-    Recipe("slurm", ("login", "munge"), ("images/slurm", "images/login", "images/munge", "spank")),
+    Recipe("slurm", ("login", "munge"), ("images/slurm", "images/login", "images/munge", "spank", *CHECKS)),
     Recipe("jail", (), ("images/jail",)),
     Recipe(
         "operator",

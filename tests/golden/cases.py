@@ -56,6 +56,7 @@ FULL_CLUSTER = {
         "resources": {"limits": {"memory": "4Gi"}},
     },
     "rest": {"replicas": 2},
+    "health": {"checks": "Drain", "interval": "2m", "maxOut": "5%", "skip": ["tmp-leftovers"]},
     "partitions": [
         {"name": "gpu", "nodeSets": ["h100"], "default": True, "options": {"MaxTime": "1-00:00:00"}},
         {"name": "all", "hidden": True},

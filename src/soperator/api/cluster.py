@@ -10,6 +10,7 @@ from pydantic import Field
 
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
+from soperator.api.health import Health
 from soperator.api.upgrade import Upgrade
 
 
@@ -313,10 +314,6 @@ class Containers(Model):
     mount_home: bool = Field(default=False, description="Whether the user's home is mounted.")
 
 
-class Health(Model):
-    """Health checks. Empty for now."""
-
-
 class Accounting(Model):
     """Accounting. Empty for now."""
 
@@ -345,5 +342,5 @@ class SlurmClusterSpec(Model):
     upgrade: Upgrade = Field(
         default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
     )
-    health: Health = Field(default_factory=Health, description="Health checks.")
+    health: Health = Field(default_factory=Health, description="Health checks of the workers.")
     accounting: Accounting = Field(default_factory=Accounting, description="Accounting.")

@@ -62,7 +62,7 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
-    from soperator.render import config, generation, points, populate, worker
+    from soperator.render import checks, config, generation, points, populate, worker
     from soperator.render.cluster import render_cluster
     from soperator.slurm import effects
     from soperator.slurm.transaction import State
@@ -73,7 +73,7 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
     out += populate.render_populate(cluster, defaults)
     out += points.render_mount_points(cluster, node_sets, defaults)
     for node_set in node_sets:
-        out.append(worker.render_plan(cluster, node_set))
+        out += [worker.render_plan(cluster, node_set), *checks.render(cluster, node_set)]
         out += [worker.render_worker(cluster, node_set, index, defaults) for index in range(node_set.spec.replicas)]
     return [_unowned(each) for each in out]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, ending, gather, images, jail, sick
+from soperator.control import adoption, ending, gather, health, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -14,7 +14,7 @@ from soperator.decide.refill import held
 from soperator.decide.workers import Plan, Seen
 from soperator.kube import kinds
 from soperator.kube.views import Custom
-from soperator.render import labels, names, worker
+from soperator.render import checks, labels, names, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.apply import Owner
 from soperator.runtime.controller import Outcome
@@ -32,6 +32,7 @@ class Told:
     plan: Plan = field(default_factory=Plan)
     seen: Seen | None = None
     note: Note | None = None
+    checks: health.Told = field(default_factory=health.Told)
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,14 @@ class NodeSetControl:
         seen = adoption.with_same(seen, note)
         if unnamed := gather.gpu_wait(self.operator, cluster, nodeset, seen):
             return await self._status(obj, nodeset, Told(unnamed, "GpusNotNamed", seen=seen))
-        plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
-        outcome = await self._status(obj, nodeset, Told(failed, "SlurmRefused" if failed else "", plan, seen, note))
-        return replace(outcome, again=_soonest(outcome.again, plan.again, 2.0 if failed else None))
+        workers = Workers(self.operator, obj, cluster, nodeset)
+        plan, refused = await workers.act(seen)
+        found = await health.act(workers, seen)
+        failed = refused or found.failed
+        told = Told(failed, "SlurmRefused" if failed else "", plan, seen, note, found)
+        outcome = await self._status(obj, nodeset, told)
+        soon = found.verdict.again if found.verdict else None
+        return replace(outcome, again=_soonest(outcome.again, plan.again, soon, 2.0 if failed else None))
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> Outcome:
         """A pass over a NodeSet that is being deleted, or whose cluster is: no worker is wanted any more."""
@@ -131,7 +137,7 @@ class NodeSetControl:
         """Apply the mount plan, and remove those that no pod has any more."""
         plans = gather.roster(self.operator, nodeset).plans
         used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
-        made = [worker.render_plan(cluster, nodeset)]
+        made = [worker.render_plan(cluster, nodeset), *checks.render(cluster, nodeset)]
         await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), made, [kinds.CONFIGMAP], used)
 
     async def _status(self, obj: Custom, nodeset: NodeSet | None, told: Told) -> Outcome:
@@ -163,6 +169,7 @@ def conditions(told: Told, short: str) -> list[Condition]:
             bad,
         ),
         Condition("Settled", "False" if said else "True", "Changing" if said else "Settled", said),
+        *told.checks.conditions,
     ]
 
 

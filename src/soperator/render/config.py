@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from soperator.api.base import Problem
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
-from soperator.render import gpus, limits, names, pod
+from soperator.render import checks, gpus, limits, names, pod
 from soperator.render.model import Cluster
 from soperator.render.once import once
 from soperator.slurm import conf
@@ -80,7 +80,7 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     shared = _shared(cluster.spec, mark)
     ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
     ours += conf.lines(_identity(shared) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
-    ours += conf.lines(_hooks(cluster.spec)) + _node_sets(cluster.spec)
+    ours += conf.lines(checks.settings(cluster.spec) | _hooks(cluster.spec)) + _node_sets(cluster.spec)
     ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
     extra = cluster.spec.config.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra, shared)

@@ -113,6 +113,11 @@ def jail_plan(cluster: str, nodeset: str, plan: str) -> str:
     return fit(f"{cluster}-{nodeset}-jail-{plan}")
 
 
+def checks(cluster: str, nodeset: str) -> str:
+    """The ConfigMap with the checks of a NodeSet's nodes."""
+    return fit(f"{cluster}-{nodeset}-checks")
+
+
 def slurm_node(nodeset: str, index: int) -> str:
     """The Slurm node, which is also the pod's host name."""
     return f"{nodeset}-{index}"

@@ -9,6 +9,7 @@ import json
 
 from soperator.api.nodeset import Gpu
 from soperator.render import (
+    checks,
     directory,
     driver,
     gpus,
@@ -138,6 +139,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *pod.scratch(),
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
             *driver.volumes(nodeset),
+            *checks.volumes(cluster, nodeset),
             *(_ssh_volumes(cluster) if nodeset.spec.ssh else []),
             *nodeset.spec.volumes,
             *_devices(nodeset),
@@ -194,6 +196,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *pod.scratch_mounts(),
             *submounts.mounts(submounts.of_worker(cluster, nodeset)),
             *driver.mounts(nodeset),
+            *checks.mounts(cluster),
             *(_SSH_MOUNTS if ssh else []),
             *nodeset.spec.volume_mounts,
             *devices,

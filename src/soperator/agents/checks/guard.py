@@ -9,7 +9,6 @@ import contextlib
 import os
 import selectors
 import signal
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,6 +94,17 @@ def run(tasks: Sequence[Task], deadline: float) -> dict[str, Ended]:
     if any(task.command for task in tasks):
         sweep(mark)
     return ended
+
+
+def failed(ended: Ended) -> str:
+    """Why a function failed, in its words; empty where it did not."""
+    if ended.trouble:
+        return ended.trouble
+    return (
+        ended.err.strip().splitlines()[-1][:300]
+        if ended.code and ended.err.strip()
+        else f"exit code {ended.code}" * bool(ended.code)
+    )
 
 
 def is_alive(left: tuple[int, str]) -> bool:
@@ -239,18 +249,3 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def failed(ended: Ended) -> str:
-    """Why a function failed, in its words; empty where it did not."""
-    if ended.trouble:
-        return ended.trouble
-    return (
-        ended.err.strip().splitlines()[-1][:300]
-        if ended.code and ended.err.strip()
-        else f"exit code {ended.code}" * bool(ended.code)
-    )
-
-
-if sys.platform != "linux":  # pragma: no cover
-    raise ImportError("process groups are watched by pidfd_open(2), which is Linux's")

@@ -1,0 +1,67 @@
+"""Quick checks on workers: the plan of a NodeSet's nodes, and the lines of slurm.conf by which slurmd runs it.
+
+The plan is one ConfigMap for each NodeSet, which changes in its place: other limits reach running pods by themselves, without another template.
+"""
+
+from soperator.api.change import seconds
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.checks import catalog
+from soperator.checks.check import Check
+from soperator.render import labels, names, pod
+from soperator.render.model import Cluster, NodeSet, Object
+
+_FOLDER = "/etc/soperator/checks"
+_PROGRAM = "/usr/lib/soperator/checks"
+
+
+def is_on(spec: SlurmClusterSpec) -> bool:
+    """Whether workers run checks."""
+    return spec.health.checks != "Off"
+
+
+def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
+    """The lines of slurm.conf: every node at the same time, whatever it does, so that a job over many nodes waits once and not for each in turn."""
+    if not is_on(spec):
+        return {}
+    interval = int(seconds(spec.health.interval))
+    return {"HealthCheckProgram": _PROGRAM, "HealthCheckInterval": interval, "HealthCheckNodeState": "ANY"}
+
+
+def of_nodeset(cluster: Cluster, nodeset: NodeSet) -> list[Check]:
+    """The checks that apply to a NodeSet's nodes and that nobody left out."""
+    gpu, spec = nodeset.spec.gpu, nodeset.spec
+    facts = {
+        "gpus": gpu.count,
+        "nvidia": gpu.vendor == "nvidia",
+        "amd": gpu.vendor == "amd",
+        "infiniband": spec.rdma.infiniband,
+        "kernelLog": any(each.get("mountPath") == "/dev/kmsg" for each in spec.volume_mounts),
+    }
+    found = catalog.applicable(catalog.shipped(), facts)
+    return [each for each in found if each.name not in cluster.spec.health.skip]
+
+
+def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
+    """The ConfigMap with the plan, where there is one."""
+    if not is_on(cluster.spec):
+        return []
+    meta = {
+        "name": names.checks(cluster.name, nodeset.name),
+        "namespace": nodeset.namespace,
+        "labels": labels.worker(cluster.name, nodeset.name),
+        "ownerReferences": [nodeset.owner],
+    }
+    text = catalog.plan(of_nodeset(cluster, nodeset))
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan.json": text}}]
+
+
+def volumes(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
+    """The volume with the plan."""
+    if not is_on(cluster.spec):
+        return []
+    return [{"name": "checks", "configMap": {"name": names.checks(cluster.name, nodeset.name)}}]
+
+
+def mounts(cluster: Cluster) -> list[Object]:
+    """Where slurmd's container has the plan."""
+    return [pod.mount("checks", _FOLDER, readOnly=True)] if is_on(cluster.spec) else []

@@ -1,0 +1,117 @@
+"""Nodes whose checks fail are drained with their evidence, within the budget, and come back by themselves."""
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from soperator.checks.report import Ended, Report, write
+from soperator.checks.standing import Standing
+from soperator.kube import kinds
+from tests.world.harness import Town, operating
+
+CLUSTER = {
+    "jail": {"claim": {"name": "demo-jail"}},
+    "controller": {"state": {"name": "demo-state"}},
+    "health": {"checks": "Drain", "interval": "30s", "maxOut": 1, "skip": ["zombies"]},
+}
+WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
+FULL = "/tmp is 97 % full"
+
+
+@pytest.fixture
+async def town():
+    """An operator that runs over empty fakes."""
+    async with operating(Town()) as made:
+        yield made
+
+
+def reports(town, name, *checks, last=None):
+    """What the runner of a node tells Slurm."""
+    node = town.slurm.nodes[name]
+    node["extra"] = write(Report(1.0, checks, last=last))
+
+
+def failing(since=10.0):
+    return Standing("disk-full", "failing", since, FULL)
+
+
+def healthy(town):
+    return next(each for each in town.status(kinds.NODESET, "worker")["conditions"] if each["type"] == "Healthy")
+
+
+async def said(town, words, longest=20.0):
+    """Wait until the condition says these words, or nothing; a status is written every few seconds."""
+    until = asyncio.get_running_loop().time() + longest
+    while (words not in healthy(town)["message"]) if words else healthy(town)["message"]:
+        assert asyncio.get_running_loop().time() < until, healthy(town)
+        await asyncio.sleep(0.05)
+
+
+async def test_a_node_whose_check_fails_is_drained_and_comes_back_when_it_passes(town):
+    """Slurm's reason, the condition and the note say the same; the other nodes go on."""
+    await town.up(CLUSTER, WORKERS)
+    for name in ("worker-0", "worker-1", "worker-2"):
+        reports(town, name)
+    await town.settle(quiet=0.3)
+    assert healthy(town)["status"] == "True"
+    reports(town, "worker-1", failing())
+    await town.settle(quiet=0.3)
+    node = town.slurm.nodes["worker-1"]
+    assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], f"soperator: check disk-full: {FULL}")
+    await said(town, f"1 of 3 nodes are out through checks: worker-1 (Out: disk-full: {FULL})")
+    assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
+    reports(town, "worker-1", last=Ended("disk-full", 10.0, node["reason_changed_at"]["number"] + 60, FULL))
+    await said(town, "")
+    assert node["state"] == ["IDLE"]
+    assert healthy(town)["status"] == "True"
+
+
+async def test_a_check_that_fails_everywhere_takes_out_no_more_than_the_budget(town):
+    """The others stay in service, and the NodeSet says so."""
+    await town.up(CLUSTER, WORKERS)
+    for number in range(3):
+        reports(town, f"worker-{number}", failing(since=10.0 - number))
+    await town.settle(quiet=0.5)
+    drained = [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]]
+    assert drained == ["worker-2"]
+    await said(town, "2 more fail and stay in service, for health.maxOut lets 1 out at once")
+
+
+async def test_workers_get_their_plan_and_slurm_the_program_that_runs_it(town):
+    """In the interval of the spec, without what was left out; another list of checks makes no other pods."""
+    await town.up(CLUSTER, WORKERS)
+    conf = town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]
+    assert re.search(
+        r"HealthCheckProgram=/usr/lib/soperator/checks\nHealthCheckInterval=30\nHealthCheckNodeState=ANY", conf
+    )
+    plan = json.loads(town.find(kinds.CONFIGMAP, "demo-worker-checks")["data"]["plan.json"])
+    assert "disk-full" in plan["checks"]
+    assert "zombies" not in plan["checks"]
+    before = {name: town.find(kinds.POD, name)["metadata"]["uid"] for name in town.names(kinds.POD) if "worker" in name}
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": CLUSTER["health"] | {"skip": ["disk-full"]}})
+    await town.settle(quiet=0.4)
+    plan = json.loads(town.find(kinds.CONFIGMAP, "demo-worker-checks")["data"]["plan.json"])
+    assert "disk-full" not in plan["checks"]
+    after = {name: town.find(kinds.POD, name)["metadata"]["uid"] for name in town.names(kinds.POD) if "worker" in name}
+    assert before == after
+
+
+async def test_without_checks_nothing_of_them_is_there(town):
+    """They are off by default, and a report that lies around drains nobody."""
+    await town.up({key: each for key, each in CLUSTER.items() if key != "health"}, WORKERS)
+    reports(town, "worker-1", failing())
+    await town.settle(quiet=0.4)
+    assert "HealthCheck" not in town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]
+    assert town.find(kinds.CONFIGMAP, "demo-worker-checks") is None
+    assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]
+    assert "Healthy" not in {each["type"] for each in town.status(kinds.NODESET, "worker")["conditions"]}
+
+
+async def test_a_check_that_nobody_has_written_cannot_be_left_out(town):
+    """A misspelt name is refused with those that there are."""
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": {"skip": ["disk-fill"]}})
+    await town.settle()
+    assert "disk-fill" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "disk-full" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
