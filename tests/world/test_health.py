@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 
 import pytest
 
@@ -30,7 +31,7 @@ async def town():
 def reports(town, name, *checks, last=None):
     """What the runner of a node tells Slurm."""
     node = town.slurm.nodes[name]
-    node["extra"] = write(Report(1.0, checks, last=last))
+    node["extra"] = write(Report(time.time(), checks, last=last))
 
 
 def failing(since=10.0):

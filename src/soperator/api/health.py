@@ -4,8 +4,52 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import Model
-from soperator.api.change import Share
+from soperator.api.base import Model, Opaque
+from soperator.api.change import Duration, Share
+from soperator.api.common import NodeSetName
+
+CheckName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+Then = Literal["Tell", "Drain", "Replace"]
+
+
+class Own(Model):
+    """A quick check of one's own: a command, a script, or a probe with what fails it. One of `run`, `script` and `probe` is given."""
+
+    name: CheckName = Field(description="Its name; no shipped check has it.")
+    about: str = Field(default="", max_length=500, description="Why it is there, for people.")
+    run: list[Annotated[str, Field(max_length=1024)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="A program in slurmd's container, by its path, and its arguments. Exit code 0 passes. Exit code 1 with a sentence on standard "
+        "output fails, and the sentence is the reason. Everything else says that the check itself is broken. The jail lies at /mnt/jail/root.",
+    )
+    script: str = Field(default="", max_length=16384, description="The same as a script for /bin/sh.")
+    probe: str = Field(
+        default="",
+        max_length=63,
+        description="What to measure, as the shipped checks do: filesystem, memory, processes and others.",
+    )
+    given: Opaque = Field(default_factory=dict, description="What the probe needs, such as paths.")
+    fail: list[Opaque] = Field(
+        default_factory=list,
+        max_length=32,
+        description="When a reading of the probe fails: entries with when (value, operator, limit) and says, the sentence.",
+    )
+    then: Then = Field(default="Drain", description="What follows: see health.then.")
+    confirm: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=2, description="After so many failures in a row it counts as failing."
+    )
+    passes: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=3, description="After so many passes in a row it counts as well again."
+    )
+    limit: Annotated[str, Field(pattern=r"^[1-6]s$")] = Field(
+        default="3s",
+        description="How long it may take; then it is killed with all that it started, and counts as broken.",
+    )
+    every: Duration = Field(default="0s", description="How often at most; 0s means in each interval.")
+    node_sets: list[NodeSetName] = Field(
+        default_factory=list, max_length=64, description="NodeSets whose nodes run it; empty means all."
+    )
 
 
 class Health(Model):
@@ -26,6 +70,22 @@ class Health(Model):
         description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "
         "is 0. When more fail, the others stay in service and it is told.",
     )
-    skip: list[Annotated[str, Field(pattern=r"^[a-z0-9-]+$", max_length=63)]] = Field(
-        default_factory=list, max_length=64, description="Checks that are left out, by name."
+    skip: list[CheckName] = Field(default_factory=list, max_length=64, description="Checks that are left out, by name.")
+    limits: dict[str, dict[str, float]] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="Other limits than the shipped ones: check, value, number. The reference of checks has the values that each compares with one.",
     )
+    machines: dict[str, dict[str, float]] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="Other limits by machine type than the shipped ones, or of further types: a part of the name by which the device calls itself, "
+        "limit, number.",
+    )
+    then: dict[str, Then] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="What follows when a check fails, where it is not to be what its page says. Tell: it is told. Drain: the node takes no more "
+        "jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
+    )
+    own: list[Own] = Field(default_factory=list, max_length=32, description="Checks of one's own.")

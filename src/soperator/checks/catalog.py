@@ -57,10 +57,12 @@ def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]
     ]
 
 
-def plan(checks: Iterable[Check]) -> str:
-    """The text that the runner reads."""
-    limits = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
-    return json.dumps({"checks": {each.name: table(each) for each in checks}, "machines": limits}, indent=1)
+def plan(checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]]) -> str:
+    """The text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before ours."""
+    ours = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
+    limits = ours | {machine: {**ours.get(machine, {}), **said} for machine, said in more.items()}
+    said = {"checks": {each.name: table(each) for each in checks}, "machines": limits, "renew": renew}
+    return json.dumps(said, indent=1)
 
 
 def _filled(value: Any, facts: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ all is for the probe to say, as a value of its own.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 Value = float | str | bool
@@ -14,8 +15,26 @@ Reading = Mapping[str, Value]
 
 #: When checks are run: by slurmd in its interval, and around each job.
 CONTEXTS = ("interval", "prolog", "epilog")
-#: `drain`: a node that fails it takes no more jobs. `tell`: it is told, and nothing else.
-THEN = ("drain", "tell")
+#: `drain`: a node that fails it takes no more jobs. `replace`: and moves to another machine if it stays so. `tell`: it is told, and nothing else.
+THEN = ("drain", "replace", "tell")
+#: The probes, each with what its `given` must hold.
+PROBES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "filesystem": ("paths",),
+        "latency": ("paths",),
+        "memory": (),
+        "oom": (),
+        "processes": (),
+        "leftovers": ("scratch",),
+        "kernel": ("seconds",),
+        "clock": (),
+        "infiniband": (),
+        "nvidia": (),
+        "nvlink": (),
+        "amd": (),
+        "command": ("run",),
+    }
+)
 #: What a rule may say of a value.
 OPERATORS = ("above", "below", "is", "is_not", "among", "grows")
 #: No check may be given more time than this, in seconds; all together have `runner.DEADLINE`.
@@ -77,6 +96,10 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
         limit=_number(name, said, "limit", 3.0, 0.1, LONGEST),
         every=_number(name, said, "every", 0.0, 0.0, 86400.0),
     )
+    if check.probe not in PROBES:
+        raise CheckError(f"check {name}: probe: there is no {check.probe!r}; there are {', '.join(PROBES)}")
+    if missing := [key for key in PROBES[check.probe] if not check.given.get(key)]:
+        raise CheckError(f"check {name}: given.{missing[0]}: the probe {check.probe} needs it")
     if check.probe != "command" and not check.rules:
         raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: say what fails it")
     return check

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from soperator.checks.check import THEN
 from soperator.checks.standing import Standing
 
 #: Slurm's field has no limit of its own; each node's is in every answer about all nodes.
@@ -34,12 +35,19 @@ class Report:
     """The checks of a node that do not simply pass, at the time (seconds since 1970) when that last changed.
 
     `more` are so many that there was no room for; the failing ones come first. `last` is the failure that ended last, as evidence.
+    `renewed` is when it was last written again although nothing had changed; 0 where it never was.
     """
 
     at: float
     checks: tuple[Standing, ...] = ()
     more: int = 0
     last: Ended | None = None
+    renewed: float = 0.0
+
+    @property
+    def heard(self) -> float:
+        """When the checks ran last, as far as it was told."""
+        return max(self.at, self.renewed)
 
     def of(self, *states: str) -> list[Standing]:
         """The checks in one of the states."""
@@ -51,7 +59,7 @@ _ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
 
 def report_of(standings: Sequence[Standing], now: float, last: Ended | None = None) -> Report:
     """The report over all checks, those first that drain."""
-    order = sorted(standings, key=lambda each: (_ORDER[each.state], each.then != "drain", each.since, each.check))
+    order = sorted(standings, key=lambda each: (_ORDER[each.state], not each.takes_out, each.since, each.check))
     return Report(round(now, 1), tuple(order), last=last)
 
 
@@ -68,8 +76,8 @@ def write(report: Report) -> str:
 
 
 def timeless(report: Report) -> str:
-    """The text without the time at which it was made, to compare it with another."""
-    return write(replace(report, at=0.0))
+    """The text without the times at which it was made, to compare it with another."""
+    return write(replace(report, at=0.0, renewed=0.0))
 
 
 def read(text: str) -> Report | None:
@@ -79,7 +87,8 @@ def read(text: str) -> Report | None:
         if not isinstance(said, dict) or said.get("soperator") != _FORMAT:
             return None
         found = tuple(_standing(str(name), each) for name, each in said["checks"].items())
-        return Report(float(said["at"]), found, int(said.get("more", 0)), _ended(said.get("last")))
+        more, last = int(said.get("more", 0)), _ended(said.get("last"))
+        return Report(float(said["at"]), found, more, last, float(said.get("renewed", 0)))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -88,7 +97,8 @@ def _text(report: Report) -> str:
     checks = {each.check: _table(each) for each in report.checks}
     more = {"more": report.more} if report.more else {}
     last = {"last": _last(report.last)} if report.last else {}
-    return json.dumps({"soperator": _FORMAT, "at": report.at, "checks": checks, **more, **last}, separators=(",", ":"))
+    times = {"at": report.at} | ({"renewed": round(report.renewed, 1)} if report.renewed else {})
+    return json.dumps({"soperator": _FORMAT, **times, "checks": checks, **more, **last}, separators=(",", ":"))
 
 
 def _last(ended: Ended) -> dict[str, Any]:
@@ -123,7 +133,7 @@ def _standing(name: str, said: Mapping[str, Any]) -> Standing:
         state=said["state"],
         since=float(said["since"]),
         says=str(said["says"])[:_SENTENCE],
-        then="tell" if said.get("then") == "tell" else "drain",
+        then=said["then"] if said.get("then") in THEN else "drain",
         values=dict(said.get("values", {})),
         broken=str(said.get("broken", ""))[:_SENTENCE],
         passes=int(said.get("passes", 0)),

@@ -36,6 +36,11 @@ class Standing:
     passes: int = 0
     relapses: int = 0
 
+    @property
+    def takes_out(self) -> bool:
+        """Whether a node that fails it takes no more jobs."""
+        return self.then != "tell"
+
 
 @dataclass(frozen=True)
 class Recovery:

@@ -20,7 +20,9 @@ from soperator.api.rules import RULES
 Schema = dict[str, Any]
 
 #: Models whose lists are maps: two entries with one key are refused, and appliers may own entries apart.
-LIST_KEYS: Mapping[str, str] = MappingProxyType({"Partition": "name", "Submount": "path", "Condition": "type"})
+LIST_KEYS: Mapping[str, str] = MappingProxyType(
+    {"Partition": "name", "Own": "name", "Submount": "path", "Condition": "type"}
+)
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

@@ -5,16 +5,18 @@ object that it names from being applied anew; what already runs stays as it is.
 """
 
 from soperator.api.base import Problem
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.validate import World, validate_cluster, validate_nodeset
-from soperator.checks import catalog
+from soperator.checks import chosen
 from soperator.slurm.lint import lint_cluster, lint_nodeset
 
 
 def cluster_problems(name: str, world: World) -> list[Problem]:
     """Return the problems of one SlurmCluster of the world, each with the object as its subject."""
     spec = world.clusters[name]
-    found = [*validate_cluster(name, spec, world), *_of(f"SlurmCluster {name}", [*lint_cluster(spec), *_unknown(spec)])]
+    found = [
+        *validate_cluster(name, spec, world),
+        *_of(f"SlurmCluster {name}", [*lint_cluster(spec), *chosen.problems(spec.health)]),
+    ]
     return _unique(found)
 
 
@@ -30,12 +32,6 @@ def problems(world: World) -> list[Problem]:
         *(problem for name in world.clusters for problem in cluster_problems(name, world)),
         *(problem for name in world.node_sets for problem in nodeset_problems(name, world)),
     ]
-
-
-def _unknown(spec: SlurmClusterSpec) -> list[Problem]:
-    known = [each.name for each in catalog.shipped()]
-    remedy = f"there is no check of this name: there are {', '.join(known)}"
-    return [Problem("spec.health.skip", name, remedy) for name in spec.health.skip if name not in known]
 
 
 def _of(subject: str, found: list[Problem]) -> list[Problem]:

@@ -122,12 +122,12 @@ def _press(seen: Seen, pod: WorkerPod, node: SlurmNode) -> list[Action]:
         return []
     jobs, policy, end = tuple(seen.jobs_of(pod.index)), seen.policy, end_of(node)
     if end is not None:
-        why = f"{_base(node)}: they had until {_stamp(end)} (drain.then: {policy.then})"
+        why = f"{_base(node)}: they had until {stamp(end)} (drain.then: {policy.then})"
         return [End(pod.index, why, jobs, policy.then == "Requeue")] if seen.now >= end and jobs else []
     if seen.now < _warning(seen, node):
         return []
     until = max(seen.now + policy.warn_before, node.reason_at + (policy.max_wait or 0.0))
-    return [Warn(pod.index, f"{node.reason}{_UNTIL}{_stamp(until)}", jobs, policy.signal)]
+    return [Warn(pod.index, f"{node.reason}{_UNTIL}{stamp(until)}", jobs, policy.signal)]
 
 
 def _is_bounded(seen: Seen, node: SlurmNode) -> bool:
@@ -142,5 +142,6 @@ def _base(node: SlurmNode) -> str:
     return node.reason.partition(_UNTIL)[0] if is_ours(node) else ""
 
 
-def _stamp(moment: float) -> str:
+def stamp(moment: float) -> str:
+    """A moment as people read it, in UTC."""
     return datetime.fromtimestamp(round(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

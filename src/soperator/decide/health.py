@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from soperator.checks import chosen
 from soperator.checks.report import Report
 from soperator.checks.standing import Standing
 from soperator.decide import drain
@@ -36,6 +37,8 @@ from soperator.slurm.node import SlurmNode
 LATELY = 3600.0
 #: So many intervals a new pod's runner has to be content before the drain of a former one is taken back.
 _PATIENCE = 4
+#: So many intervals without a word of a node's runner are silence: it renews its report after `chosen.RENEWED`.
+_SILENCE = 2.5 * chosen.RENEWED
 _NAMED = 3
 
 
@@ -59,6 +62,11 @@ class Policy:
     drains: bool
     most: int
     interval: float
+
+    @property
+    def silence(self) -> float:
+        """After how many seconds without a word a runner is taken for one that does not run."""
+        return _SILENCE * self.interval
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
         *(_put_back(pod) for pod in back),
         *([Drain(pod.index, _reason(_first(node)))] for pod, node in wanting[:room]),
     ]
-    healths = tuple((pod.index, health(node, seen.now)) for pod, node in _pairs(seen))
+    healths = tuple((pod.index, health(node, seen.now, policy.silence)) for pod, node in _pairs(seen))
     return Verdict(
         actions=tuple(action for each in actions for action in each),
         healths=healths,
@@ -111,8 +119,8 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
     )
 
 
-def health(node: SlurmNode, now: float) -> Health:
-    """How a node is."""
+def health(node: SlurmNode, now: float, silence: float) -> Health:
+    """How a node is; after `silence` seconds without a word nothing is known of it."""
     report, bad = node.report, _bad(node)
     if _is_out(node):
         worst = bad[0] if bad else None
@@ -121,9 +129,13 @@ def health(node: SlurmNode, now: float) -> Health:
         state = State.TESTING if is_better else State.DRAINING if node.is_busy else State.OUT
         return Health(state, node.reason_at, check, says)
     if report is None:
-        return Health(State.UNCHECKED)
+        return Health(State.UNCHECKED, node.started)
     if failing := [*bad, *report.of("failing")]:
         return Health(State.FAILING, failing[0].since, failing[0].check, failing[0].says)
+    if now - report.heard > silence:
+        return Health(
+            State.SUSPECT, report.heard, "runner", f"no check has been told since {drain.stamp(report.heard)}"
+        )
     if doubtful := report.of("recovering", "suspect", "broken"):
         return Health(State.SUSPECT, doubtful[0].since, doubtful[0].check, doubtful[0].says)
     if report.last and now - report.last.until < LATELY:
@@ -150,7 +162,7 @@ def _is_out(node: SlurmNode) -> bool:
 
 def _bad(node: SlurmNode) -> list[Standing]:
     """The checks for which it would be out, the worst first: failing, or on their way back."""
-    return [each for each in _checks(node.report, "failing", "recovering") if each.then == "drain"]
+    return [each for each in _checks(node.report, "failing", "recovering") if each.takes_out]
 
 
 def _checks(report: Report | None, *states: str) -> list[Standing]:
@@ -170,9 +182,9 @@ def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
 def _is_well(node: SlurmNode, policy: Policy, now: float) -> bool:
     """Whether the runner says that all is well, and can know it: it saw the end of a failure since the drain, or has looked for long."""
     report = node.report
-    if report is None or report.more or report.of("suspect") or _bad(node):
+    if report is None or report.more or report.of("suspect") or _bad(node) or now - report.heard > policy.silence:
         return False
-    if any(each.then == "drain" or each.check == "plan" for each in report.of("broken")):
+    if any(each.takes_out or each.check == "plan" for each in report.of("broken")):
         return False
     saw_it = report.last is not None and report.last.until >= node.reason_at
     return saw_it or now - max(report.at, node.reason_at) >= _PATIENCE * policy.interval
@@ -209,6 +221,9 @@ def _of_reason(node: SlurmNode) -> tuple[str, str]:
 
 def _moments(seen: Seen, policy: Policy, found: Iterable[tuple[WorkerPod, SlurmNode]]) -> Iterator[float]:
     """In how many seconds time alone changes something."""
+    heard = [node.report.heard for _, node in _pairs(seen) if node.report]
+    if soonest := [each for each in heard if seen.now - each <= policy.silence]:
+        yield min(soonest) + policy.silence - seen.now + 0.1
     for pod, node in found:
         if _is_out(node) and not pod.noted:
             yield max(0.0, node.reason_at + drain.LASTING - seen.now)
@@ -231,6 +246,11 @@ def _told(
     failing = [each for each in found if each[1].state is State.FAILING and each[0] not in {pod.index for pod in left}]
     if failing:
         yield f"{len(failing)} in service fail: {_names(seen, failing)}"
+    mute = [
+        each for each in found if each[1].state is State.UNCHECKED and 0 < each[1].since < seen.now - policy.silence
+    ]
+    if mute:
+        yield f"{len(mute)} have never reported a check, see slurmd's log: {_names(seen, mute)}"
     suspect = [each for each in found if each[1].state is State.SUSPECT]
     if suspect:
         yield f"{len(suspect)} are suspect: {_names(seen, suspect)}"

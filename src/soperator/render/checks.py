@@ -3,10 +3,11 @@
 The plan is one ConfigMap for each NodeSet, which changes in its place: other limits reach running pods by themselves, without another template.
 """
 
+from typing import Any
+
 from soperator.api.change import seconds
 from soperator.api.cluster import SlurmClusterSpec
-from soperator.checks import catalog
-from soperator.checks.check import Check
+from soperator.checks import chosen
 from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, NodeSet, Object
 
@@ -27,18 +28,16 @@ def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
     return {"HealthCheckProgram": _PROGRAM, "HealthCheckInterval": interval, "HealthCheckNodeState": "ANY"}
 
 
-def of_nodeset(cluster: Cluster, nodeset: NodeSet) -> list[Check]:
-    """The checks that apply to a NodeSet's nodes and that nobody left out."""
+def facts(nodeset: NodeSet) -> dict[str, Any]:
+    """What of a NodeSet decides which checks apply to its nodes."""
     gpu, spec = nodeset.spec.gpu, nodeset.spec
-    facts = {
+    return {
         "gpus": gpu.count,
         "nvidia": gpu.vendor == "nvidia",
         "amd": gpu.vendor == "amd",
         "infiniband": spec.rdma.infiniband,
         "kernelLog": any(each.get("mountPath") == "/dev/kmsg" for each in spec.volume_mounts),
     }
-    found = catalog.applicable(catalog.shipped(), facts)
-    return [each for each in found if each.name not in cluster.spec.health.skip]
 
 
 def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
@@ -51,7 +50,7 @@ def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
         "labels": labels.worker(cluster.name, nodeset.name),
         "ownerReferences": [nodeset.owner],
     }
-    text = catalog.plan(of_nodeset(cluster, nodeset))
+    text = chosen.plan(cluster.spec.health, nodeset.name, facts(nodeset))
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan.json": text}}]
 
 

@@ -47,9 +47,11 @@ def test_facts_of_the_node_set_take_the_place_of_their_names():
 
 def test_a_plan_holds_checks_that_the_runner_reads():
     """What the operator writes is what a worker runs."""
-    said = json.loads(catalog.plan(ALL))
+    said = json.loads(catalog.plan(ALL, 600, {"H200": {"nvlinks": 16}}))
     assert tuple(read_check(name, each) for name, each in said["checks"].items()) == ALL
-    assert said["machines"]["H200"]["nvlinks"] == 18
+    assert said["machines"]["H200"]["nvlinks"] == 16
+    assert said["machines"]["H200"]["pcie_width"] == catalog.machines()["H200"]["pcie_width"].value
+    assert said["renew"] == 600
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,18 @@ import pytest
 
 from soperator.checks.check import Check, CheckError, Rule, read_check, table
 
-GOOD = {"about": "a", "probe": "filesystem", "fail": [{"when": {"used": {"above": 95}}, "says": "{of}"}]}
+GOOD = {
+    "about": "a",
+    "probe": "filesystem",
+    "given": {"paths": {"/": "/"}},
+    "fail": [{"when": {"used": {"above": 95}}, "says": "{of}"}],
+}
 
 
 def test_a_check_is_read_with_the_defaults_that_the_reference_names():
     """What a file leaves out is as documented: in the interval, two failures, three passes, three seconds, a drain."""
     read = read_check("x", GOOD)
-    assert read == Check("x", "a", "filesystem", rules=(Rule({"used": {"above": 95}}, "{of}"),))
+    assert read == Check("x", "a", "filesystem", {"paths": {"/": "/"}}, rules=(Rule({"used": {"above": 95}}, "{of}"),))
     assert (read.at, read.then, read.confirm, read.passes, read.limit) == (("interval",), "drain", 2, 3, 3.0)
 
 
@@ -19,11 +24,13 @@ def test_a_check_is_read_with_the_defaults_that_the_reference_names():
         ({"about": ""}, "about: it is missing"),
         ({"probe": None}, "probe: it is missing"),
         ({"at": ["never"]}, "at: 'never' is none of interval, prolog, epilog"),
-        ({"then": "explode"}, "then: 'explode' is none of drain, tell"),
+        ({"then": "explode"}, "then: 'explode' is none of drain, replace, tell"),
         ({"confirm": 0}, "confirm: 0 is no number from 1 to 100"),
         ({"limit": 60}, "limit: 60 is no number from 0.1 to 6"),
         ({"limit": float("nan")}, "limit: nan is no number"),
         ({"passes": True}, "passes: True is no number"),
+        ({"probe": "oracle"}, "probe: there is no 'oracle'; there are filesystem"),
+        ({"given": {}}, "given.paths: the probe filesystem needs it"),
         ({"fail": []}, "the check could only pass"),
         ({"fail": [{"when": {"used": {"above": 95}}}]}, "each entry needs `when` and `says`"),
         ({"fail": [{"when": {"used": 95}, "says": "x"}]}, "when.used: say an operator"),

@@ -171,8 +171,29 @@ def test_without_a_fresh_answer_nothing_is_done():
 )
 def test_a_node_is_in_the_state_that_its_report_and_its_drain_make(given_node, state, check):
     """Each of the states, by the check that it is about."""
-    found = health(given_node, NOW)
+    found = health(given_node, NOW, 1e9)
     assert (found.state, found.check) == (state, check)
+
+
+def test_a_runner_that_says_nothing_any_more_is_told():
+    """It renews its report every ten intervals; a node of which nothing was heard for long is suspect, and does not come back."""
+    mute = replace(WELL, at=NOW - 9000, renewed=NOW - POLICY.silence - 1)
+    assert (
+        "w-0 (Suspect: runner: no check has been told since 1970-01-12T13:2"
+        in decide(seen(node(report=mute)), POLICY).said
+    )
+    heard = replace(mute, renewed=NOW - POLICY.silence + 9)
+    verdict = decide(seen(node(report=heard)), POLICY)
+    assert (verdict.said, verdict.again) == ("", pytest.approx(9.1))
+    over = replace(mute, last=Ended("disk-full", 0, NOW, ""))
+    assert [each for each in actions(out(0, over)) if isinstance(each, Resume)] == []
+
+
+def test_a_node_whose_runner_never_said_a_word_is_told():
+    """A slurmd that began long ago has had the time for it; one that has just begun has not."""
+    mute = replace(node(report=None), started=int(NOW - POLICY.silence - 1))
+    assert decide(seen(mute), POLICY).said == "1 have never reported a check, see slurmd's log: w-0 (Unchecked)"
+    assert decide(seen(replace(mute, started=int(NOW - 60))), POLICY).said == ""
 
 
 def test_a_state_is_told_with_its_evidence():

@@ -9,12 +9,13 @@ import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from soperator.agents.checks import guard, memory, runner
 from soperator.agents.checks.probes.place import Place
@@ -38,27 +39,37 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print how each check went, and change nothing")
     said = parser.parse_args()
     try:
-        checks, machines = read_plan(said.plan)
+        plan = read_plan(said.plan)
     except CheckError as error:
         broken = Standing("plan", "broken", runner.clock(), str(error), "tell")
         _tell(said.scontrol, memory.load(said.memory), [broken], said.memory)
         sys.exit(f"soperator: {error}")
-    due = [each for each in checks if said.context in each.at]
+    due = [each for each in plan.checks if said.context in each.at]
     if said.show:
-        _show(runner.run(due, machines, memory.Memory(), Place(), runner.clock()))
+        _show(runner.run(due, plan.machines, memory.Memory(), Place(), runner.clock()))
         return
     with _alone(said.memory) as mine:
         if mine:
-            known = memory.load(said.memory).only({each.name for each in checks})
-            done = runner.run(due, machines, known, Place(), runner.clock())
-            _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory)
+            known = memory.load(said.memory).only({each.name for each in plan.checks})
+            done = runner.run(due, plan.machines, known, Place(), runner.clock())
+            _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
 
 
-def read_plan(path: Path) -> tuple[list[Check], Mapping[str, Any]]:
-    """The checks of a plan and the limits by machine type; raises CheckError, also where the file cannot be read."""
+@dataclass(frozen=True)
+class Plan:
+    """What the node is to check, the limits by machine type, and in how many seconds a report is due again though nothing changed; 0 is never."""
+
+    checks: Sequence[Check]
+    machines: Mapping[str, Any] = field(default_factory=dict)
+    renew: float = 0.0
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file; raises CheckError, also where the file cannot be read."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
-        return [read_check(name, each) for name, each in said["checks"].items()], said.get("machines", {})
+        checks = [read_check(name, each) for name, each in said["checks"].items()]
+        return Plan(checks, said.get("machines", {}), float(said.get("renew", 0)))
     except OSError as error:
         raise CheckError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -67,19 +78,28 @@ def read_plan(path: Path) -> tuple[list[Check], Mapping[str, Any]]:
         ) from error
 
 
-def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: Path) -> None:
-    """Report what differs from what this slurmd's slurmctld was told last, and remember."""
-    made = report.report_of(standings, runner.clock(), known.last)
-    node, teller = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, _teller()
-    if known.told != (teller, report.timeless(made)):
+def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: Path, renew: float = 0.0) -> None:
+    """Report what differs from what this slurmd's slurmctld was told last, or was told so long ago that it is due again; and remember."""
+    now = runner.clock()
+    made = report.report_of(standings, now, known.last)
+    node, told = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
+    if known.told == told and (known.changed_at > now or is_due(node, renew, known.told_at, now)):
+        made = replace(made, at=known.changed_at, renewed=made.at)
+    if known.told != told or made.renewed:
         command = (scontrol, "update", f"nodename={node}", f"extra={report.write(made)}")
         done = guard.run([guard.Task("report", _PATIENCE, command=command)], _PATIENCE)["report"]
         if done.how == "ended" and done.code == 0:
-            known = replace(known, told=(teller, report.timeless(made)))
+            known = replace(known, told=told, told_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
             print(f"soperator: the checks' report is not told yet: {why}", file=sys.stderr)
     memory.save(known, path)
+
+
+def is_due(node: str, renew: float, told_at: float, now: float) -> bool:
+    """Whether a report is due again: nodes that began together have different moments, spread over the `renew` seconds."""
+    phase = crc32(node.encode()) % renew if renew else 0.0
+    return bool(renew) and (now + phase) // renew != (told_at + phase) // renew
 
 
 def _teller() -> str:

@@ -5,7 +5,7 @@ Without it every check begins anew: what fails is then a suspicion first, and no
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from soperator.checks.check import Check
@@ -15,7 +15,7 @@ from soperator.checks.standing import Recovery, Standing
 
 @dataclass(frozen=True)
 class Memory:
-    """How checks stand, when they ran last, counters to compare with, what hangs, and what was told to whom."""
+    """How checks stand, when they ran last, counters to compare with, what hangs, and what was told to whom, and when."""
 
     standings: Mapping[str, Standing] = field(default_factory=dict)
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)
@@ -23,6 +23,8 @@ class Memory:
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stuck: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     told: tuple[str, str] = ("", "")
+    told_at: float = 0.0
+    changed_at: float = 0.0
     last: Ended | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
@@ -32,14 +34,12 @@ class Memory:
 
     def only(self, names: set[str]) -> "Memory":
         """The same without checks that are not run any more."""
-        return Memory(
-            {name: each for name, each in self.standings.items() if name in names},
-            {name: each for name, each in self.recoveries.items() if name in names},
-            {name: each for name, each in self.ran.items() if name in names},
-            {name: each for name, each in self.counters.items() if name in names},
-            self.stuck,
-            self.told,
-            self.last,
+        return replace(
+            self,
+            standings={name: each for name, each in self.standings.items() if name in names},
+            recoveries={name: each for name, each in self.recoveries.items() if name in names},
+            ran={name: each for name, each in self.ran.items() if name in names},
+            counters={name: each for name, each in self.counters.items() if name in names},
         )
 
 
@@ -54,6 +54,8 @@ def load(path: Path) -> Memory:
             said["counters"],
             {key: (int(pid), str(began)) for key, (pid, began) in said["stuck"].items()},
             (str(said["told"][0]), str(said["told"][1])),
+            float(said["told_at"]),
+            float(said["changed_at"]),
             Ended(**said["last"]) if said["last"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):

@@ -7,7 +7,7 @@ no answer is broken, never passed.
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from soperator.agents.checks import guard
 from soperator.agents.checks.memory import Memory
@@ -139,7 +139,9 @@ def _remembered(
         ran[name] = now
         if verdict.outcome != "broken":
             counters[name] = dict(verdict.counters)
-    return Memory(standings, recoveries, ran, counters, stuck, memory.told, last)
+    return replace(
+        memory, standings=standings, recoveries=recoveries, ran=ran, counters=counters, stuck=stuck, last=last
+    )
 
 
 def clock() -> float:

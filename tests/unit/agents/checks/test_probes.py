@@ -1,11 +1,12 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from soperator.agents.checks.probes import infiniband, kernel, memory, processes, storage
+from soperator.agents.checks.probes import PROBES, clock, infiniband, kernel, memory, processes, storage
 from soperator.agents.checks.probes.place import Place, ProbeError
-from soperator.checks import catalog
+from soperator.checks import catalog, check
 from soperator.checks.judge import judge
 
 CHECKS = {each.name: each for each in catalog.shipped()}
@@ -218,3 +219,43 @@ def test_a_node_that_was_promised_infiniband_and_has_none_is_told(machine):
         infiniband.infiniband({}, machine.place)
     Path(machine.sys / "class/infiniband").mkdir(parents=True)
     assert says("infiniband-link", infiniband.infiniband({}, machine.place)) == "the node has no InfiniBand port"
+
+
+def test_the_probes_are_those_that_a_check_may_name():
+    """A check that the operator takes is one that the runner can run."""
+    assert {*PROBES, "command"} == set(check.PROBES)
+
+
+def sdiag(folder, answer):
+    program = folder / "sdiag"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    return Place(sdiag=program)
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "theirs", "offset"),
+    [
+        (100.2, 100.3, 100, 0),
+        (100.9, 101.4, 100, 0),
+        (99.9, 100.1, 100, 0),
+        (109.5, 109.6, 100, 8.5),
+        (90, 90.5, 100, -9.5),
+    ],
+)
+def test_a_clock_is_wrong_by_at_least_what_whole_seconds_and_the_way_leave_open(began, ended, theirs, offset):
+    """slurmctld tells whole seconds, and the answer takes its time."""
+    assert clock.compare(began, ended, theirs) == offset
+
+
+def test_a_wrong_clock_is_told_with_its_side(tmp_path):
+    """Ten seconds ahead, and ten behind; slurmctld's own time passes."""
+    for shift, said in ((-10, r"(8|9|10) s ahead of slurmctld's"), (10, r"(9|10) s behind slurmctld's"), (0, "^$")):
+        place = sdiag(tmp_path, f'echo "sdiag output at now ($(($(date +%s) + {shift})))"')
+        assert re.search(said, says("clock", clock.clock({}, place)))
+
+
+def test_a_slurmctld_that_does_not_tell_its_time_is_no_pass(tmp_path):
+    """The probe says what sdiag said."""
+    with pytest.raises(ProbeError, match="Unable to contact"):
+        clock.clock({}, sdiag(tmp_path, "echo Unable to contact slurm controller >&2; exit 1"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from soperator.agents.checks import memory, runner
-from soperator.agents.checks.__main__ import read_plan
+from soperator.agents.checks.__main__ import is_due, read_plan
 from soperator.agents.checks.guard import Ended
 from soperator.agents.checks.memory import Memory
 from soperator.agents.checks.probes.place import Place
@@ -143,8 +143,9 @@ class Node:
         )
         self.scontrol.chmod(0o755)
 
-    def run(self, *checks, raw=None):
-        self.plan.write_text(raw or json.dumps({"checks": {each.name: table(each) for each in checks}}))
+    def run(self, *checks, raw=None, renew=0):
+        plan = {"checks": {each.name: table(each) for each in checks}, "renew": renew}
+        self.plan.write_text(raw or json.dumps(plan))
         where = ["--plan", self.plan, "--memory", self.folder / "memory.json", "--scontrol", self.scontrol]
         environment = {**os.environ, "PYTHONPATH": "src", "SLURMD_NODENAME": "gpu-7"}
         words = [sys.executable, "-m", "soperator.agents.checks", "interval", *where]
@@ -171,6 +172,23 @@ def test_a_report_is_told_when_it_changes_and_only_then(node):
         assert node.run(*checks).returncode == 0
     assert [[each.says for each in heard.checks] for heard in node.reports] == [[], ["it smokes"], []]
     assert "nodename=gpu-7" in node.told.read_text()
+
+
+def test_a_report_is_told_again_when_it_is_due(node):
+    """With the moment at which it last changed, and the one at which it was renewed."""
+    for _ in range(3):
+        node.run(WELL, renew=0.001)
+    first, second, third = node.reports
+    assert (first.renewed, second.at, third.at) == (0.0, first.at, first.at)
+    assert first.at < second.renewed < third.renewed == third.heard
+
+
+def test_reports_of_nodes_that_began_together_are_due_at_different_moments():
+    """Once each in the time, whatever the phase."""
+    due = [[now for now in range(600, 1200) if is_due(f"gpu-{n}", 600.0, now - 1, now)] for n in range(50)]
+    assert {len(each) for each in due} == {1}
+    assert len({each[0] for each in due}) > 40
+    assert not is_due("gpu-0", 0, 0, 1e9)
 
 
 def test_a_report_that_slurm_did_not_take_is_told_the_next_time(node):

@@ -19,6 +19,7 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "processes": "processes",
         "leftovers": "processes",
         "kernel": "kernel",
+        "clock": "clock",
         "infiniband": "infiniband",
         "nvidia": "nvidia",
         "nvlink": "nvidia",

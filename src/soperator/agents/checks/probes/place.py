@@ -19,6 +19,7 @@ class Place:
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
     dev: Path = Path("/dev")
+    sdiag: Path = Path("/opt/soperator/bin/sdiag")
     tools: Sequence[Path] = (Path("/run/driver/bin"), Path("/opt/rocm/bin"), Path("/usr/bin"), Path("/usr/local/bin"))
 
 
