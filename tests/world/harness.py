@@ -93,6 +93,7 @@ class Town:
     watch: SlurmWatch | None = None
     running: str = ""
     handed: dict[str, str] = field(default_factory=dict)
+    later: float = 0.0
     asked_inside: int = 0
     inside: Callable[..., Awaitable[Result]] = remote.exec
 
@@ -299,7 +300,9 @@ async def operating(
 
     town.inside = execute
     said = Options(defaults, None, None, 0, renderer)
-    manager, slurm = assemble(town.fake.api(), said, connect, ask, hear, town.execute)
+    manager, slurm = assemble(
+        town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: time.time() + town.later
+    )
     slurm._period, town.watch = 0.05, slurm
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy

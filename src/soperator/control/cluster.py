@@ -162,9 +162,9 @@ class ClusterControl:
             *(await self._room(cluster) if cluster else []),
         ]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
-        soon = done.refused or done.config.is_moving or keys.why
+        soon = 1.0 if done.refused or keys.why else done.config.again
         outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
-        return Outcome(outcome, min(again, done.filling.again or again, 1.0 if soon else again))
+        return Outcome(outcome, min(again, done.filling.again or again, soon or again))
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
         role_pods, said = self.operator.stores.role_pods, self.operator.room

@@ -11,7 +11,7 @@ from typing import Any
 
 from soperator.control import gather, pods
 from soperator.control.operator import Operator
-from soperator.decide.configuration import Heard, Seen, Step, Trial, decide, has_read, taken_back
+from soperator.decide.configuration import Handed, Heard, Seen, Step, Trial, decide, has_read, pause, taken_back
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import NotFound
@@ -27,6 +27,8 @@ from soperator.slurmrest.client import SlurmError
 
 #: How much of a diff a condition shows.
 _SHOWN = 1500
+#: Seconds until the next look while a change is on its way.
+_SOON = 1.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Look:
     read: int = 0
     daemons: int = 0
     is_heard: bool = True
+    now: float = 0.0
 
     @property
     def is_as_wanted(self) -> bool:
@@ -50,10 +53,12 @@ class Look:
         return self.wanted == self.state.good
 
     @property
-    def is_moving(self) -> bool:
-        """Whether the next look is due soon, although nothing in Kubernetes may change before."""
+    def again(self) -> float | None:
+        """In how many seconds the next look is due, although nothing in Kubernetes may change before."""
         is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack")
-        return bool(self.step.reason) and not is_over
+        if not self.step.reason or is_over:
+            return None
+        return pause(self.state, self.now) if self.step.reason == "Behind" else _SOON
 
     @property
     def why(self) -> str:
@@ -80,7 +85,7 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
     daemons = _daemons(operator, cluster, state)
     read = 1 + sum(each is True for each in daemons.values()) if state.is_settled else 0
     is_heard = operator.slurm.nodes(cluster.key) is not None
-    return Look(seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard)
+    return Look(seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, seen.now)
 
 
 def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition]:
@@ -142,19 +147,21 @@ def _daemons(operator: Operator, cluster: Cluster, state: State) -> dict[str, bo
     """Of each slurmd that is up, and of each sackd of login, whether it has read what slurmctld was last told to hand out; None where nobody says."""
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
     handed = operator.handed.get(cluster.key, {})
-    said = {each.metadata.name: handed.get(each.metadata.uid, "") for each in _old_logins(operator, cluster, state)}
+    old = [each.metadata for each in _old_logins(operator, cluster, state)]
+    said = {each.name: handed.get(each.uid, Handed()).generation for each in old}
     logins = {each.metadata.name: True for each in _logins(operator, cluster)}
     return slurmds | logins | {name: has == state.generation if has else None for name, has in said.items()}
 
 
 async def _ask_logins(operator: Operator, cluster: Cluster, state: State) -> None:
     """Ask each sackd that began before the last change what it hands to the commands of its pod, until it is what slurmctld runs with."""
-    handed = operator.handed.get(cluster.key, {})
+    handed, now = operator.handed.get(cluster.key, {}), operator.wall()
     old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
-    asked = [each for each in old if handed.get(each.uid) != state.generation]
+    known = {each.uid: handed.get(each.uid, Handed()) for each in old}
+    asked = [each for each in old if known[each.uid].is_due(state, now)]
     said = await asyncio.gather(*(operator.inside.login(each.namespace, each.name) for each in asked))
-    known = {each.uid: handed.get(each.uid, "") for each in old}
-    operator.handed[cluster.key] = known | {each.uid: has for each, has in zip(asked, said, strict=True)}
+    answers = {each.uid: Handed(has, now) for each, has in zip(asked, said, strict=True)}
+    operator.handed[cluster.key] = known | answers
 
 
 def _old_logins(operator: Operator, cluster: Cluster, state: State) -> list[Pod]:

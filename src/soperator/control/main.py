@@ -3,7 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,10 +102,12 @@ def assemble(
     ask: Ask = ask_jail,
     hear: Ask = hear_jail,
     execute: Run = remote.exec,
+    wall: Callable[[], float] = time.time,
 ) -> tuple[Manager, SlurmWatch]:
     """Put the parts together.
 
-    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container.
+    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container;
+    `wall` is the time of day.
     """
     clusters, nodesets = Queue(), Queue()
     stores = make_stores()
@@ -122,6 +125,7 @@ def assemble(
         Room(_now, hear),
         Pulls(_now),
         Inside(api, execute),
+        wall=wall,
         ask_jail=ask,
         renderer=said.renderer,
     )

@@ -18,6 +18,7 @@ from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
+from soperator.decide.configuration import Handed
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -60,7 +61,7 @@ class Operator:
     ask_jail: Ask = ask_jail
     renderer: str = ""
     turning: dict[Key, Answers] = field(default_factory=dict)
-    handed: dict[Key, dict[str, str]] = field(default_factory=dict)
+    handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
 
     @cached_property
     def namespaces(self) -> Namespaces:

@@ -24,6 +24,8 @@ AGAIN = 30.0
 TRIES = 3
 #: Seconds until a slurmctld that answers, and runs with another, is told once more.
 _ASKED = 5.0
+#: Seconds between two looks at a daemon of which nobody says what it has read, at least and at most.
+_OFTEN, _SELDOM = 1.0, 300.0
 #: Slurm and Kubernetes tell times by the second.
 _SLACK = 1.0
 
@@ -42,6 +44,18 @@ class Heard:
 
     mounted: str = ""
     running: str = ""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a login pod's sackd said last that it hands out (empty where it said nothing), and when it was asked."""
+
+    generation: str = ""
+    at: float = 0.0
+
+    def is_due(self, state: State, now: float) -> bool:
+        """Whether to ask it: not when it has what slurmctld runs with, and the more seldom the longer that is wanting."""
+        return self.generation != state.generation and now - self.at >= pause(state, self.at)
 
 
 @dataclass(frozen=True)
@@ -161,6 +175,11 @@ def _follow(seen: Seen) -> Step:
 def has_read(started: float, state: State) -> bool:
     """Whether a daemon that began at this time has read what slurmctld was last told to hand out; one of an unknown time counts as such."""
     return not started or started >= int(state.asked_at) - _SLACK
+
+
+def pause(state: State, now: float) -> float:
+    """Seconds until the next look at a daemon of which nobody says that it has read what was handed out."""
+    return min(max(now - state.asked_at, _OFTEN), _SELDOM)
 
 
 def taken_back(state: State) -> str:

@@ -1,12 +1,25 @@
 """The policy over Slurm's configuration, case by case and against a simulated slurmctld, with an operator that is killed anywhere."""
 
+import itertools
 from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator.decide.configuration import AGAIN, FALLEN, PATIENCE, TRIES, Heard, Seen, Trial, decide, has_read
+from soperator.decide.configuration import (
+    AGAIN,
+    FALLEN,
+    PATIENCE,
+    TRIES,
+    Handed,
+    Heard,
+    Seen,
+    Trial,
+    decide,
+    has_read,
+    pause,
+)
 from soperator.slurm.transaction import State, read_state
 
 GOOD = State("a", "a", 0, "a", 0)
@@ -112,6 +125,20 @@ class TestDecide:
         """Times are told by the second."""
         state = replace(GOOD, asked_at=100.9)
         assert [has_read(each, state) for each in (0.0, 98, 99, 100, 500)] == [True, False, True, True, True]
+
+    def test_who_does_not_say_what_it_has_is_asked_ever_more_seldom(self):
+        """At once, a second later, then at times that grow, and in the end every five minutes; who has it is not asked at all."""
+        state, asked, now = replace(GOOD, asked_at=1000.0), [], 1000.0
+        said = Handed()
+        while now < 5000:
+            if said.is_due(state, now):
+                asked.append(now - state.asked_at)
+                said = Handed("", now)
+            now += pause(state, now) / 4
+        assert asked[:2] == [0, 1]
+        assert len(asked) < 30
+        assert max(late - early for early, late in itertools.pairwise(asked)) < 400
+        assert not Handed("a", 0).is_due(state, now)
 
 
 @given(st.builds(State, *[st.text(max_size=4), st.text(max_size=4), st.floats(0, 9), st.text(max_size=4)]), st.text())
