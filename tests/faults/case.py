@@ -10,7 +10,7 @@ from typing import Any
 
 from local.api import Api
 from local.cluster import state_of
-from tests.cluster.lab import OPERATOR, Lab, is_ready, local
+from tests.cluster.lab import OPERATOR, Lab, condition, is_ready, local
 from tests.faults.crowd import NODES, NODESET, Crowd
 from tests.faults.judge import Verdict
 from tests.faults.log import Log, reading
@@ -68,6 +68,15 @@ class Stage:
         line = self.lab.until(f"a condition says {words!r}", find, seconds)
         return re.split(r" {2,}", line.strip())[-1]
 
+    def turned(self, kind: str, status: str, seconds: float) -> str:
+        """Wait until a condition of the cluster has this status, and return what it says."""
+
+        def now() -> dict[str, Any]:
+            found = condition(self.lab.status(), kind)
+            return found if found["status"] == status else {}
+
+        return str(self.lab.until(f"{kind} is {status}", now, seconds).get("message", ""))
+
     def is_back(self) -> bool:
         """Whether all that is wanted is there and every node of the crowd takes a job; no while Kubernetes does not answer."""
         if self.lab.tried("get", "--raw", "/readyz").returncode:
@@ -123,6 +132,7 @@ class Case:
     """One fault. `steps` breaks something and yields; mends it and yields; and then may put back what it changed.
 
     `says` are words that a condition shows while it is broken, `within` seconds; none where nobody could tell, or nothing is wrong.
+    `condition` is one of the cluster's that turns False while it is broken, and True again afterwards.
     `recovers` is the patience after the mending; a case that takes over half a minute `is_slow`.
     `requeues` is whether Slurm's own rule, or the policy asked for, may let jobs run again; `spares_shell` whether a shell lives on.
     """
@@ -130,6 +140,7 @@ class Case:
     name: str
     steps: Callable[[Stage], Steps]
     says: str = ""
+    condition: str = ""
     within: float = 40.0
     recovers: float = 90.0
     requeues: bool = False
@@ -164,12 +175,15 @@ def play(stage: Stage, case: Case) -> Result:
         next(steps)
         stage.log.note("# it is broken")
         said = stage.told(case.says, since, case.within) if case.says else ""
+        said = stage.turned(case.condition, "False", case.within) if case.condition else said
         next(steps)
         stage.log.note("# it is mended")
         began = time.monotonic()
         stage.lab.until(f"{case.name}: all is as before", stage.is_back, case.recovers)
         seconds = time.monotonic() - began
         stage.log.note("# all is as before")
+        if case.condition:
+            stage.turned(case.condition, "True", case.within)
         next(steps, None)
     crowd.hasten()
     crowd.ledger.wait([key], 300)

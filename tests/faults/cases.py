@@ -33,7 +33,7 @@ CASES = (
     ),
     Case("pod of slurmctld deleted", daemons.controller_replaced, says=AWAY),
     Case("slurmctld hangs", daemons.controller_hung, says="slurmrestd"),
-    Case("state volume full", daemons.state_full, is_slow=True),
+    Case("state volume full", daemons.state_full, is_slow=True, condition="StateHasRoom", within=100),
     Case(
         "clock of a slurmd 5 min ahead",
         daemons.clock_ahead,
