@@ -93,6 +93,7 @@ class Town:
     watch: SlurmWatch | None = None
     running: str = ""
     handed: dict[str, str] = field(default_factory=dict)
+    wall: Callable[[], float] = time.time
     later: float = 0.0
     asked_inside: int = 0
     inside: Callable[..., Awaitable[Result]] = remote.exec
@@ -301,7 +302,7 @@ async def operating(
     town.inside = execute
     said = Options(defaults, None, None, 0, renderer)
     manager, slurm = assemble(
-        town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: time.time() + town.later
+        town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: town.wall() + town.later
     )
     slurm._period, town.watch = 0.05, slurm
     for each in manager.controllers:

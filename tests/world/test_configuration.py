@@ -170,7 +170,8 @@ async def test_a_daemon_that_has_not_read_it_is_named(town):
 
 async def test_a_login_pod_whose_sackd_has_not_read_it_is_named(town):
     """Commands there get what sackd hands them; it is asked until it has the new files, ever more seldom, and then no more."""
-    town.handed["demo-login-0"] = town.running
+    now = town.wall()
+    town.wall, town.handed["demo-login-0"] = (lambda: now), town.running
     town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
     await town.settle()
     town.trial_ends()

@@ -12,6 +12,8 @@ FIRST = 0.4
 EVERY = 4.0
 #: Between the progress of one object and that of another.
 APART = 0.25
+#: No clock is trusted to tell less: who waits for less may be woken too early, again and again.
+_SOON = 0.001
 
 
 @dataclass
@@ -29,7 +31,8 @@ class Pace:
         now = self.clock()
         if uid not in self._next:
             self._next[uid] = now + self.first + self.apart * self._others(now)
-        return 0.0 if is_news else max(0.0, self._next[uid] - now)
+        wait = self._next[uid] - now
+        return 0.0 if is_news or wait < _SOON else wait
 
     def wrote(self, uid: str) -> None:
         """Note that the status was written."""
