@@ -36,12 +36,14 @@ def boot_id() -> str:
 
 
 def parse_start_ticks(stat: str) -> int | None:
-    """Return the start time in /proc/PID/stat's text, or None when the process is already dead (a zombie).
+    """Return the start time in /proc/PID/stat's text, or None when the process is already dead (a zombie without threads).
 
-    The second field is the program's name in parentheses and may itself hold spaces and parentheses (proc(5)).
+    The second field is the program's name in parentheses and may itself hold spaces and parentheses (proc(5)). A zombie that still
+    has threads is being killed, and they hold its ports and files.
     """
     fields = stat[stat.rindex(")") + 2 :].split()
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    is_dead = fields[0] in {"Z", "X"} and int(fields[17]) <= 1
+    return None if is_dead else int(fields[19])
 
 
 def start_ticks(pid: int) -> int | None:

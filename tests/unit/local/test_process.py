@@ -115,6 +115,22 @@ def test_no_child_is_a_failure() -> None:
     parent.wait()
 
 
+def test_a_process_that_is_dying_is_not_dead() -> None:
+    """Its first thread is a zombie, and the others still hold what it had, such as the port that its successor wants."""
+    dying = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); ctypes.CDLL(None).pthread_exit(None)"
+    child = subprocess.Popen([sys.executable, "-c", dying])
+    process = identify("dying", child.pid, Path("log"))
+    stat = Path(f"/proc/{child.pid}/stat")
+    until = time.monotonic() + 10
+    while ") Z" not in stat.read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ") Z" in stat.read_text()
+    assert is_alive(process)
+    child.kill()
+    child.wait()
+    assert not is_alive(process)
+
+
 def test_records_survive(tmp_path: Path) -> None:
     """What one command records, the next one reads; a half-written record is dropped."""
     process = Process("node-1/kubelet", 12, 34, "boot", "log")
