@@ -127,6 +127,7 @@ def main(out: Path) -> None:
     set_search_path(started, PREFIX / "lib" / loader)
     set_search_path(opened, None)
     shutil.copytree(LIBRARIES / "pmix2/share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
+    shutil.copytree(PREFIX / "share/deep", out / "opt/soperator/share/deep")
     place(out, HOST_MODULE, HOST_MODULE)
     for name in ("lib", "bin"):  # where a node's GPU driver is mounted; empty on nodes without one
         (out / "opt/soperator/driver" / name).mkdir(parents=True)

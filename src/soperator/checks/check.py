@@ -8,7 +8,7 @@ all is for the probe to say, as a value of its own.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 Value = float | str | bool
 Reading = Mapping[str, Value]
@@ -87,7 +87,7 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
         about=_text(name, said, "about"),
         probe=_text(name, said, "probe"),
         given=said.get("given", {}),
-        rules=tuple(_rule(name, each) for each in said.get("fail", ())),
+        rules=tuple(read_rule(name, each) for each in said.get("fail", ())),
         at=_words(name, said, "at", CONTEXTS) or ("interval",),
         needs=tuple(said.get("needs", ())),
         then=_words(name, {"then": [said.get("then", "drain")]}, "then", THEN)[0],
@@ -112,7 +112,8 @@ def table(check: Check) -> dict[str, Any]:
     return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
 
 
-def _rule(name: str, said: Mapping[str, Any]) -> Rule:
+def read_rule(name: str, said: Mapping[str, Any]) -> Rule:
+    """A rule from its table; raises CheckError."""
     when, says = said.get("when"), said.get("says")
     if not isinstance(when, Mapping) or not when or not isinstance(says, str) or not says:
         raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
@@ -134,7 +135,7 @@ def _limit(name: str, where: str, operator: str, limit: object) -> None:
         raise CheckError(f"check {name}: {where}: {limit!r} is no list")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether a value can be compared by size; NaN cannot."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 

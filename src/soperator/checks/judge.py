@@ -42,10 +42,10 @@ def judge(
     failed: list[tuple[str, dict[str, Value]]] = []
     try:
         for reading in readings:
-            limits = _limits_of(reading, machines or {})
+            limits = limits_of(reading, machines or {})
             for rule in check.rules:
-                if _fails(rule, reading, limits, known):
-                    failed.append((_sentence(rule, reading, limits), _evidence(rule, reading)))
+                if fails(rule, reading, limits, known):
+                    failed.append((sentence(rule, reading, limits), _evidence(rule, reading)))
                     break
     except (KeyError, ValueError, TypeError, IndexError) as error:
         return Verdict("broken", f"its sentence or its rule does not fit what was measured: {error!r}")
@@ -56,7 +56,8 @@ def judge(
     return Verdict("fail", f"{says} (and {len(failed) - 1} more)" if failed[1:] else says, values, counters)
 
 
-def _fails(rule: Rule, reading: Reading, limits: Mapping[str, Value], before: Mapping[str, float]) -> bool:
+def fails(rule: Rule, reading: Reading, limits: Mapping[str, Value], before: Mapping[str, float]) -> bool:
+    """Whether all that a rule says of a reading is so."""
     return all(
         _holds(operator, reading.get(key), _resolved(limit, limits), before.get(f"{reading.get('of')}.{key}"))
         for key, said in rule.when.items()
@@ -95,14 +96,15 @@ def _resolved(limit: Any, limits: Mapping[str, Value]) -> Any:
     return limits.get(limit[1:]) if isinstance(limit, str) and limit.startswith("@") else limit
 
 
-def _limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
+def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
     """The limits of the machine type whose name is the longest one found in the reading's `model`."""
     model = str(reading.get("model", "")).lower()
     found = [name for name in machines if name.lower() in model] if model else []
     return machines[max(found, key=len)] if found else {}
 
 
-def _sentence(rule: Rule, reading: Reading, limits: Mapping[str, Value]) -> str:
+def sentence(rule: Rule, reading: Reading, limits: Mapping[str, Value]) -> str:
+    """What a rule says of a reading that it fails, on one line."""
     return " ".join(rule.says.format(**{**limits, **reading}).split())
 
 

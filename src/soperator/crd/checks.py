@@ -1,6 +1,6 @@
 """The reference page of the shipped quick checks, computed from their files; `make crds` writes it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from soperator.checks import catalog
@@ -35,9 +35,8 @@ def _lines() -> Iterator[str]:
     yield "| check | applies to nodes with | fails after | well again after | then |"
     yield "|---|---|---|---|---|"
     for each in catalog.shipped():
-        needs = ", ".join(_NEEDS[need] for need in each.needs) or "anything"
         times = f"{each.confirm} in a row" if each.confirm > 1 else "1"
-        yield f"| [{each.name}](#{each.name}) | {needs} | {times} | {each.passes} in a row | {_FOLLOWS[each.then]} |"
+        yield f"| [{each.name}](#{each.name}) | {needed(each.needs)} | {times} | {each.passes} in a row | {_FOLLOWS[each.then]} |"
     for each in catalog.shipped():
         yield from _section(each)
     yield from _machines()
@@ -52,7 +51,7 @@ def _section(check: Check) -> Iterator[str]:
     yield "| fails where | says |"
     yield "|---|---|"
     for rule in check.rules:
-        yield f"| {_when(rule)} | {rule.says} |"
+        yield f"| {when(rule)} | {rule.says} |"
 
 
 def _given(given: Mapping[str, Any]) -> str:
@@ -66,7 +65,13 @@ def _often(check: Check) -> str:
     return f", at most every {check.every:g} s" if check.every else ""
 
 
-def _when(rule: Rule) -> str:
+def needed(needs: Iterable[str]) -> str:
+    """What a node must have for a check, in words."""
+    return ", ".join(_NEEDS[need] for need in needs) or "anything"
+
+
+def when(rule: Rule) -> str:
+    """What fails a reading, in words."""
     return " and ".join(
         f"`{value}` {_SAID[operator]} {_limit(limit)}"
         for value, said in rule.when.items()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from soperator.api.base import API_VERSION
 from soperator.api.rules import NAMES
-from soperator.crd import checks
+from soperator.crd import checks, deepchecks
 from soperator.crd.columns import ALL, Definition
 from soperator.crd.fields import fields, rules_of
 from soperator.crd.schema import Schema, structural
@@ -20,7 +20,10 @@ def page(kind: Definition) -> str:
 
 def files() -> Mapping[str, str]:
     """Return the pages by file name."""
-    return {f"{kind.kind.lower()}.md": page(kind) for kind in ALL} | {checks.NAME: checks.page()}
+    return {f"{kind.kind.lower()}.md": page(kind) for kind in ALL} | {
+        checks.NAME: checks.page(),
+        deepchecks.NAME: deepchecks.page(),
+    }
 
 
 def _lines(kind: Definition) -> Iterator[str]:

@@ -1,0 +1,85 @@
+"""All GPUs of a node multiply the same large matrices again and again, and each product is compared with the GPU's first one, bit by bit.
+
+The same product by the same program on the same GPU has the same bits; where it has not, the GPU computes wrongly. The first products of all GPUs
+are compared too, within rounding. It needs PyTorch in the jail.
+"""
+
+import time
+
+import said
+
+_PIECE = 8
+
+
+def burn(torch, seconds, size):
+    """One table for each GPU: part, model, Tflop/s, products, and how many of them were wrong."""
+    gpus = [Gpu(torch, index, size) for index in range(torch.cuda.device_count())]
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for gpu in gpus:
+            gpu.ask()
+        for gpu in gpus:
+            gpu.answer()
+    middle = sorted(each.sum for each in gpus)[len(gpus) // 2]
+    return [each.table(middle) for each in gpus]
+
+
+class Gpu:
+    """One GPU, its matrices, and what it has done."""
+
+    def __init__(self, torch, index, size):
+        self._torch, self._index, self._size = torch, index, size
+        self._device = f"cuda:{index}"
+        made = torch.Generator().manual_seed(1)
+        self._a = torch.randn(size, size, generator=made).to(self._device, torch.bfloat16)
+        self._b = torch.randn(size, size, generator=made).to(self._device, torch.bfloat16)
+        self._first = torch.matmul(self._a, self._b)
+        self.sum = float(self._first.double().abs().sum())
+        self._wrong, self._rounds, self._busy, self._best = 0, 0, None, 0.0
+
+    def ask(self):
+        """Start some products, without waiting; two events on the GPU tell how long they take."""
+        with self._torch.cuda.device(self._index):
+            began, ended = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began.record()
+            products = [self._torch.matmul(self._a, self._b) for _ in range(_PIECE)]
+            ended.record()
+        self._busy = (began, ended, products)
+
+    def answer(self):
+        """Wait for them and compare them."""
+        began, ended, products = self._busy
+        ended.synchronize()
+        self._best = max(self._best, 2.0 * self._size**3 * _PIECE / (began.elapsed_time(ended) / 1000) / 1e12)
+        self._wrong += sum(not self._torch.equal(each, self._first) for each in products)
+        self._rounds += _PIECE
+
+    def table(self, middle):
+        """What is to be said of it; one whose first product differs from the others' has all wrong."""
+        differs = abs(self.sum - middle) > 1e-3 * abs(middle)
+        return {
+            "part": f"GPU {self._index}",
+            "model": self._torch.cuda.get_device_name(self._index),
+            "tflops": round(self._best, 2),
+            "rounds": self._rounds,
+            "wrong": self._rounds if differs else self._wrong,
+        }
+
+
+def main():
+    """Measure this node."""
+    _, tasks, node = said.place()
+    asked = said.given({"seconds": 60, "size": 8192})
+    if tasks != 1:
+        said.broken(f"it measures one node, and this step has {tasks} tasks")
+    try:
+        import torch
+    except ImportError as error:
+        said.broken(f"needs PyTorch in the jail: {error}")
+    if not torch.cuda.is_available():
+        said.broken("PyTorch sees no GPU")
+    said.say([{"of": node, **each} for each in burn(torch, asked["seconds"], asked["size"])])
+
+
+if __name__ == "__main__":
+    main()
