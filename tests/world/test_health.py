@@ -116,3 +116,24 @@ async def test_a_check_that_nobody_has_written_cannot_be_left_out(town):
     await town.settle()
     assert "disk-fill" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
     assert "disk-full" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+
+
+async def test_a_bad_machine_is_cordoned_with_its_evidence_and_its_worker_comes_anew(town):
+    """Once nothing runs on it; the drain stays until the new pod's checks have been content."""
+    replaced = {**CLUSTER, "health": {**CLUSTER["health"], "replace": {"after": "0s", "condition": "example.com/Bad"}}}
+    town.machine("rack-7")
+    await town.up(replaced, WORKERS)
+    town.place("demo-worker-1", "rack-7")
+    before = town.find(kinds.POD, "demo-worker-1")["metadata"]["uid"]
+    reports(town, "worker-1", Standing("gpu-lost", "failing", time.time(), "GPU 3 is lost", "replace"))
+    await town.settle(quiet=0.5)
+    node = town.fake.world.find(kinds.NODE, "", "rack-7")
+    assert node["spec"]["unschedulable"] is True
+    evidence = json.loads(node["metadata"]["annotations"]["slurm.soperator.io/unhealthy"])
+    assert (evidence["check"], evidence["says"], evidence["node"]) == ("gpu-lost", "GPU 3 is lost", "worker-1")
+    bad = next(each for each in node["status"]["conditions"] if each["type"] == "example.com/Bad")
+    assert (bad["status"], bad["message"]) == ("True", "gpu-lost: GPU 3 is lost")
+    assert next(each for each in node["status"]["conditions"] if each["type"] == "Ready")["status"] == "True"
+    again = town.find(kinds.POD, "demo-worker-1")
+    assert again is None or again["metadata"]["uid"] != before
+    assert town.slurm.nodes["worker-1"]["reason"] == "soperator: check gpu-lost: GPU 3 is lost"

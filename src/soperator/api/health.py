@@ -52,6 +52,20 @@ class Own(Model):
     )
 
 
+class Replace(Model):
+    """What becomes of a machine on which a check with the consequence Replace goes on failing."""
+
+    after: Duration = Field(
+        default="10m",
+        description="How long the node must have been out, its check failing and no job on it, before its pod moves.",
+    )
+    condition: Annotated[str, Field(pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]*)?$", max_length=316)] = Field(
+        default="",
+        description="Type of a condition that the Kubernetes Node then gets, with status True, for whoever repairs or replaces machines. The Node is "
+        "cordoned in any case, and the annotation slurm.soperator.io/unhealthy has the evidence. The chart's replaceMachines must be true.",
+    )
+
+
 class Health(Model):
     """Quick checks that every worker runs beside its jobs."""
 
@@ -88,4 +102,5 @@ class Health(Model):
         description="What follows when a check fails, where it is not to be what its page says. Tell: it is told. Drain: the node takes no more "
         "jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
     )
+    replace: Replace = Field(default_factory=Replace, description="What replaces a bad machine.")
     own: list[Own] = Field(default_factory=list, max_length=32, description="Checks of one's own.")

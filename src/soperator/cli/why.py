@@ -1,4 +1,4 @@
-"""`soperator why`: what keeps a cluster from being available, in sentences."""
+"""`soperator why`: what keeps a cluster from being available, in sentences; of one node or one job see `why_slurm`."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,15 +11,20 @@ if TYPE_CHECKING:
 
 def why(
     name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
+    of: Annotated[str, typer.Argument(help="A Slurm node, or the number of a job, to ask about instead.")] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help=("Its namespace; empty means that of the kubeconfig."))
     ] = "",
 ) -> None:
-    """Say why a cluster and its NodeSets are not as they should be; exit code 1 if anything is not."""
+    """Say why a cluster and its NodeSets are not as they should be (exit code 1 if anything is not); or why one node or job is as it is."""
     from soperator.kube.errors import KubeError, NotFound
+    from soperator.slurmrest.client import SlurmError
 
     try:
-        said, is_well = asyncio.run(_why(name, namespace))
+        said, is_well = asyncio.run(_why_slurm(name, namespace, of) if of else _why(name, namespace))
+    except SlurmError as error:
+        typer.echo(f"Slurm did not answer: {error}", err=True)
+        raise typer.Exit(1) from None
     except NotFound:
         typer.echo(
             f"SlurmCluster {name}: there is none of this name in the namespace {namespace or 'of the kubeconfig'}",
@@ -45,6 +50,21 @@ async def _why(name: str, namespace: str) -> tuple[str, bool]:
     lines = reasons("SlurmCluster", cluster) + [line for each in members for line in reasons("NodeSet", each)]
     said = lines or [f"SlurmCluster {name} is available, and so are its NodeSets."]
     return "\n".join([*said, *notes("SlurmCluster", cluster)]), not lines
+
+
+async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
+    from soperator.cli.why_slurm import why as why_slurm
+    from soperator.control.read import read_cluster
+    from soperator.kube.api import Api
+    from soperator.kube.kinds import SLURMCLUSTER
+    from soperator.kube.views import Custom
+    from soperator.render.model import Cluster
+
+    async with Api.connect("soperator-cli") as api:
+        cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace or api.namespace, name))
+        if not isinstance(cluster, Cluster):
+            return "\n".join(map(str, cluster)), False
+        return "\n".join(await why_slurm(api, cluster, of)), True
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:

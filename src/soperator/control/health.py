@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from soperator.api.change import seconds, share
+from soperator.control import replacement
 from soperator.control.workers import Workers
 from soperator.decide import health
 from soperator.decide.health import Policy, Verdict
@@ -35,15 +36,18 @@ async def act(workers: Workers, seen: Seen) -> Told:
     if not checks.is_on(workers.cluster.spec) or seen.nodes is None:
         return Told()
     most = share(workers.nodeset.spec.replicas, spec.max_out)
-    policy = Policy(spec.checks == "Drain", most, seconds(spec.interval))
+    policy = Policy(spec.checks == "Drain", most, seconds(spec.interval), seconds(spec.replace.after))
     verdict = health.decide(seen, policy)
-    touched = {seen.name(each.index) for each in verdict.actions}
+    touched = {seen.name(each.index) for each in (*verdict.actions, *verdict.moves)}
     if not touched or workers.client is None:
         return Told(verdict)
     try:
         fresh = seen.on({**seen.nodes, **await workers.client.only(touched)})
     except SlurmError as error:
-        return Told(replace(verdict, actions=()), str(error))
+        return Told(replace(verdict, actions=(), moves=()), str(error))
     again = health.decide(fresh, policy)
     taken = [each for each in again.actions if seen.name(each.index) in touched]
-    return Told(again, await workers.take(taken))
+    failed = await workers.take(taken)
+    for move in again.moves if policy.drains else ():
+        failed = await replacement.replace(workers, move) or failed
+    return Told(again, failed)

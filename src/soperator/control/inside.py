@@ -73,13 +73,17 @@ class Inside:
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
     async def requeue(self, cluster: Cluster, job: int) -> None:
-        """Let a batch job wait for its turn again, from the first pod of slurmctld in which that can be done; raises SlurmError."""
+        """Let a batch job wait for its turn again; raises SlurmError."""
+        await self.scontrol(cluster, "requeue", str(job))
+
+    async def scontrol(self, cluster: Cluster, *words: str) -> str:
+        """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""
         refusals: list[SlurmError] = []
         for number in range(cluster.spec.controller.replicas):
             target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
-            command = ["sh", "-c", _AS_SLURM, _SCONTROL, "requeue", str(job)]
+            command = ["sh", "-c", _AS_SLURM, _SCONTROL, *words]
             try:
-                return await self._done(f"scontrol requeue {job}", target, command)
+                return await self._done(f"scontrol {' '.join(words)}", target, command)
             except SlurmError as error:
                 refusals.append(error)
         raise refusals[0]
@@ -89,13 +93,14 @@ class Inside:
         target = remote.Target(namespace, pod, "slurmd")
         await self._done("SIGHUP to slurmd", target, ["sh", "-c", "kill -HUP 1"])
 
-    async def _done(self, what: str, target: remote.Target, command: list[str]) -> None:
+    async def _done(self, what: str, target: remote.Target, command: list[str]) -> str:
         try:
             done = await self._within(_PATIENCE, target, command)
         except KubeError as error:
             raise SlurmError(f"{what}: {error}") from error
         if done.code:
             raise SlurmError(f"{what}: {(done.stderr or done.stdout).strip() or f'exit code {done.code}'}")
+        return done.stdout
 
     async def _within(self, seconds: float, target: remote.Target, command: list[str]) -> remote.Result:
         try:

@@ -27,9 +27,10 @@ from enum import StrEnum
 from soperator.checks import chosen
 from soperator.checks.report import Report
 from soperator.checks.standing import Standing
-from soperator.decide import drain
+from soperator.decide import drain, replacement
 from soperator.decide.disruption import leave_of
 from soperator.decide.drain import CHECK_PREFIX
+from soperator.decide.replacement import Replace
 from soperator.decide.workers import Drain, Mark, Resume, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
 
@@ -52,16 +53,21 @@ class State(StrEnum):
     DRAINING = "Draining"
     OUT = "Out"
     TESTING = "Testing"
+    REPLACED = "Replaced"
     RETURNED = "Returned"
+
+
+_AWAY = (State.DRAINING, State.OUT, State.TESTING, State.REPLACED)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What is wished: whether nodes are drained at all, how many at most, and the seconds between two rounds of checks."""
+    """What is wished: whether nodes are drained at all, how many at most, the seconds between two rounds, and those until one moves."""
 
     drains: bool
     most: int
     interval: float
+    replace_after: float = 600.0
 
     @property
     def silence(self) -> float:
@@ -86,9 +92,10 @@ class Health:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to do, how each node is by its index, what is wrong in one sentence, and in how many seconds to look again."""
+    """What to do, who moves, how each node is by its index, what is wrong in one sentence, and in how many seconds to look again."""
 
     actions: tuple[Drain | Resume | Mark, ...] = ()
+    moves: tuple[Replace, ...] = ()
     healths: tuple[tuple[int, Health], ...] = ()
     said: str = ""
     again: float | None = None
@@ -101,7 +108,7 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
     well = [pod for pod, node in found if _is_out(node) and _is_well(node, policy, seen.now)]
     back = [pod for pod in well if pod.ready and not leave_of(seen, pod)]
-    out = [pod for pod, node in found if _is_out(node) and pod not in back]
+    out = [(pod, node) for pod, node in found if _is_out(node) and pod not in back]
     wanting = [(pod, node) for pod, node in found if policy.drains and _wants_out(pod, node)]
     wanting.sort(key=lambda each: (_first(each[1]).since, each[0].index))
     room = max(0, policy.most - len(out))
@@ -110,22 +117,27 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
         *(_put_back(pod) for pod in back),
         *([Drain(pod.index, _reason(_first(node)))] for pod, node in wanting[:room]),
     ]
-    healths = tuple((pod.index, health(node, seen.now, policy.silence)) for pod, node in _pairs(seen))
+    healths = tuple((pod.index, health(node, seen.now, policy.silence, pod.born)) for pod, node in _pairs(seen))
     return Verdict(
         actions=tuple(action for each in actions for action in each),
+        moves=tuple(replacement.replacements(seen, out, policy.replace_after)),
         healths=healths,
         said="; ".join(_told(seen, healths, [pod for pod, _ in wanting[room:]], policy)),
-        again=min(_moments(seen, policy, found), default=None),
+        again=min(
+            (*_moments(seen, policy, found), *replacement.moments(seen, out, policy.replace_after)), default=None
+        ),
     )
 
 
-def health(node: SlurmNode, now: float, silence: float) -> Health:
-    """How a node is; after `silence` seconds without a word nothing is known of it."""
+def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> Health:
+    """How a node is whose pod was `born` at a time; after `silence` seconds without a word nothing is known of it."""
     report, bad = node.report, _bad(node)
     if _is_out(node):
         worst = bad[0] if bad else None
         check, says = (worst.check, worst.says) if worst else _of_reason(node)
         is_better = report is not None and not report.of("failing") and not report.of("broken")
+        if born > node.reason_at and not bad:
+            return Health(State.REPLACED, born, *_of_reason(node))
         state = State.TESTING if is_better else State.DRAINING if node.is_busy else State.OUT
         return Health(state, node.reason_at, check, says)
     if report is None:
@@ -235,7 +247,7 @@ def _told(
     seen: Seen, healths: Iterable[tuple[int, Health]], left: Sequence[WorkerPod], policy: Policy
 ) -> Iterator[str]:
     found = list(healths)
-    out = [each for each in found if each[1].state in (State.DRAINING, State.OUT, State.TESTING)]
+    out = [each for each in found if each[1].state in _AWAY]
     if out:
         yield f"{len(out)} of {len(found)} nodes are out through checks: {_names(seen, out)}"
     if left:

@@ -19,6 +19,8 @@ PLAN = f"{GROUP}/plan"
 POINTS = f"{GROUP}/mount-points"
 FILL = f"{GROUP}/fill"
 DRAINED = f"{GROUP}/drained"
+#: On a Kubernetes Node: the failed check for which a worker has left it, as evidence.
+UNHEALTHY = f"{GROUP}/unhealthy"
 ABANDON = f"{GROUP}/abandon-jobs"
 FINALIZER = f"{GROUP}/drain"
 KEEP = f"{GROUP}/keep"

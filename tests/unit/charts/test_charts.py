@@ -244,3 +244,18 @@ def test_the_chart_of_the_kinds_holds_them_and_nothing_else(helm: str) -> None:
     """One CRD per kind."""
     objects = template(helm, "soperator-crds")
     assert {each["spec"]["names"]["kind"] for each in objects} == {kind.kind for kind in ALL}
+
+
+def test_nodes_are_written_on_only_where_machines_may_be_replaced(helm: str) -> None:
+    """By default they are read; replaceMachines lets the operator cordon them, and write an annotation and a condition."""
+
+    def verbs(*words: str) -> dict[str, list[str]]:
+        roles = of_kind(template(helm, "soperator", *words), "ClusterRole")
+        rules = next(each["rules"] for each in roles if each["metadata"]["name"].endswith("-nodes"))
+        return {rule["resources"][0]: rule["verbs"] for rule in rules}
+
+    assert verbs() == {"nodes": ["get", "list", "watch"]}
+    assert verbs("--set", "replaceMachines=true") == {
+        "nodes": ["get", "list", "watch", "patch"],
+        "nodes/status": ["patch"],
+    }
