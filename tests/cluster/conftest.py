@@ -20,6 +20,7 @@ ORDER = (
     "job_spaces",
     "gpu_devices",
     "submounts",
+    "deep",
     "driver",
     "per_node",
     "rights",

@@ -1,8 +1,8 @@
 /*
  * The way between two nodes: how long a small message takes, and what several connections carry in each direction.
  *
- * The bandwidth is the middle of many short windows, after the first: a shaped link carries a burst before it slows down,
- * and a pause of the machine is not the network's.
+ * The beginning does not count: connections take their time to become fast, and a shaped link carries a burst before it
+ * becomes slow.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "deep.h"
 #include "meet.h"
 
-enum { PINGS = 2000, PING_BYTES = 64, PIECE = 256 * 1024, STREAMS_MAX = 64, WINDOWS = 20 };
+enum { PINGS = 2000, PING_BYTES = 64, PIECE = 256 * 1024, STREAMS_MAX = 64, SILENCE = 20 };
+#define WARM 0.2
 
 struct stream {
 	int socket;
@@ -25,6 +27,14 @@ struct stream {
 };
 
 static atomic_int over;
+
+static void pause_for(double seconds)
+{
+	struct timespec left = { .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
 
 static void *pour(void *argument)
 {
@@ -35,7 +45,6 @@ static void *pour(void *argument)
 	while (!over)
 		if (send(mine->socket, bytes, PIECE, MSG_NOSIGNAL) < 0 && errno != EINTR && errno != EAGAIN)
 			break;	/* the other end has enough */
-	shutdown(mine->socket, SHUT_WR);
 	free(bytes);
 	return NULL;
 }
@@ -46,18 +55,27 @@ static void *drink(void *argument)
 	char *bytes = memory(PIECE);
 	ssize_t more;
 
-	while ((more = recv(mine->socket, bytes, PIECE, 0)) > 0)
+	while (!over && (more = recv(mine->socket, bytes, PIECE, 0)) > 0)
 		mine->got += more;
 	free(bytes);
 	return NULL;
 }
 
-/* Gbit/s as the receiver sees it; the sender returns 0. */
+static double total(const struct stream *streams, int count)
+{
+	double sum = 0;
+
+	for (int i = 0; i < count; i++)
+		sum += (double)streams[i].got;
+	return sum;
+}
+
+/* Gbit/s as the receiver sees it; the sender returns 0, and sends until the receiver has seen enough. */
 static double flow(int from, struct stream *streams, int count, double seconds)
 {
-	int sends = place.rank == from, windows = WINDOWS;
+	int sends = place.rank == from;
 	pthread_t threads[STREAMS_MAX];
-	double rates[WINDOWS], last, before = 0;
+	double rate = 0, began, before;
 
 	over = 0;
 	for (int i = 0; i < count; i++) {
@@ -68,25 +86,31 @@ static double flow(int from, struct stream *streams, int count, double seconds)
 	for (int i = 0; i < count; i++)
 		if ((errno = pthread_create(&threads[i], NULL, sends ? pour : drink, &streams[i])))
 			broken("a thread: %m");
-	last = now();
-	for (int i = 0; i < windows; i++) {
-		double total = 0, at;
-
-		usleep((useconds_t)(seconds / windows * 1e6));
-		for (int k = 0; k < count; k++)
-			total += (double)streams[k].got;
-		at = now();
-		rates[i] = (total - before) * 8 / 1e9 / (at - last);
-		before = total;
-		last = at;
+	if (!sends) {
+		pause_for(seconds * WARM);
+		before = total(streams, count);
+		began = now();
+		pause_for(seconds * (1 - WARM));
+		while (total(streams, count) <= before)	/* nothing is no rate yet */
+			if (now() - began < SILENCE)
+				pause_for(0.01);
+			else
+				broken("for %d s nothing came from %s", SILENCE, node_of(from));
+		rate = (total(streams, count) - before) * 8 / 1e9 / (now() - began);
 	}
+	agree(0);
 	over = 1;
 	for (int i = 0; i < count; i++) {
+		struct linger forget = { .l_onoff = 1 };	/* what still waits to be sent would be in the way of the next direction */
+
+		if (setsockopt(streams[i].socket, SOL_SOCKET, SO_LINGER, &forget, sizeof forget))
+			broken("a connection: %m");
+		shutdown(streams[i].socket, SHUT_RDWR);	/* wakes its thread; the other end may be gone already */
 		if ((errno = pthread_join(threads[i], NULL)))
 			broken("a thread does not end: %m");
 		close(streams[i].socket);
 	}
-	return sends ? 0 : middle(rates + windows / 5, windows - windows / 5);
+	return rate;
 }
 
 static double latency_us(void)
@@ -111,7 +135,7 @@ static double latency_us(void)
 
 void measure_network(void)
 {
-	double seconds = number("seconds", 2, 0.2, 600), latency, out, in, both[4];
+	double seconds = number("seconds", 2, 0.2, 20), latency, out, in, both[4];
 	int count = (int)number("streams", 4, 1, STREAMS_MAX);
 	struct stream *streams = memory(sizeof *streams * (size_t)count);
 

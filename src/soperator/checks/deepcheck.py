@@ -111,6 +111,16 @@ def command(check: DeepCheck) -> list[str]:
     return [PROGRAM, check.program, *(f"{key}={value}" for key, value in check.given.items())]
 
 
+def limit_of(check: DeepCheck, deviation: Deviation, limits: Mapping[str, Value]) -> float | None:
+    """The number that the compared value has to reach whatever its peers do: the one by whose name (`@name`) another rule of the check judges it."""
+    for rule in check.rules:
+        named = rule.plain.when.get(deviation.value, {}).get(deviation.side)
+        found = limits.get(str(named)[1:]) if isinstance(named, str) and named.startswith("@") else named
+        if is_number(found):
+            return float(found)
+    return None
+
+
 def _rule(name: str, said: object) -> DeepRule:
     when = said.get("when") if isinstance(said, Mapping) else None
     if (

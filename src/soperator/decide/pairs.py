@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from soperator.checks import deepjudge, peers
 from soperator.checks.check import Reading, Value, is_number
-from soperator.checks.deepcheck import DeepCheck, Deviation
+from soperator.checks.deepcheck import DeepCheck, Deviation, limit_of
 
 Pair = tuple[str, str]
 #: Slow with so many that are well is bad.
@@ -53,15 +53,13 @@ def search_check(
 ) -> Search:
     """The search over readings of a check's program in pairs, for the first of its compared values that is not settled yet.
 
-    `avoid` are pairs that gave no answer. A limit of the spec by the name of a value takes the place of what the better pairs reach.
+    `avoid` are pairs that gave no answer. A limit of the spec, by its name, takes the place of what the better pairs reach.
     """
     wanted, found = list(nodes), list(readings)
     searches = []
     for each in check.deviations:
         known = rates(each, found)
-        limit = (limits or {}).get(each.value)
-        number = float(limit) if is_number(limit) and isinstance(limit, int | float) else None
-        searches.append(search(wanted, known, each, number, avoid))
+        searches.append(search(wanted, known, each, limit_of(check, each, limits or {}), avoid))
         if searches[-1].runs:
             return Search(searches[-1].runs, said=searches[-1].said)
     bad = sorted({node for each in searches for node in each.bad})

@@ -124,6 +124,17 @@ def test_a_pair_that_gives_no_answer_is_left_out():
     assert (nodes[0], nodes[1]) not in search(nodes, {}, GBPS, avoid=[(nodes[1], nodes[0])]).runs
 
 
+def test_a_limit_of_the_spec_takes_the_place_of_what_others_reach():
+    """Its name is that by which the check's rule asks for it: three of eight are slow, which would be too many without it."""
+    network = next(each for each in shipped_deep() if each.name == "network")
+    town = Town(8, names(3))
+    for limits, wanted in ((None, ()), ({"tcp_gbps": 80.0}, ("w-000", "w-001", "w-002"))):
+        readings: list[dict[str, object]] = []
+        while not (found := search_check(network, town.nodes, readings, limits)).done:
+            readings += [{"of": " ".join(each), "gbps": town.rate(*each), "latency": 9.0} for each in found.runs]
+        assert found.bad == wanted
+
+
 def test_a_check_is_searched_by_all_that_it_compares():
     """A slow message is found though the bandwidth is the same everywhere."""
     network = next(each for each in shipped_deep() if each.name == "network")
