@@ -152,7 +152,8 @@ def slow_way(node: str, other: str) -> Iterator[None]:
     """Let what a node sends to another one wait for its turn, and nothing else. This kernel has no classifier; nftables sets the class."""
     address = _in_net(other, "ip", "-4", "-json", "addr", "show", "dev", "eth0")
     to = json.loads(address)[0]["addr_info"][0]["local"]
-    rules = f"table ip deep {{ chain out {{ type filter hook output priority 0; ip daddr {to} meta priority set 1:10; }}; }}"
+    rule = f'ip daddr {to} meta priority set "1:10"'
+    rules = f"table ip deep {{ chain out {{ type filter hook output priority 0; {rule}; }}; }}"
     with _shaped(node, default="0"):
         _in_net(node, "nft", rules)
         try:
