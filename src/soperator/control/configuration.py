@@ -11,7 +11,18 @@ from typing import Any
 
 from soperator.control import gather, pods
 from soperator.control.operator import Operator
-from soperator.decide.configuration import Handed, Heard, Seen, Step, Trial, decide, has_read, pause, taken_back
+from soperator.decide.configuration import (
+    Handed,
+    Heard,
+    Seen,
+    Step,
+    Trial,
+    decide,
+    has_read,
+    pause,
+    silence,
+    taken_back,
+)
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import NotFound
@@ -34,7 +45,7 @@ _SOON = 1.0
 @dataclass(frozen=True)
 class Look:
     """One look at the configuration: which is wanted, and whether it is one of a former operator; what was known, or has just been written; what
-    was done; which ConfigMaps are in use; who has read it.
+    was done; which ConfigMaps are in use; who has read it; whether nodes are known, and whether no slurmctld said how far it is.
     """
 
     wanted: str = ""
@@ -45,6 +56,7 @@ class Look:
     read: int = 0
     daemons: int = 0
     is_heard: bool = True
+    is_silent: bool = False
     now: float = 0.0
 
     @property
@@ -58,7 +70,9 @@ class Look:
         is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack")
         if not self.step.reason or is_over:
             return None
-        return pause(self.state, self.now) if self.step.reason == "Behind" else _SOON
+        if self.step.reason == "Behind":
+            return pause(self.state, self.now)
+        return silence(self.state, self.now) if self.is_silent else _SOON
 
     @property
     def why(self) -> str:
@@ -85,7 +99,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
     daemons = _daemons(operator, cluster, state)
     read = 1 + sum(each is True for each in daemons.values()) if state.is_settled else 0
     is_heard = operator.slurm.nodes(cluster.key) is not None
-    return Look(seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, seen.now)
+    is_silent = seen.heard is None and not seen.state.is_settled
+    return Look(
+        seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, is_silent, seen.now
+    )
 
 
 def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition]:

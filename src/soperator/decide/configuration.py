@@ -182,6 +182,12 @@ def pause(state: State, now: float) -> float:
     return min(max(now - state.asked_at, _OFTEN), _SELDOM)
 
 
+def silence(state: State, now: float) -> float:
+    """Seconds until the next look while no slurmctld can be asked how far it is: often until it is to blame, then twice a minute."""
+    late = now - max(state.since, state.asked_at) - PATIENCE
+    return min(max(late, _OFTEN), PATIENCE)
+
+
 def taken_back(state: State) -> str:
     """What a person is told of a generation that slurmctld did not survive."""
     return f"{_name(state.refused)} was taken back: {state.refusal}"

@@ -19,6 +19,7 @@ from soperator.decide.configuration import (
     decide,
     has_read,
     pause,
+    silence,
 )
 from soperator.slurm.transaction import State, read_state
 
@@ -139,6 +140,11 @@ class TestDecide:
         assert len(asked) < 30
         assert max(late - early for early, late in itertools.pairwise(asked)) < 400
         assert not Handed("a", 0).is_due(state, now)
+
+    def test_while_nobody_can_be_asked_looks_become_seldom_when_the_former_is_back_at_the_latest(self):
+        """Each second until then, and in the end twice a minute."""
+        waits = [silence(WRITTEN, WRITTEN.since + age) for age in (0, PATIENCE, PATIENCE + 9, 5000)]
+        assert waits == [1, 1, 9, PATIENCE]
 
 
 @given(st.builds(State, *[st.text(max_size=4), st.text(max_size=4), st.floats(0, 9), st.text(max_size=4)]), st.text())
