@@ -26,6 +26,7 @@ PROBES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "oom": (),
         "processes": (),
         "leftovers": ("scratch",),
+        "holders": (),
         "kernel": ("seconds",),
         "clock": (),
         "infiniband": (),

@@ -1,7 +1,8 @@
 """Which nodes are to move to another machine: those that a check took out, that do not recover, and on which nothing runs any more.
 
-The failure has to be one that was found on this very pod, so that what Slurm still has of a former machine moves nobody again. The budget is that of
-the drains: nobody is replaced who is not out.
+The failure has to be one that was found on this very pod, and the drain has to be of its time: what fails on its new machine too, before it was ever
+well there, is more likely the check's fault than the machine's, and would cordon one Node after another. The budget is that of the drains: nobody
+moves who is not out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,24 +28,20 @@ def replacements(seen: Seen, out: Iterable[tuple[WorkerPod, SlurmNode]], after: 
     return [
         Replace(pod.index, pod.machine, bad.check, bad.says)
         for pod, node in out
-        if (bad := _bad(pod, node)) and seen.now >= _due(pod, node, after)
+        if (bad := _bad(pod, node)) and seen.now >= node.reason_at + after
     ]
 
 
 def moments(seen: Seen, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> Iterator[float]:
     """In how many seconds somebody is due to move."""
     for pod, node in out:
-        if _bad(pod, node) and _due(pod, node, after) > seen.now:
-            yield _due(pod, node, after) - seen.now + 0.1
+        if _bad(pod, node) and node.reason_at + after > seen.now:
+            yield node.reason_at + after - seen.now + 0.1
 
 
 def _bad(pod: WorkerPod, node: SlurmNode) -> Standing | None:
     """The failure for which a worker moves; None while a job runs, or where there is none of its machine."""
-    if node.is_busy or node.report is None or not pod.machine or pod.deleting:
+    if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
     found = (each for each in node.report.of("failing") if each.then == "replace" and each.since > pod.born)
     return next(found, None)
-
-
-def _due(pod: WorkerPod, node: SlurmNode, after: float) -> float:
-    return max(node.reason_at, pod.born) + after

@@ -226,6 +226,7 @@ def test_a_node_that_does_not_recover_moves_to_another_machine_when_its_check_sa
         (node(report=bad(then="replace")), HERE),
         (bound(), replace(HERE, machine="")),
         (bound(since=NOW - 6000), HERE),
+        (bound(since=NOW - 300), replace(HERE, born=NOW - 400)),
     ],
     ids=[
         "a job runs",
@@ -236,6 +237,7 @@ def test_a_node_that_does_not_recover_moves_to_another_machine_when_its_check_sa
         "not out",
         "no machine",
         "a former pod's",
+        "its second machine's",
     ],
 )
 def test_nothing_else_moves_a_node(given_node, given_pod):

@@ -137,6 +137,24 @@ def test_a_process_of_a_job_that_is_over_is_a_stray(machine, tmp_path):
     assert "still hold a GPU" in says("job-leftovers", processes.leftovers(given, machine.place))
 
 
+def test_a_process_of_no_job_that_holds_a_gpu_is_foreign(machine):
+    """A job's own is none, nor Slurm's, nor one that has only just begun."""
+    for pid, name, said in (
+        (3, "python", {"SLURM_JOB_ID": 12}),
+        (4, "slurmstepd", {}),
+        (5, "nvidia-persiste", {}),
+        (6, "bash", {"age": 5}),
+        (7, "shell", {}),
+    ):
+        machine.process(pid, name, **said)
+        if pid != 7:
+            (machine.proc / f"{pid}/fd/7").symlink_to("/dev/nvidia3")
+    assert says("gpu-foreign", processes.holders({}, machine.place)) == ""
+    machine.process(8, "miner")
+    (machine.proc / "8/fd/7").symlink_to("/dev/nvidia0")
+    assert says("gpu-foreign", processes.holders({}, machine.place)) == "1 processes of no job hold a GPU: miner (8)"
+
+
 def test_folders_of_jobs_that_are_over_are_told(machine, tmp_path):
     """Those of a running job, and what is no job's, are not."""
     machine.process(2, "slurmstepd", title="slurmstepd: [12.0]")

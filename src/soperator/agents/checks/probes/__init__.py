@@ -18,6 +18,7 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "oom": "memory",
         "processes": "processes",
         "leftovers": "processes",
+        "holders": "processes",
         "kernel": "kernel",
         "clock": "clock",
         "infiniband": "infiniband",

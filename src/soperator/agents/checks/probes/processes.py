@@ -13,6 +13,8 @@ from soperator.checks.check import Reading, Value
 _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 #: A process that ends with its job may be seen for a moment after it, in seconds.
 _YOUNG = 60.0
+#: Those that may hold a GPU for everybody.
+_DAEMONS = ("slurmd", "slurmstepd", "nvidia-persiste", "nvidia-smi", "nv-hostengine", "dcgm")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,14 @@ def leftovers(given: Given, place: Place) -> list[Reading]:
     ]
 
 
+def holders(_: Given, place: Place) -> list[Reading]:
+    """`foreign`: processes that hold a GPU and are of no job and no daemon of Slurm's or the driver's, with their `names`."""
+    found = [each for each in everything(place) if each.age >= _YOUNG and not each.name.startswith(_DAEMONS)]
+    foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
+    names = ", ".join(f"{each.name} ({each.pid})" for each in foreign[:3])
+    return [{"of": "the pod", "foreign": len(foreign), "names": names}]
+
+
 def jobs(place: Place) -> set[int]:
     """The jobs that have a step here: slurmstepd says so in its title."""
     found = set()
@@ -81,6 +91,11 @@ def _job_of(place: Place, process: Process) -> int:
     """The job in a process's environment; 0 for one without, a young one, and what Slurm itself runs."""
     if process.age < _YOUNG or process.state == "Z" or process.name.startswith(("slurmstepd", "slurmd")):
         return 0
+    return _number_of(place, process)
+
+
+def _number_of(place: Place, process: Process) -> int:
+    """The number of the job in a process's environment; 0 for one without."""
     with suppress(OSError, ValueError):
         for word in (place.proc / str(process.pid) / "environ").read_bytes().split(b"\0"):
             if word.startswith(b"SLURM_JOB_ID="):
