@@ -28,6 +28,7 @@ ORDER = (
     "containers",
     "isolation",
     "limits",
+    "health",
     "escape",
     "slurm_ways",
     "host_users",
