@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm soak chaos
+.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm test-forky soak chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -74,6 +74,11 @@ test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	python3 -m local.images build jail-bookworm
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_BOOKWORM=yes pytest tests/cluster/test_bookworm.py
+
+test-forky: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md, on the local cluster
+	python3 -m local.images build slurm-forky
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_FORKY=yes pytest tests/cluster/test_forky.py
 
 soak: venv ## a hundred kills of each kind and 20 min of changes under live jobs, and the reports docs/reports/{kills,changes}.md
 	$(PYTHON) -m tests.soak

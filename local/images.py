@@ -25,6 +25,8 @@ from local import wheels
 from local.paths import REPOSITORY, cache
 
 SUITE = "trixie"
+#: Debian's next release. What its archive says of itself is signed for a week, and a mirror may be older than that.
+NEXT = "forky"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
@@ -44,7 +46,7 @@ KEPT_LAYERS = 150
 class Recipe:
     """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only.
 
-    `folder` is where its Dockerfile is, where that is not its name.
+    `folder` is where its Dockerfile is, where that is not its name; `arguments` are NAME=VALUE for the Dockerfile's own.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Recipe:
     optional: bool = False
     suite: str = SUITE
     folder: str = ""
+    arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,10 @@ class Image:
         return {tag.rpartition("/")[2].partition(":")[0]: tag for tag in by_content}
 
 
+SLURM = ("images/slurm", "images/login", "images/munge", "spank", *CHECKS)
 RECIPES = (
-    Recipe("slurm", ("login", "munge"), ("images/slurm", "images/login", "images/munge", "spank", *CHECKS)),
+    Recipe("slurm", ("login", "munge"), SLURM),
+    Recipe("slurm-forky", (), SLURM, optional=True, suite=NEXT, folder="slurm", arguments=("SSSD=",)),
     Recipe("jail", (), ("images/jail",)),
     Recipe(
         "operator",
@@ -123,6 +128,7 @@ def files_of(root: Path, inputs: Iterable[str]) -> Iterator[Path]:
 def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
     """Return a name for the content and mode of every input of an image, the base included."""
     digest = hashlib.sha256(f"{base} {recipe.name} {recipe.aliases} {version()} {PREFIX} by content".encode())
+    digest.update(" ".join(recipe.arguments).encode())
     for path in files_of(root, recipe.inputs):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root)} {path.stat().st_mode & 0o111} {len(content)}\0".encode())
@@ -182,6 +188,7 @@ def _build(recipe: Recipe, image: Image) -> None:
         f"--tag={tag}",
         f"--file={dockerfile}",
         f"--build-arg=BASE_IMAGE={base(recipe.suite)}",
+        *(f"--build-arg={argument}" for argument in recipe.arguments),
     ]
     _buildah("bud", *how, *_apt_volumes(recipe.suite), *contexts, ".")
     partial = image.tar.with_suffix(".partial")
@@ -232,6 +239,7 @@ def _ensure_base(suite: str) -> None:
     tar = cache() / "images" / "base.partial"
     tar.unlink(missing_ok=True)
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
+    options += ['--aptopt=Acquire::Check-Valid-Until "false"'] if suite == NEXT else []
     mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
     forget = ["--customize-hook=rm -f $1/etc/apt/sources.list"] if mirror else []
     made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, suite, f"{tar}.tar", *mirror]

@@ -9,8 +9,9 @@
  *
  * The job may have no namespaces yet (salloc, then sbcast): then they are made, as its first step would.
  *
- * Slurm has no header for plugins of this kind; the functions are those of 24.11 (src/interfaces/job_container.c), and tests/test_slurm.py
- * sees a real slurmd call them. slurmd takes a plugin only from its own version.
+ * Slurm has no header for plugins of this kind; the functions are those of 24.11 (src/interfaces/job_container.c) and of 26.05, and
+ * tests/test_slurm.py sees a real slurmd call them. slurmd takes a plugin only from its own version. Since 25.11 Slurm calls the kind
+ * `namespace` (src/interfaces/namespace.c) and asks two things more; 26.05 still takes the former name in slurm.conf.
  *
  * Use in slurm.conf:  JobContainerType=job_container/jail   (the plan is at its default path)
  */
@@ -24,21 +25,27 @@
 #include <sys/types.h>
 
 const char plugin_name[] = "jobs are in the jail";
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
+#define HOOK(name) namespace_p_##name
+const char plugin_type[] = "namespace/jail";
+#else
+#define HOOK(name) container_p_##name
 const char plugin_type[] = "job_container/jail";
+#endif
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
-
-extern bool slurm_running_in_slurmd(void); /* libslurm exports it to plugins, and declares it in no header of its own */
 
 int init(void);
 void fini(void);
-void container_p_reconfig(void);
-int container_p_restore(char *folder, bool recover);
-int container_p_join(const slurm_step_id_t *step, uid_t uid, bool is_step);
-int container_p_join_external(const slurm_step_id_t *step);
-int container_p_stepd_create(uint32_t id, void *step);
-int container_p_stepd_delete(const slurm_step_id_t *step);
-int container_p_send_stepd(int fd);
-int container_p_recv_stepd(int fd);
+void HOOK(reconfig)(void);
+int HOOK(restore)(char *folder, bool recover);
+int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step);
+int HOOK(join_external)(const slurm_step_id_t *step);
+int HOOK(stepd_create)(uint32_t id, void *step);
+int HOOK(stepd_delete)(const slurm_step_id_t *step);
+int HOOK(send_stepd)(int fd);
+int HOOK(recv_stepd)(int fd);
+bool HOOK(can_bpf)(void *step);
+int HOOK(setup_bpf_token)(void *step);
 #pragma GCC visibility pop
 
 #include "holder.h"
@@ -55,25 +62,28 @@ void fini(void)
 {
 }
 
-void container_p_reconfig(void)
+void HOOK(reconfig)(void)
 {
 }
 
-int container_p_restore(char *folder, bool recover)
+int HOOK(restore)(char *folder, bool recover)
 {
 	(void)folder, (void)recover;
 	return SLURM_SUCCESS;
 }
 
-/* The calling process is a child of slurmd with one thread, still root. One that becomes slurmstepd is the SPANK plugin's. */
-int container_p_join(const slurm_step_id_t *step, uid_t uid, bool is_step)
+/*
+ * The calling process is a child of slurmd with one thread, still root. One that becomes slurmstepd is the SPANK plugin's, and so is
+ * slurmstepd. In doubt it goes in.
+ */
+int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 {
 	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS };
 	struct holder holder = HOLDER_NONE;
 	struct report report = { "" };
 	bool made = false;
 
-	if (step->job_id == 0 || is_step || !slurm_running_in_slurmd())
+	if (step->job_id == 0 || is_step || spank_context() == S_CTX_REMOTE)
 		return SLURM_SUCCESS;
 	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0) {
 		holder_close(&holder);
@@ -84,32 +94,45 @@ int container_p_join(const slurm_step_id_t *step, uid_t uid, bool is_step)
 }
 
 /* For pam_slurm_adopt, whose place pam_jail has. */
-int container_p_join_external(const slurm_step_id_t *step)
+int HOOK(join_external)(const slurm_step_id_t *step)
 {
 	(void)step;
 	return -1;
 }
 
-int container_p_stepd_create(uint32_t id, void *step)
+int HOOK(stepd_create)(uint32_t id, void *step)
 {
 	(void)id, (void)step;
 	return SLURM_SUCCESS;
 }
 
-int container_p_stepd_delete(const slurm_step_id_t *step)
+int HOOK(stepd_delete)(const slurm_step_id_t *step)
 {
 	(void)step;
 	return SLURM_SUCCESS;
 }
 
-int container_p_send_stepd(int fd)
+int HOOK(send_stepd)(int fd)
 {
 	(void)fd;
 	return SLURM_SUCCESS;
 }
 
-int container_p_recv_stepd(int fd)
+int HOOK(recv_stepd)(int fd)
 {
 	(void)fd;
+	return SLURM_SUCCESS;
+}
+
+/* Whether slurmstepd may load programs into the kernel: its namespaces change nothing of that. */
+bool HOOK(can_bpf)(void *step)
+{
+	(void)step;
+	return true;
+}
+
+int HOOK(setup_bpf_token)(void *step)
+{
+	(void)step;
 	return SLURM_SUCCESS;
 }

@@ -18,15 +18,26 @@ from pathlib import Path
 
 PREFIX = Path("/opt/soperator")
 LIBRARIES = Path("/usr/lib") / str(sysconfig.get_config_var("MULTIARCH"))
+PMIX = LIBRARIES / "pmix2"
 CLIENTS = "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag sinfo sprio squeue sreport srun"
 MORE_CLIENTS = "sshare sstat strigger"
 DAEMONS = "slurmctld slurmd slurmrestd sackd munged"
 DROPPED_PLUGINS = ("libslurm_pmi.so", "site_factor_example.so", "spank_pbs.so", "gpu_nrt.so")
-PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit sss succeed_if umask unix warn"
-LATE = ("libnss_sss.so.2", "libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
+PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit succeed_if umask unix warn"
+LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
 HOST_MODULE = Path("/usr/lib/libnss_extrausers.so.2")
 
 Copy = tuple[Path, Path]
+
+
+def has_pmix() -> bool:
+    """Whether this Slurm was built with PMIx; Debian's next release has none."""
+    return (LIBRARIES / "slurm-wlm/mpi_pmix.so").exists()
+
+
+def has_sssd() -> bool:
+    """Whether the clients of SSSD were installed; Debian's next release has none."""
+    return bool(os.environ.get("SSSD"))
 
 
 def programs() -> Iterator[Copy]:
@@ -51,12 +62,13 @@ def modules() -> Iterator[Copy]:
             yield path, PREFIX / "lib/slurm" / path.name
     yield from ((path, path) for path in sorted((PREFIX / "lib/slurm").glob("*.so")))
     yield from ((path, path) for path in sorted((PREFIX / "lib/security").glob("*.so")))
-    for name in PAM_MODULES.split():
+    for name in [*PAM_MODULES.split(), *(["sss"] if has_sssd() else [])]:
         yield LIBRARIES / f"security/pam_{name}.so", PREFIX / f"lib/security/pam_{name}.so"
-    for path in sorted((LIBRARIES / "pmix2/lib/pmix").glob("*.so")):
-        yield path, PREFIX / "lib/pmix" / path.name
-    yield LIBRARIES / "pmix2/lib/libpmix.so.2", PREFIX / "lib/libpmix.so.2"
-    for name in LATE:
+    if has_pmix():
+        for path in sorted((PMIX / "lib/pmix").glob("*.so")):
+            yield path, PREFIX / "lib/pmix" / path.name
+        yield PMIX / "lib/libpmix.so.2", PREFIX / "lib/libpmix.so.2"
+    for name in [*LATE, *(["libnss_sss.so.2"] if has_sssd() else [])]:
         yield LIBRARIES / name, PREFIX / "lib" / name
 
 
@@ -82,9 +94,9 @@ def shortened() -> dict[bytes, bytes]:
     table = {
         LIBRARIES / "slurm-wlm": PREFIX / "lib/slurm",
         LIBRARIES / "hwloc": PREFIX / "lib/hwloc",
-        LIBRARIES / "pmix2": PREFIX,
-        LIBRARIES / "pmix2/lib": PREFIX / "lib",
-        LIBRARIES / "pmix2/share": PREFIX / "share",
+        PMIX: PREFIX,
+        PMIX / "lib": PREFIX / "lib",
+        PMIX / "share": PREFIX / "share",
     }
     return {bytes(old): bytes(new).ljust(len(bytes(old)), b"\0") for old, new in table.items()}
 
@@ -126,7 +138,8 @@ def main(out: Path) -> None:
             opened.append(landed)
     set_search_path(started, PREFIX / "lib" / loader)
     set_search_path(opened, None)
-    shutil.copytree(LIBRARIES / "pmix2/share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
+    if has_pmix():
+        shutil.copytree(PMIX / "share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
     shutil.copytree(PREFIX / "share/deep", out / "opt/soperator/share/deep")
     place(out, HOST_MODULE, HOST_MODULE)
     for name in ("lib", "bin"):  # where a node's GPU driver is mounted; empty on nodes without one

@@ -126,9 +126,31 @@ class Town:
     def trial_ends(self, refused=""):
         """Let the slurmctld that tries a generation read it, or refuse it with these last words."""
         name = next(each for each in self.names(kinds.POD) if each.startswith("demo-trial-"))
-        end = {"exitCode": 65, "message": refused} if refused else {"exitCode": 0}
+        self._ends(name, {"exitCode": 65, "message": refused} if refused else {"exitCode": 0})
+
+    def configuration_trial_ends(self):
+        """Let the slurmctld that tries a generation read it, while others try images."""
+        pods = [each["metadata"] for each in self.fake.world.objects.values() if each["kind"] == "Pod"]
+        name = next(each["name"] for each in pods if each["labels"][f"{GROUP}/role"] == "trial")
+        self._ends(name, {"exitCode": 0})
+
+    def image_trials_end(self, versions, refused=""):
+        """Let the slurmctlds that try images say their versions, or refuse the files with these last words; returns which images were tried."""
+        pods = [each for each in self.fake.world.objects.values() if each["kind"] == "Pod"]
+        tried = [each["metadata"] for each in pods if each["metadata"]["labels"][f"{GROUP}/role"] == "image-trial"]
+        images = {each["name"]: each["annotations"][f"{GROUP}/image"] for each in tried}
+        for name, image in images.items():
+            says = (
+                {"exitCode": 0, "message": f"{versions[image]}\n"}
+                if image in versions
+                else {"exitCode": 65, "message": refused}
+            )
+            self._ends(name, says)
+        return sorted(images.values())
+
+    def _ends(self, name, end):
         status = {"name": "slurmctld", "state": {"terminated": end}}
-        said = {"phase": "Failed" if refused else "Succeeded", "containerStatuses": [status]}
+        said = {"phase": "Failed" if end["exitCode"] else "Succeeded", "containerStatuses": [status]}
         self.fake.world.change(kinds.POD, (NS, name), {"status": said}, sub="status")
 
     async def poll_no_more(self):

@@ -45,6 +45,17 @@ def objects(town):
     return {(each["kind"], each["metadata"]["name"]): each["spec" if "spec" in each else "metadata"] for each in kept}
 
 
+VERSIONS = {OLD: "24.11.5", NEW: "26.05.5"}
+
+
+async def tried(town, versions=VERSIONS, refused=""):
+    """Let the images that slurmctld has and is to have be tried, when nothing has changed yet."""
+    before = roles(town)
+    assert town.image_trials_end(versions, refused)
+    assert roles(town) == before
+    await town.settle(quiet=0.4)
+
+
 async def test_an_operator_with_other_images_changes_nothing():
     """Every object of the cluster stays as it is, no node is asked anything, and UpToDate says what is held back and how to have it."""
     town = Town()
@@ -74,7 +85,11 @@ async def test_a_request_takes_the_operators_images_over_in_slurms_order():
         town.slurm.set("worker-1", "ALLOCATED")
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"upgrade": {"request": "2"}})
         await town.settle(quiet=0.4)
+        assert up_to_date(town)["message"] == f"{NEW} is tried, beside {OLD}"
+        await tried(town)
         assert roles(town) == [NEW, OLD, OLD, {OLD}]
+        assert not [each for each in town.names(kinds.POD) if "trial" in each]
+        await told(town, "Controller")
         assert up_to_date(town)["message"] == f"slurmctld is to run {NEW} first; workers and login follow"
         town.restart("controller")
         await town.settle(quiet=0.4)
@@ -88,18 +103,20 @@ async def test_a_request_takes_the_operators_images_over_in_slurms_order():
         assert roles(town) == [NEW, NEW, NEW, {NEW}]
         await told(town, "AsAsked")
         kept = town.status(kinds.SLURMCLUSTER, "demo")["images"]
+        assert kept["versions"] == VERSIONS
         assert (kept["request"], kept["defaults"]["slurm"], kept["defaults"]["populate"]) == (
             "2", NEW, "registry.test/populate:2",
         )  # fmt: skip
 
 
 async def test_a_slurmctld_that_does_not_come_up_keeps_its_workers_as_they_are():
-    """With an image that cannot be pulled nothing but slurmctld has changed, and the former image brings all back."""
+    """With an image whose slurmctld fails only on the real state nothing else has changed, and the former image brings all back."""
     async with operating(Town()) as town:
         await town.up(CLUSTER, WORKERS)
         before = objects(town)
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": "broken:1"}})
         await town.settle(quiet=0.3)
+        await tried(town, {OLD: "24.11.5", "broken:1": "24.11.5"})
         town.restart("controller", is_ready=False)
         await town.settle(quiet=0.3)
         assert roles(town) == ["broken:1", OLD, OLD, {OLD}]
@@ -121,7 +138,62 @@ async def test_a_cluster_may_go_with_its_operator():
         await town.up(spec, WORKERS)
     async with operating(town, defaults=NEWER):
         await town.settle(quiet=0.4)
+        await tried(town)
         assert roles(town) == [NEW, OLD, OLD, {OLD}]
+
+
+async def test_an_image_that_refuses_the_configuration_never_reaches_slurmctld():
+    """Its words are told; another configuration is tried with it anew, and the former image in the spec ends it."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, WORKERS)
+        before = objects(town)
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": NEW}})
+        await town.settle(quiet=0.4)
+        await tried(town, {OLD: "24.11.5"}, "fatal: MpiDefault=pmix, and this Slurm has no plugin mpi/pmix")
+        await told(town, "Refused")
+        assert up_to_date(town)["message"].startswith(
+            f"slurmctld keeps {OLD}, for {NEW} refuses its configuration: MpiDefault=pmix"
+        )
+        assert roles(town) == [OLD, OLD, OLD, {OLD}]
+        changed = {"images": {"slurm": NEW}, "config": {"slurm": "MpiDefault=none"}}
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | changed)
+        await town.settle(quiet=0.4)
+        town.configuration_trial_ends()
+        await town.settle(quiet=1.2)
+        await tried(town)
+        assert roles(town) == [NEW, OLD, OLD, {OLD}]
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": ""}})
+        await town.settle(quiet=0.4)
+        assert not [each for each in town.names(kinds.POD) if "image-trial" in each]
+        assert {key for key in before if key[0] == "Pod"} <= set(objects(town))
+
+
+async def test_slurmctld_does_not_go_back_to_an_older_release():
+    """An older one would refuse the state, and be down: nothing restarts, and the condition says what to do; so also for another operator."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": NEW}})
+        await town.settle(quiet=0.4)
+        await tried(town)
+        town.restart("controller")
+        await town.settle(quiet=0.4)
+        assert roles(town)[:2] == [NEW, NEW]
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": ""}})
+        await told(town, "Downgrade")
+        assert (
+            f"slurmctld keeps {NEW}: {OLD} has Slurm 24.11.5, which refuses the state that Slurm 26.05.5 has written"
+            in up_to_date(town)["message"]
+        )
+        assert roles(town)[:2] == [NEW, NEW]
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"images": {"slurm": "elsewhere:24.11"}})
+        await town.settle(quiet=0.4)
+        await tried(town, {"elsewhere:24.11": "24.11.5"})
+        await told(town, "Downgrade")
+    async with operating(town):
+        town.restart("controller", is_ready=False)
+        await town.settle(quiet=0.4)
+        assert roles(town)[:2] == [NEW, NEW]
 
 
 async def told(town, reason, longest=6.0):

@@ -55,3 +55,7 @@ class ImagesRecord(Model):
         default_factory=dict, description="Images of login; behind those wanted until all workers have theirs."
     )
     request: str = Field(default="", max_length=63, description="The last spec.upgrade.request that was carried out.")
+    versions: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=8)] = Field(
+        default_factory=dict,
+        description="Which Slurm is in an image, as its trial said; empty where it did not say.",
+    )

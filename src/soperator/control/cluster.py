@@ -67,6 +67,7 @@ class ClusterControl:
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
         problems = self.operator.namespaces.of(key[0]).problems(read.name) or config.too_large(read)
+        await images.try_out(self.operator, read, stage)
         held = adoption.configurations(self.operator, obj, read, stage.record)
         done = Pass(
             problems=problems,

@@ -11,6 +11,7 @@ from typing import Any
 
 from soperator.control import gather, pods
 from soperator.control.operator import Operator
+from soperator.control.trial import remove, trial_of
 from soperator.decide.configuration import (
     Handed,
     Heard,
@@ -24,7 +25,6 @@ from soperator.decide.configuration import (
     taken_back,
 )
 from soperator.kube import kinds
-from soperator.kube.api import Deletion
 from soperator.kube.errors import NotFound
 from soperator.kube.objects import ConfigMap
 from soperator.kube.views import Pod
@@ -207,14 +207,8 @@ def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:
     )
     if found is None or found.metadata.deletion_timestamp is not None:
         return None
-    if found.status.phase == "Succeeded":
-        return Trial("passed")
-    ended = next((each.state.terminated for each in found.status.container_statuses if each.state.terminated), None)
-    if found.status.phase == "Failed":
-        if ended and ended.exit_code == generation.REFUSED:
-            return Trial("refused", config.place(cluster, words.cause(ended.message) or ended.message.strip()[:600]))
-        return Trial("lost", pods.trouble(found, operator.stores.nodes))
-    return Trial("", pods.trouble(found, operator.stores.nodes))
+    trial = trial_of(operator, found)
+    return replace(trial, said=config.place(cluster, trial.said)) if trial.end == "refused" else trial
 
 
 async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> State:
@@ -224,7 +218,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
             await _keep(operator, cluster, seen.wanted)
             await operator.api.apply(kinds.POD, generation.render_trial(cluster, operator.defaults, seen.wanted))
         case "drop":
-            await _remove(operator, operator.stores.role_pods(cluster.key, "trial"))
+            await remove(operator, operator.stores.role_pods(cluster.key, "trial"))
         case "write":
             await _keep(operator, cluster, seen.wanted)
             return await _write(operator, cluster, config.files(cluster), step.state)
@@ -246,7 +240,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
                 operator, cluster, former, replace(step.state, refusal=told, fixed=effects.fixed(former))
             )
         case "revive":
-            await _remove(
+            await remove(
                 operator, [each for each in operator.stores.role_pods(cluster.key, "controller") if _fallen(each)]
             )
     return seen.state
@@ -286,14 +280,7 @@ async def _clear(operator: Operator, cluster: Cluster, seen: Seen) -> None:
     """Remove the trials of what is not wanted, or is written already."""
     trials = operator.stores.role_pods(cluster.key, "trial")
     over = seen.wanted and (seen.wanted == seen.state.generation)
-    await _remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
-
-
-async def _remove(operator: Operator, found: Sequence[Pod]) -> None:
-    for each in found:
-        meta = each.metadata
-        if meta.deletion_timestamp is None:
-            await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
+    await remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
 
 
 def _fallen(pod: Pod) -> str:

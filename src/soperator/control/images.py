@@ -1,17 +1,23 @@
-"""Which images a cluster's parts get: what its spec says, what its status keeps, and how far its pods are (`decide/upgrade`)."""
+"""Which images a cluster's parts get: what its spec says, what its status keeps, and how far its pods are (`decide/upgrade`).
+
+An image that slurmctld is to get is tried in a pod, with the configuration that slurmctld runs with. What the trial says of its Slurm is written
+to the status before anything follows from it, so that no restart of the operator takes a step back.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from soperator.control import pods
+from soperator.control import gather, pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset
+from soperator.control.trial import remove, trial_of
 from soperator.decide import upgrade
 from soperator.decide.upgrade import Images, Record, Stage
+from soperator.kube import kinds
 from soperator.kube.views import Custom, Pod
-from soperator.render import labels
+from soperator.render import generation, labels
 from soperator.render.model import Cluster, Defaults, NodeSet
 from soperator.runtime.status import Condition
 
@@ -20,7 +26,23 @@ ROLES = ("slurm", "login", "munge", "populate", "sssd")
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
     """The images that each part of a cluster is to have now; `cluster` is as its object says."""
-    return staged(operator.status.current(obj), cluster, operator.defaults, _running(operator, cluster))
+    status = operator.status.current(obj)
+    return staged(status, cluster, operator.defaults, _running(operator, cluster, status))
+
+
+async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
+    """Have the pods that try images, and no others."""
+    good, tried = gather.transaction(operator, cluster).good, _trials(operator, cluster)
+    over = {
+        image: pod for image, pod in tried.items() if image not in found.tries or trial_of(operator, pod).end == "lost"
+    }
+    await remove(operator, [*over.values(), *_of_other_files(operator, cluster, good)])
+    for image in found.tries:
+        if image not in tried and good:
+            await operator.api.apply(
+                kinds.POD,
+                generation.render_image_trial(with_images(cluster, {"slurm": image}), operator.defaults, good),
+            )
 
 
 def staged(status: Mapping[str, Any], cluster: Cluster, defaults: Defaults, running: upgrade.Running) -> Stage:
@@ -54,7 +76,8 @@ def told(obj: Custom, found: Stage | None) -> dict[str, Any]:
     """The record as a field of the status; without a stage it is what it was."""
     if found is None:
         return {"images": obj.status["images"]} if "images" in obj.status else {}
-    return {"images": {key: value for key, value in asdict(found.record).items() if value}}
+    versions = {"versions": dict(found.versions)} if found.versions else {}
+    return {"images": {key: value for key, value in asdict(found.record).items() if value} | versions}
 
 
 def condition(found: Stage, is_config_held: bool) -> Condition:
@@ -87,14 +110,33 @@ def _record(status: Mapping[str, Any]) -> Record | None:
     return Record(kept["defaults"], kept["workers"], kept["login"], kept.get("request", ""))
 
 
-def _running(operator: Operator, cluster: Cluster) -> upgrade.Running:
+def _trials(operator: Operator, cluster: Cluster) -> dict[str, Pod]:
+    """The pods that try images with the configuration that slurmctld runs with, by image."""
+    good = gather.transaction(operator, cluster).good
+    found = operator.stores.role_pods(cluster.key, generation.IMAGE_TRIAL)
+    return {_image(pod): pod for pod in found if pod.metadata.labels.get(labels.GENERATION) == good}
+
+
+def _of_other_files(operator: Operator, cluster: Cluster, good: str) -> list[Pod]:
+    found = operator.stores.role_pods(cluster.key, generation.IMAGE_TRIAL)
+    return [pod for pod in found if pod.metadata.labels.get(labels.GENERATION) != good]
+
+
+def _running(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> upgrade.Running:
     key = cluster.key
     slurmctlds = operator.stores.role_pods(key, "controller")
     known = {_image(pod) if pods.is_ready(pod) else "" for pod in slurmctlds}
     own = _with_images_of_their_own(operator, cluster)
     workers = operator.stores.role_pods(key, "worker")
     counted = Counter(_image(pod) for pod in workers if pod.metadata.labels.get(labels.NODESET) not in own)
-    return upgrade.Running(next(iter(known)) if len(known) == 1 else "", counted)
+    return upgrade.Running(
+        slurmctld=next(iter(known)) if len(known) == 1 else "",
+        workers=counted,
+        placed=sorted({_image(pod) for pod in slurmctlds if pod.metadata.deletion_timestamp is None}),
+        versions=dict(status.get("images", {}).get("versions", {})),
+        trials={image: trial_of(operator, pod) for image, pod in _trials(operator, cluster).items()},
+        may_try=bool(gather.transaction(operator, cluster).good),
+    )
 
 
 def _with_images_of_their_own(operator: Operator, cluster: Cluster) -> set[str]:

@@ -32,10 +32,11 @@ _SLACK = 1.0
 
 @dataclass(frozen=True)
 class Trial:
-    """How the slurmctld does that tries the wanted generation."""
+    """How the slurmctld does that tries the wanted generation, or an image; one that passed says its version, if it can."""
 
     end: Literal["", "passed", "refused", "lost"] = ""
     said: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True)

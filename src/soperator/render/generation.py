@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from soperator.api.common import Resources
-from soperator.render import config, labels, names, pod
+from soperator.render import config, labels, names, plan, pod
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.slurm.transaction import State
 
+#: The role of pods that try an image; those that try a generation are of the role trial.
+IMAGE_TRIAL = "image-trial"
 #: How the trial ends where slurmctld refused the files (images/slurm/roles/trial).
 REFUSED = 65
 #: Seconds after which Kubernetes ends a trial.
@@ -74,6 +76,15 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
     for name in ("subdomain", "dnsConfig"):
         spec.pop(name)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
+    """The pod that tries the cluster's image of Slurm with a generation that slurmctld runs with."""
+    made, image = render_trial(cluster, defaults, generation), pod.slurm_image(cluster, defaults)
+    meta = made["metadata"]
+    name = names.trial(cluster.name, plan.short(generation, image))
+    labelled = {**meta["labels"], labels.ROLE: IMAGE_TRIAL}
+    return made | {"metadata": meta | {"name": name, "labels": labelled, "annotations": {labels.IMAGE: image}}}
 
 
 def _aliases(hosts: Sequence[tuple[str, str]]) -> list[Object]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.decide.upgrade import Record, Running, Wish, stage
+from soperator.decide.configuration import Trial
+from soperator.decide.upgrade import Record, Running, Wish, release, stage
 
 ROLES = ("slurm", "login", "munge", "populate", "jail")
 
@@ -125,3 +126,60 @@ def test_an_image_that_is_not_slurms_needs_no_order():
     city.settle()
     city.slurmctld, city.said = ("", False), {"login": "mine:1"}
     assert city.look().record.login["login"] == "mine:1"
+
+
+def gated(versions=None, trials=None, placed=("slurm:1",), slurmctld="slurm:1", **more):
+    """The stage of a cluster with images of 1 whose spec names slurm:2."""
+    record = Record(images(1), images(1), images(1))
+    running = Running(slurmctld, {}, placed, versions or {}, trials or {}, may_try=True)
+    return stage(record, Wish({"slurm": "slurm:2"}, images(1), **more), running)
+
+
+def test_slurmctld_gets_an_image_when_it_has_passed_its_trial_and_this_is_written_down():
+    """First both images are tried; what a trial says is kept; only what is kept counts."""
+    first = gated()
+    assert (first.wanted["slurm"], first.reason, set(first.tries)) == ("slurm:1", "Trying", {"slurm:1", "slurm:2"})
+    passed = {"slurm:1": Trial("passed", version="24.11.5"), "slurm:2": Trial("passed", version="26.05.5")}
+    second = gated(trials=passed)
+    assert (second.wanted["slurm"], dict(second.versions)) == ("slurm:1", {"slurm:1": "24.11.5", "slurm:2": "26.05.5"})
+    third = gated(versions=second.versions)
+    assert (third.wanted["slurm"], third.reason, third.tries) == ("slurm:2", "Controller", ())
+
+
+def test_an_image_that_refuses_the_files_is_not_taken_and_its_words_are_told():
+    """The trial stays, so that nobody has to ask again and again."""
+    found = gated(versions={"slurm:1": "24.11.5"}, trials={"slurm:2": Trial("refused", "no such plugin")})
+    assert (found.wanted["slurm"], found.reason, list(found.tries)) == ("slurm:1", "Refused", ["slurm:2"])
+    assert found.why == "slurmctld keeps slurm:1, for slurm:2 refuses its configuration: no such plugin"
+
+
+def test_a_trial_that_the_present_image_does_not_pass_stops_nobody():
+    """What runs is no question; its version is then unknown, and a downgrade cannot be told."""
+    found = gated(versions={"slurm:2": "24.11.5"}, trials={"slurm:1": Trial("refused", "why")})
+    assert dict(found.versions) == {"slurm:1": "", "slurm:2": "24.11.5"}
+    assert gated(versions=found.versions).wanted["slurm"] == "slurm:2"
+
+
+def test_without_a_configuration_that_ran_there_is_nothing_to_try():
+    """A cluster that never began gets what it asks for."""
+    record = Record(images(1), images(1), images(1))
+    assert stage(record, Wish({"slurm": "slurm:2"}, images(1)), Running()).wanted["slurm"] == "slurm:2"
+
+
+@given(
+    st.sampled_from(["", "24.11.5", "26.05.5", "25.11.1", "24.11.6"]),
+    st.sampled_from(["", "24.11.5", "26.05.5", "25.11.1"]),
+    st.sampled_from([(), ("slurm:1",)]),
+    st.booleans(),
+)
+def test_no_slurmctld_goes_back_to_an_older_release(has, wants, placed, is_ready):
+    """Whether its pod is there and ready or not; a version that is not known refuses nothing."""
+    found = gated({"slurm:1": has, "slurm:2": wants}, placed=placed, slurmctld="slurm:1" if is_ready else "")
+    older = bool(has and wants) and release(wants) < release(has)
+    assert (found.wanted["slurm"] == "slurm:1") == older == (found.reason == "Downgrade")
+
+
+def test_a_slurmctld_on_its_way_to_an_image_is_left_on_its_way():
+    """Its pod has the image: that it was tried is no question any more."""
+    found = gated(placed=("slurm:2",), slurmctld="")
+    assert (found.wanted["slurm"], found.reason) == ("slurm:2", "Controller")
