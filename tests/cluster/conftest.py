@@ -35,6 +35,7 @@ ORDER = (
     "idle",
     "bad_input",
     "partitions",
+    "healthcheck",
     "configuration",
     "scale",
     "rollout",

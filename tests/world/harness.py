@@ -37,6 +37,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     down: bool = False
     reconfigured: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
+    submitted: int = 0
 
     async def handle_async_request(self, request):
         """Answer as slurmrestd does."""
@@ -47,6 +48,12 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             self.asked.append(f"{request.method} {path}")
         if path == "reconfigure/":
             self.reconfigured()
+        if path == "job/submit":
+            return self._submit(json.loads(await request.aread()))
+        if request.method == "GET" and path.startswith("job/"):
+            found = self.jobs.get(int(path.removeprefix("job/")))
+            errors = [] if found else [{"error": "Invalid job id specified"}]
+            return httpx2.Response(200 if found else 500, json={"jobs": [found] if found else [], "errors": errors})
         name = path.removeprefix("node/")
         if path.startswith("node/") and name not in self.nodes:
             return httpx2.Response(500, json={"errors": [{"error": "Invalid node name specified"}]})
@@ -60,8 +67,40 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         answer = {"nodes": told, "jobs": list(self.jobs.values()), "errors": []}
         return httpx2.Response(200, json=answer)
 
+    def _submit(self, body):
+        """Take a job, which waits until a test runs it or ends it."""
+        self.submitted += 1
+        number, job = 100 + self.submitted, body["job"]
+        self.jobs[number] = {
+            "job_id": number,
+            "name": job["name"],
+            "job_state": ["PENDING"],
+            "required_nodes": job["required_nodes"][0],
+            "partition": job["partition"],
+            "comment": job["comment"],
+            "submit_time": {"set": True, "number": int(time.time())},
+            "script": body["script"],
+        }
+        return httpx2.Response(200, json={"job_id": number, "errors": []})
+
+    def start(self, number):
+        """Let a job that waits begin on its node."""
+        job = self.jobs[number]
+        job |= {"job_state": ["RUNNING"], "nodes": job["required_nodes"], "start_time": _at(time.time())}
+        node = self.nodes[job["nodes"]]
+        node["state"] = ["ALLOCATED", *(each for each in node["state"] if each != "IDLE")]
+
+    def ends(self, number, state="COMPLETED", said="soperator exit=0\n", age=0.0):
+        """Let a job that runs end, with what its batch script writes into it, and say that it was so many seconds later."""
+        job = self.jobs[number]
+        job |= {"job_state": [state], "admin_comment": said, "end_time": _at(time.time() + age)}
+        node = self.nodes[job["nodes"]]
+        node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
+
     def _end(self, number, how):
-        if "signal" not in how:
+        if "signal" not in how and "PENDING" in self.jobs[number]["job_state"]:
+            self.jobs[number] |= {"job_state": ["CANCELLED"]}
+        elif "signal" not in how:
             node = self.nodes[self.jobs.pop(number)["nodes"]]
             node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
@@ -82,6 +121,10 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     def set(self, name, *states, reason=""):
         """Make a node be in these states."""
         self.nodes[name] = {"name": name, "state": list(states), "reason": reason}
+
+
+def _at(moment):
+    return {"set": True, "number": int(moment)}
 
 
 @dataclass

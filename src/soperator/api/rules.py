@@ -129,6 +129,26 @@ NODESET = (
     ),
 )
 
+HEALTHCHECK = (
+    Rule(
+        cel="self.cluster == oldSelf.cluster",
+        message="cluster cannot be changed, for what the check found is about its nodes: make a new HealthCheck for the other cluster",
+        field="cluster",
+    ),
+    Rule(
+        cel="self.?script.orValue('').startsWith('#!/')",
+        message="script must begin with the line that names its interpreter: write for example #!/bin/sh",
+        holds=lambda spec: spec.script.startswith("#!/"),
+        field="script",
+    ),
+    Rule(
+        cel=f"string(self.maxParallel).matches('{SOME}')",
+        message="maxParallel must be a number of at least 1, or a percentage such as 10%: with none the check would never run",
+        holds=lambda spec: re.search(SOME, spec.max_parallel) is not None,
+        field="max_parallel",
+    ),
+)
+
 CLAIM = (
     Rule(
         cel=_same("name"),
@@ -238,6 +258,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         Partition.__name__: PARTITION,
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
+        "HealthCheckSpec": HEALTHCHECK,
         "Rollout": ROLLOUT,
         "Drain": DRAIN,
         "NodeLoss": NODE_LOSS,
@@ -252,6 +273,18 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
 #: Rules on metadata.name, by kind; `holds` takes the name.
 NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
+        "HealthCheck": (
+            Rule(
+                cel="size(self.metadata.name) <= 40",
+                message="metadata.name may have at most 40 characters, for reasons that Slurm shows name it: choose a shorter one",
+                holds=lambda name: len(name) <= 40,
+            ),
+            Rule(
+                cel="!self.metadata.name.contains('.')",
+                message="metadata.name must hold only a-z, 0-9 and '-', for names of jobs hold it: choose one without dots",
+                holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
+            ),
+        ),
         "SlurmCluster": (
             Rule(
                 cel="size(self.metadata.name) <= 30",

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import Model, Problem
-from soperator.api.change import schedule_fault
+from soperator.api.change import schedule_fault, seconds
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.common import Resources, Submount
+from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.pods import pod_problems
 from soperator.api.quantity import amount
@@ -35,6 +36,7 @@ class World:
 
     clusters: Mapping[str, SlurmClusterSpec] = field(default_factory=lambda: MappingProxyType({}))
     node_sets: Mapping[str, NodeSetSpec] = field(default_factory=lambda: MappingProxyType({}))
+    health_checks: Mapping[str, HealthCheckSpec] = field(default_factory=lambda: MappingProxyType({}))
     claims: frozenset[str] | None = None
     secrets: frozenset[str] | None = None
     partial: bool = False
@@ -77,6 +79,23 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *_window(spec),
     ]
     return [replace(problem, subject=f"NodeSet {name}") for problem in found]
+
+
+def validate_healthcheck(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:
+    """Return the problems of a HealthCheck, each with the object as its subject."""
+    found = [*_names("HealthCheck", name), *_rules(spec), *_when(spec), *_cluster_of(spec, world)]
+    for number, node_set in enumerate(spec.node_sets):
+        if remedy := _not_a_member(spec.cluster, node_set, world):
+            found.append(Problem(f"spec.nodeSets[{number}]", node_set, remedy))
+    return [replace(problem, subject=f"HealthCheck {name}") for problem in found]
+
+
+def _when(spec: HealthCheckSpec) -> Iterator[Problem]:
+    if spec.when.schedule and (fault := schedule_fault(spec.when.schedule)):
+        yield Problem("spec.when.schedule", spec.when.schedule, fault)
+    for field_, text, least in (("timeLimit", spec.time_limit, 60), ("retestEvery", spec.retest_every, 20)):
+        if seconds(text) < least:
+            yield Problem(f"spec.{field_}", text, f"give at least {least}s")
 
 
 def _window(spec: NodeSetSpec) -> Iterator[Problem]:
@@ -197,7 +216,7 @@ def _no_claim(otherwise: str) -> str:
     return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
 
 
-def _cluster_of(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+def _cluster_of(spec: NodeSetSpec | HealthCheckSpec, world: World) -> Iterator[Problem]:
     if spec.cluster not in world.clusters and not world.partial:
         known = ", ".join(world.clusters) or "none yet"
         remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"

@@ -6,7 +6,7 @@ Every fault is kept beside what could be read, so that a person sees all of them
 
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,16 @@ import yaml
 
 from soperator.api.base import API_VERSION, GROUP, Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.strict import read
 from soperator.api.validate import World
 
-KINDS: Mapping[str, type[Model]] = {"SlurmCluster": SlurmClusterSpec, "NodeSet": NodeSetSpec}
+KINDS: Mapping[str, type[Model]] = {
+    "SlurmCluster": SlurmClusterSpec,
+    "NodeSet": NodeSetSpec,
+    "HealthCheck": HealthCheckSpec,
+}
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,13 @@ def worlds(objects: Iterable[Found], partial: bool = False) -> dict[str, World]:
         spec = found.spec
         if found.kind == "SlurmCluster":
             read_spec = spec if isinstance(spec, SlurmClusterSpec) else SlurmClusterSpec()
-            world = World({**world.clusters, found.name: read_spec}, world.node_sets, partial=partial)
+            world = replace(world, clusters={**world.clusters, found.name: read_spec})
         elif isinstance(spec, NodeSetSpec):
-            world = World(world.clusters, {**world.node_sets, found.name: spec}, partial=partial)
+            world = replace(world, node_sets={**world.node_sets, found.name: spec})
+        elif isinstance(spec, HealthCheckSpec):
+            world = replace(world, health_checks={**world.health_checks, found.name: spec})
         else:
-            world = World(world.clusters, world.node_sets, partial=True)
+            world = replace(world, partial=True)
         out[found.namespace] = world
     return out
 

@@ -10,9 +10,11 @@ def lint(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
     partial: Annotated[bool, typer.Option(help="The files need not hold every object that they refer to.")] = False,
 ) -> None:
-    """Check SlurmClusters and NodeSets in files, and print every problem: file, object, field, value, remedy."""
+    """Check SlurmClusters, NodeSets and HealthChecks in files, and print every problem: file, object, field, value, remedy."""
+    from soperator.api.healthcheck import HealthCheckSpec
+    from soperator.api.nodeset import NodeSetSpec
     from soperator.cli.documents import load, worlds
-    from soperator.decide.admission import cluster_problems, nodeset_problems
+    from soperator.decide.admission import cluster_problems, healthcheck_problems, nodeset_problems
 
     objects = load(files)
     spaces = worlds(objects, partial)
@@ -20,8 +22,14 @@ def lint(
     for found in objects:
         problems = list(found.faults)
         if found.spec is not None and not problems:
-            of = cluster_problems if found.kind == "SlurmCluster" else nodeset_problems
-            problems += of(found.name, spaces[found.namespace])
+            world = spaces[found.namespace]
+            match found.spec:
+                case HealthCheckSpec():
+                    problems += healthcheck_problems(found.name, found.spec, world)
+                case NodeSetSpec():
+                    problems += nodeset_problems(found.name, world)
+                case _:
+                    problems += cluster_problems(found.name, world)
         lines += [f"{found.file}: {problem}" for problem in problems]
     for line in lines:
         typer.echo(line, err=True)

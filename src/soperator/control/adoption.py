@@ -63,7 +63,8 @@ def _of_cluster(
     is_same_config: bool = True,
 ) -> Note:
     gpus = {name: gpu.model_dump() for name, gpu in cluster.gpus.items()}
-    inputs = _digest([obj.metadata.generation, asdict(record), dict(cluster.shares), gpus])
+    checked = ["checked"] if cluster.checked else []
+    inputs = _digest([obj.metadata.generation, asdict(record), dict(cluster.shares), gpus, *checked])
     wishes = {**wanted, CONFIG: config.generation(cluster)}
     return adopt(
         _note(operator, obj), Note(operator.renderer, inputs, record.request, wishes), _may(cluster), is_same_config

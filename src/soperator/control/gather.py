@@ -22,7 +22,7 @@ from soperator.slurm.transaction import State, read_state
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    return with_members(cluster, members(operator, cluster))
+    return with_members(cluster, members(operator, cluster), bool(operator.stores.healthchecks_of(cluster.key)))
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:

@@ -13,6 +13,7 @@ import structlog
 from soperator import __version__
 from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
+from soperator.control.healthcheck import HealthCheckControl
 from soperator.control.inside import Inside, Run
 from soperator.control.nodeset import NodeSetControl
 from soperator.control.operator import Operator
@@ -109,9 +110,9 @@ def assemble(
     `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container;
     `wall` is the time of day.
     """
-    clusters, nodesets = Queue(), Queue()
+    clusters, nodesets, healthchecks = Queue(), Queue(), Queue()
     stores = make_stores()
-    slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets))
+    slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets, healthchecks))
     recorder, pace = Recorder(api, clock=_now), Pace(clock=_now)
     operator = Operator(
         api,
@@ -130,13 +131,14 @@ def assemble(
         renderer=said.renderer,
     )
     metrics = Metrics()
-    cluster, nodeset = ClusterControl(operator), NodeSetControl(operator)
+    cluster, nodeset, check = ClusterControl(operator), NodeSetControl(operator), HealthCheckControl(operator)
     manager = Manager(
         api=api,
-        reflectors=make_reflectors(api, stores, said.namespace, clusters, nodesets),
+        reflectors=make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
         controllers=[
             Controller("slurmcluster", cluster.reconcile, clusters, metrics=metrics, tell=cluster.tell),
             Controller("nodeset", nodeset.reconcile, nodesets, metrics=metrics, tell=nodeset.tell),
+            Controller("healthcheck", check.reconcile, healthchecks, metrics=metrics, tell=check.tell),
         ],
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,
@@ -152,8 +154,10 @@ async def _connect(api: Api, key: Key) -> SlurmRest:
     return SlurmRest(url(namespace, cluster), secret.data["jwt_hs256.key"])
 
 
-def _wake(key: Key, stores: Stores, clusters: Queue, nodesets: Queue) -> None:
+def _wake(key: Key, stores: Stores, clusters: Queue, nodesets: Queue, healthchecks: Queue) -> None:
     clusters.add(key)
+    for check in stores.healthchecks_of(key):
+        healthchecks.add((check.metadata.namespace, check.metadata.name))
     for each in stores.nodesets_of(key):
         nodesets.add((each.metadata.namespace, each.metadata.name))
 

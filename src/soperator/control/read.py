@@ -11,15 +11,16 @@ from pydantic import ValidationError
 
 from soperator.api.base import Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.kube.views import Custom
-from soperator.render.model import Cluster, NodeSet
+from soperator.render.model import Cluster, HealthCheck, NodeSet
 
 S = TypeVar("S", bound=Model)
 
 
 def named(obj: Custom) -> str:
-    """The cluster that a NodeSet names; empty where its spec is not even that well formed."""
+    """The cluster that a NodeSet or a HealthCheck names; empty where its spec is not even that well formed."""
     return field(obj, "cluster")
 
 
@@ -43,6 +44,16 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
     if isinstance(spec, list):
         return spec
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:
+    """A HealthCheck, or what is wrong with it."""
+    spec = _spec(obj, HealthCheckSpec, "HealthCheck")
+    if isinstance(spec, list):
+        return spec
+    meta = obj.metadata
+    since = meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0
+    return HealthCheck(meta.namespace, meta.name, meta.uid, spec, since)
 
 
 def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:

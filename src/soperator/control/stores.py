@@ -4,7 +4,7 @@ One reflector per kind. Children are read by our own label, so that a busy clust
 all, for a spec names them. Secrets and ConfigMaps are read as metadata only: their content is nothing to keep in memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from soperator.kube.views import Custom, Meta, Pod
 from soperator.render import labels
 from soperator.runtime.queue import Queue
 from soperator.runtime.reflector import Reflector, Source
-from soperator.runtime.store import Key, Store, by_label, key_of
+from soperator.runtime.store import Changed, Key, Store, by_label, key_of
 
 OURS = f"{labels.MANAGED_BY}={labels.MANAGER}"
 
@@ -47,6 +47,7 @@ class Stores:
 
     clusters: Store[Custom]
     nodesets: Store[Custom]
+    healthchecks: Store[Custom]
     pods: Store[Pod]
     nodes: Store[Node]
     claims: Store[PersistentVolumeClaim]
@@ -72,13 +73,22 @@ class Stores:
         """The NodeSets that name a cluster, oldest first."""
         return sorted(self.nodesets.by(CLUSTER, key), key=_age)
 
+    def healthchecks_of(self, key: Key) -> tuple[Custom, ...]:
+        """The HealthChecks that name a cluster."""
+        return self.healthchecks.by(CLUSTER, key)
+
+
+def _of_cluster(each: Custom) -> list[Key]:
+    return [(each.metadata.namespace, named(each))]
+
 
 def make_stores() -> Stores:
     """Empty stores with the indexes that the passes use."""
     by_cluster = by_label(labels.CLUSTER)
     return Stores(
         clusters=Store({NAMESPACE: _namespace}),
-        nodesets=Store({NAMESPACE: _namespace, CLUSTER: lambda each: [(each.metadata.namespace, named(each))]}),
+        nodesets=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
+        healthchecks=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
         pods=Store(
             {
                 CLUSTER: by_cluster,
@@ -95,7 +105,7 @@ def make_stores() -> Stores:
 
 
 def make_reflectors(
-    api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue
+    api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue, healthchecks: Queue
 ) -> list[Reflector[Any]]:
     """The reflectors that fill the stores and wake the passes."""
     read_clusters = Reflector(api, Source(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
@@ -105,6 +115,10 @@ def make_reflectors(
     read_nodesets = Reflector(api, Source(kinds.NODESET, Custom, namespace), stores.nodesets)
     read_nodesets.feed(nodesets, lambda each: [key_of(each)])
     read_nodesets.feed(clusters, lambda each: [(each.metadata.namespace, named(each))])
+
+    read_checks = Reflector(api, Source(kinds.HEALTHCHECK, Custom, namespace), stores.healthchecks)
+    read_checks.feed(healthchecks, lambda each: [key_of(each)])
+    read_checks.listen(wake_of_check(stores, clusters, nodesets))
 
     read_pods = Reflector(api, Source(kinds.POD, Pod, namespace, OURS), stores.pods)
     read_pods.feed(clusters, _labelled(labels.CLUSTER))
@@ -129,7 +143,26 @@ def make_reflectors(
             each.feed(nodesets, lambda secret: _all_in(stores.nodesets, secret.metadata.namespace))
         if each.source.kind in (kinds.JOB, kinds.CONFIGMAP, kinds.STATEFULSET):
             each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
-    return [read_clusters, read_nodesets, read_pods, read_nodes, read_claims, *children]
+    return [read_clusters, read_nodesets, read_checks, read_pods, read_nodes, read_claims, *children]
+
+
+def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[[Changed[Custom]], None]:
+    """Wakes a cluster's pass when a check of its comes or goes, and those of its NodeSets when what one has found is new."""
+
+    def wake(change: Changed[Custom]) -> None:
+        for each in (change.old, change.new):
+            key = (each.metadata.namespace, named(each)) if each else None
+            if key and (change.old is None or change.new is None):
+                clusters.add(key)
+            if key and _findings(change.old) != _findings(change.new):
+                for nodeset in stores.nodesets_of(key):
+                    nodesets.add(key_of(nodeset))
+
+    return wake
+
+
+def _findings(check: Custom | None) -> object:
+    return (check.status.get("nodes"), check.status.get("ended"), bytes(check.spec)) if check else None
 
 
 def _labelled(label: str) -> Any:

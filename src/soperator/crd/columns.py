@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from soperator.api.base import Model
 from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.healthcheck import HealthCheckSpec, HealthCheckStatus
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.status import NodeSetStatus, SlurmClusterStatus
 
@@ -90,4 +91,26 @@ NODESET = Definition(
     scalable=True,
 )
 
-ALL = (CLUSTER, NODESET)
+HEALTHCHECK = Definition(
+    kind="HealthCheck",
+    plural="healthchecks",
+    short_names=("hchk",),
+    description=(
+        "HealthCheck is a check that needs a node to itself. It runs on the nodes of one SlurmCluster as Slurm jobs that make way for users' jobs."
+    ),
+    spec=HealthCheckSpec,
+    status=HealthCheckStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose nodes it checks."),
+        Column("Schedule", ".spec.when.schedule", description="When it runs on all nodes, in UTC.", priority=1),
+        Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it runs."),
+        Column("Last", ".status.last", "date", "When a run began last."),
+        Column("Active", ".status.active", "integer", "Runs that go on."),
+        Column("Passed", ".status.nodesPassed", description="Nodes whose last run passed, of all."),
+        Column("Failing", ".status.failing", "integer", "Nodes that fail it."),
+        _AGE,
+        Column("Why", ".status.why", description="What is wrong, and what is being done."),
+    ),
+)
+
+ALL = (CLUSTER, NODESET, HEALTHCHECK)

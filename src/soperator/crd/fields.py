@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from soperator.crd.columns import CLUSTER, NODESET, Definition
+from soperator.crd.columns import CLUSTER, HEALTHCHECK, NODESET, Definition
 from soperator.crd.schema import Schema, structural
 
-KINDS: Mapping[str, Definition] = MappingProxyType({"cluster": CLUSTER, "nodeset": NODESET})
+KINDS: Mapping[str, Definition] = MappingProxyType({"cluster": CLUSTER, "nodeset": NODESET, "healthcheck": HEALTHCHECK})
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,14 @@ Schema = dict[str, Any]
 
 #: Models whose lists are maps: two entries with one key are refused, and appliers may own entries apart.
 LIST_KEYS: Mapping[str, str] = MappingProxyType(
-    {"Partition": "name", "Own": "name", "Submount": "path", "Condition": "type"}
+    {
+        "Partition": "name",
+        "Own": "name",
+        "Submount": "path",
+        "NodeStatus": "node",
+        "RunStatus": "job",
+        "Condition": "type",
+    }
 )
 
 _INT_OR_STRING = "x-kubernetes-int-or-string"

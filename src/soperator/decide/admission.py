@@ -5,7 +5,8 @@ object that it names from being applied anew; what already runs stays as it is.
 """
 
 from soperator.api.base import Problem
-from soperator.api.validate import World, validate_cluster, validate_nodeset
+from soperator.api.healthcheck import HealthCheckSpec
+from soperator.api.validate import World, validate_cluster, validate_healthcheck, validate_nodeset
 from soperator.checks import chosen
 from soperator.slurm.lint import lint_cluster, lint_nodeset
 
@@ -26,11 +27,17 @@ def nodeset_problems(name: str, world: World) -> list[Problem]:
     return _unique([*validate_nodeset(name, spec, world), *_of(f"NodeSet {name}", lint_nodeset(spec))])
 
 
+def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:
+    """Return the problems of one HealthCheck beside the objects of the world, each with it as its subject."""
+    return _unique(validate_healthcheck(name, spec, world))
+
+
 def problems(world: World) -> list[Problem]:
     """Return the problems of every object of the world, clusters first."""
     return [
         *(problem for name in world.clusters for problem in cluster_problems(name, world)),
         *(problem for name in world.node_sets for problem in nodeset_problems(name, world)),
+        *(problem for name, spec in world.health_checks.items() for problem in healthcheck_problems(name, spec, world)),
     ]
 
 

@@ -27,6 +27,24 @@ class Hours:
         return False
 
 
+def latest(schedule: str, now: float, since: float) -> float | None:
+    """The last moment of a schedule that is later than `since` and not later than `now`; None where there is none within a year."""
+    fields = [_numbers(text, *span) for text, span in zip(schedule.split(), _SPANS, strict=True)]
+    minutes, hours = sorted(fields[0], reverse=True), sorted(fields[1], reverse=True)
+    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for _ in range(366):
+        if _begins(day.replace(hour=hours[0], minute=minutes[0]), fields, schedule):
+            moments = (
+                (day + timedelta(hours=hour, minutes=minute)).timestamp() for hour in hours for minute in minutes
+            )
+            if (found := next((each for each in moments if each <= now), None)) is not None:
+                return found if found > since else None
+        if day.timestamp() <= since:
+            return None
+        day -= timedelta(days=1)
+    return None
+
+
 def _begins(moment: datetime, fields: list[frozenset[int]], schedule: str) -> bool:
     minutes, hours, days, months, weekdays = fields
     if moment.minute not in minutes or moment.hour not in hours or moment.month not in months:

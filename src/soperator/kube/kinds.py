@@ -68,10 +68,12 @@ ROLEBINDING = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBindi
 CRD = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 SLURMCLUSTER = Kind("slurm.soperator.io", "v1alpha1", "slurmclusters", "SlurmCluster")
 NODESET = Kind("slurm.soperator.io", "v1alpha1", "nodesets", "NodeSet")
+HEALTHCHECK = Kind("slurm.soperator.io", "v1alpha1", "healthchecks", "HealthCheck")
 
 ALL = (
     POD, SERVICE, CONFIGMAP, SECRET, SERVICEACCOUNT, PVC, PV, NODE, NAMESPACE, EVENT, SAID, LEASE, STATEFULSET, DEPLOYMENT,
     DAEMONSET, JOB, CRONJOB, PDB, NETWORKPOLICY, ROLE, ROLEBINDING, CRD, SLURMCLUSTER, NODESET,
+    HEALTHCHECK,
 )  # fmt: skip
 
 BY_TYPE: Mapping[tuple[str, str], Kind] = MappingProxyType({(kind.api_version, kind.kind): kind for kind in ALL})

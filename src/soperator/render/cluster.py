@@ -8,10 +8,10 @@ from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm.transaction import State
 
 
-def with_members(cluster: Cluster, nodesets: Iterable[NodeSet]) -> Cluster:
-    """The cluster with what its configuration takes from these NodeSets, its own and accepted."""
+def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = False) -> Cluster:
+    """The cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
     specs = {each.name: each.spec for each in nodesets}
-    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs))
+    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs), checked=checked)
 
 
 def render_cluster(

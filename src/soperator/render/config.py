@@ -18,8 +18,8 @@ from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
 from soperator.render import checks, gpus, limits, names, pod
 from soperator.render.model import Cluster
 from soperator.render.once import once
-from soperator.slurm import conf
-from soperator.slurm.lint import shared_lines
+from soperator.slurm import checkjob, conf
+from soperator.slurm.lint import settings, shared_lines
 from soperator.slurm.owned import SHARED
 
 BUNDLE = "/opt/soperator"
@@ -81,7 +81,11 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
     ours += conf.lines(_identity(shared) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
     ours += conf.lines(checks.settings(cluster.spec) | _hooks(cluster.spec)) + _node_sets(cluster.spec)
+    ours += conf.lines(_preemption(cluster))
     ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
+    ours += (
+        [conf.Line(tuple(each.items())) for each in checkjob.partitions(_preempts(cluster))] if cluster.checked else []
+    )
     extra = cluster.spec.config.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra, shared)
 
@@ -190,7 +194,27 @@ def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
     pairs += [("Default", "YES")] if partition.default else []
     pairs += [("Hidden", "YES")] if partition.hidden else []
     pairs += limits.partition_options(cluster, partition)
+    is_said = any(key.lower() == "preemptmode" for key in partition.options)
+    pairs += [("PreemptMode", "OFF")] if _preemption(cluster) and not is_said else []
     return conf.Line((*pairs, *sorted(partition.options.items())))
+
+
+def _preemption(cluster: Cluster) -> dict[str, str | int]:
+    """What lets every job displace a deep check, and nothing else; an administrator who says any of it has decided."""
+    if not cluster.checked or _said(cluster, "preempttype") or _said(cluster, "preemptmode"):
+        return {}
+    return {"PreemptType": "preempt/partition_prio", "PreemptMode": "CANCEL"}
+
+
+def _preempts(cluster: Cluster) -> bool:
+    """Whether a partition may have a PreemptMode: Slurm goes by partitions, and preempts at all."""
+    kind, mode = _said(cluster, "preempttype"), _said(cluster, "preemptmode")
+    return bool(_preemption(cluster)) or (kind.lower() == "preempt/partition_prio" and mode.lower() not in ("", "off"))
+
+
+def _said(cluster: Cluster, key: str) -> str:
+    found = [each.value for each in settings(cluster.spec.config.slurm) if each.key.lower() == key]
+    return found[-1] if found else ""
 
 
 def _with_extra(ours: str, extra: str) -> str:

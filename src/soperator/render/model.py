@@ -10,6 +10,7 @@ from typing import Any
 
 from soperator.api.base import API_VERSION
 from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import Gpu, NodeSetSpec
 
 #: A Kubernetes object as the API server takes it.
@@ -34,6 +35,7 @@ class Cluster:
     """A SlurmCluster object, and what its configuration takes from its NodeSets.
 
     `shares` is the memory per CPU of each in MiB, None where unknown (`limits.shares`); `gpus` those of each that has any (`gpus.counted`).
+    `checked` is whether a HealthCheck names it.
     """
 
     namespace: str
@@ -42,6 +44,7 @@ class Cluster:
     spec: SlurmClusterSpec
     shares: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
     gpus: Mapping[str, Gpu] = field(default_factory=lambda: MappingProxyType({}))
+    checked: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -52,6 +55,17 @@ class Cluster:
     def owner(self) -> Object:
         """The owner reference for what this object owns."""
         return _owner("SlurmCluster", self.name, self.uid)
+
+
+@dataclass(frozen=True)
+class HealthCheck:
+    """A HealthCheck object; `since` is when it was made, in seconds since 1970."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: HealthCheckSpec
+    since: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ Every answer that is not plainly a success is an error: the callers take an erro
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import httpx2
 import msgspec
 
-from soperator.slurm.job import SlurmJob, number, read_jobs
+from soperator.slurm.job import CheckJob, SlurmJob, number, read_check_job, read_jobs
 from soperator.slurm.node import Record, SlurmNode, read_node
 from soperator.slurmrest.token import sign
 
@@ -108,6 +108,30 @@ class SlurmRest:
         """The jobs that hold nodes; raises SlurmError. The answer holds every job of the queue, so it is asked for only when it matters."""
         return read_jobs(await self._list("jobs"))
 
+    async def submit(self, body: Mapping[str, Any]) -> int:
+        """Submit a batch job as root, and return its number; raises SlurmError, also where nobody knows whether there is one now."""
+        answer = await self._call("POST", "job/submit", body, user="root")
+        number_of = answer.get("job_id")
+        if not isinstance(number_of, int) or not number_of:
+            raise SlurmError("slurmrestd: POST job/submit: the answer has no job")
+        return number_of
+
+    async def runs(self, prefix: str) -> list[CheckJob]:
+        """The jobs whose name begins so, also those that ended lately; raises SlurmError. It asks for every job of the queue."""
+        return [
+            read_check_job(each) for each in await self._list("jobs") if str(each.get("name", "")).startswith(prefix)
+        ]
+
+    async def run(self, job: int) -> CheckJob | None:
+        """One job, None where Slurm does not know it any more; raises SlurmError."""
+        try:
+            answer = await self._call("GET", f"job/{job}")
+        except SlurmError as error:
+            if "Invalid job id" in str(error):
+                return None
+            raise
+        return next((read_check_job(each) for each in answer.get("jobs") or ()), None)
+
     async def signal(self, job: int, signal: str) -> None:
         """Send a signal to all processes of a job; raises SlurmError."""
         await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
@@ -146,22 +170,26 @@ class SlurmRest:
             raise SlurmError(f"slurmrestd: {asked}: the answer has no nodes")
         return answer
 
-    async def _call(self, verb: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        response = await self._send(verb, path, body)
+    async def _call(
+        self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
+    ) -> dict[str, Any]:
+        response = await self._send(verb, path, body, user)
         asked, text = _asked(verb, path), response.content
         answer = _decoded(response.status_code, text, dict[str, Any], asked)
         _check(response.status_code, answer.get("errors"), asked)
         return answer
 
-    async def _send(self, verb: str, path: str, body: dict[str, Any] | None = None) -> httpx2.Response:
+    async def _send(
+        self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
+    ) -> httpx2.Response:
         try:
-            return await self._client.request(verb, path, json=body, headers=self._headers())
+            return await self._client.request(verb, path, json=body, headers=self._headers(user))
         except httpx2.HTTPError as error:
             raise SlurmError(f"slurmrestd: {_asked(verb, path)}: {_words(error)}") from error
 
-    def _headers(self) -> dict[str, str]:
-        token = sign(self._key, "slurm", int(time.time()) - 5, _LIFETIME)
-        return {"X-SLURM-USER-NAME": "slurm", "X-SLURM-USER-TOKEN": token, "Accept-Encoding": "identity"}
+    def _headers(self, user: str = "slurm") -> dict[str, str]:
+        token = sign(self._key, user, int(time.time()) - 5, _LIFETIME)
+        return {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token, "Accept-Encoding": "identity"}
 
 
 def _asked(verb: str, path: str) -> str:

@@ -1,0 +1,171 @@
+"""The kind HealthCheck: a deep check of the nodes of one SlurmCluster, which runs on each of them as a Slurm job.
+
+What it found stands in its status, and there is no other place: an operator that begins anew goes on from it. So all of it has an upper
+bound that holds for five thousand nodes (docs/decisions/0055).
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import DNS_LABEL, Model
+from soperator.api.change import CRON_FIELD, Duration, Share
+from soperator.api.common import ClusterName, NodeSetName
+from soperator.api.status import Condition, Sentence
+
+#: Nodes about which there is something to say, and failures that are over, that a status holds.
+MOST_NODES, MOST_ENDED = 400, 50
+#: Groups of nodes with one time of their last run.
+MOST_TIMES = 256
+
+Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
+Hostlist = Annotated[str, Field(max_length=131072)]
+Short = Annotated[str, Field(max_length=256)]
+Seconds = Annotated[int, Field(ge=0)]
+
+
+class OnIdle(Model):
+    """Runs on nodes that have nothing else to do."""
+
+    after: Duration = Field(default="10m", description="How long a node has been idle.")
+    every: Duration = Field(default="1d", description="How long ago its last run was at least.")
+
+
+class When(Model):
+    """What makes a node due. Each of these is enough."""
+
+    schedule: Annotated[str, Field(pattern=rf"^({CRON_FIELD}( {CRON_FIELD}){{4}})?$", max_length=256)] = Field(
+        default="", description="All nodes, as a CronJob's schedule in UTC: minute, hour, day, month, weekday."
+    )
+    after_creation: bool = Field(default=True, description="A node that has not run it since its pod was made.")
+    after_repair: bool = Field(
+        default=False, description="A node that was drained or down, whoever did it, and is in service again."
+    )
+    on_idle: OnIdle | None = Field(default=None, description="A node that has been idle for a while.")
+    run: Word = Field(
+        default="",
+        description="A request to run it now on all nodes. Any word that was not there before is one request; it is carried out once.",
+    )
+
+
+class HealthCheckSpec(Model):
+    """A check that needs a node to itself, when it runs, and what follows."""
+
+    cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
+    node_sets: list[NodeSetName] = Field(
+        default_factory=list,
+        max_length=64,
+        description="NodeSets whose nodes are checked; none means all of the cluster's.",
+    )
+    script: Annotated[str, Field(max_length=65536)] = Field(
+        default="",
+        description=(
+            "A script that runs as root in the jail. Exit code 0: the node passes. Exit code 1 and a last line that says why: it fails. "
+            "Anything else: the check itself is broken, and nothing is known."
+        ),
+    )
+    when: When = Field(default_factory=When, description="What makes a node due.")
+    time_limit: Duration = Field(
+        default="10m", description="How long a run may last, in whole minutes. One that lasts longer is broken."
+    )
+    confirm: Annotated[int, Field(ge=1, le=10)] = Field(
+        default=2, description="So many failures in a row make a failure; the node runs it again at once."
+    )
+    passes: Annotated[int, Field(ge=1, le=10)] = Field(
+        default=2,
+        description="So many passes in a row end a failure; more, where the node failed within an hour after it had recovered.",
+    )
+    max_parallel: Share = Field(
+        default="10%",
+        description="How many of these nodes run it at once: a number, or a percentage (rounded down, at least 1).",
+    )
+    then: Literal["Tell", "Drain", "Retest", "Replace"] = Field(
+        default="Retest",
+        description=(
+            "What follows a failure. Tell: it is told. Drain: the node is drained until somebody resumes it. Retest: it is drained, runs the check "
+            "again every retestEvery while it is drained, and is resumed when it passes. Replace: it is drained, and its pod moves to another "
+            "Node, as spec.health.replace of the cluster has it, where it is tested at once. spec.health.maxOut of the cluster bounds how many "
+            "are out."
+        ),
+    )
+    retest_every: Duration = Field(default="10m", description="How long after a run a drained node is tested again.")
+    suspend: bool = Field(default=False, description="Whether no new run begins.")
+
+
+class RunStatus(Model):
+    """One run that has not ended, as far as is known."""
+
+    job: int = Field(ge=0, description="Number of the Slurm job.")
+    node: str = Field(max_length=253, description="Slurm node.")
+    at: Seconds = Field(description="When it was submitted, in seconds since 1970.")
+    retest: bool = Field(default=False, description="Whether the node is drained and is tested again.")
+
+
+class NodeStatus(Model):
+    """A node that does not simply pass."""
+
+    node: str = Field(max_length=253, description="Slurm node.")
+    state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="How the check stands.")
+    since: Seconds = Field(description="Since when, in seconds since 1970.")
+    says: Short = Field(description="What is wrong.")
+    broken: Short = Field(default="", description="Why nothing is known of a node that fails.")
+    fails: int = Field(default=0, ge=0, description="Failures in a row.")
+    passes: int = Field(default=0, ge=0, description="Passes in a row since.")
+    relapses: int = Field(default=0, ge=0, description="How often it failed soon after it had recovered.")
+    job: int = Field(default=0, ge=0, description="The last job that counted.")
+    at: Seconds = Field(default=0, description="When that ended, in seconds since 1970.")
+    log: Annotated[str, Field(max_length=512)] = Field(
+        default="", description="The end of what the failing run printed."
+    )
+
+
+class EndedStatus(Model):
+    """A failure that is over."""
+
+    node: str = Field(max_length=253, description="Slurm node.")
+    since: Seconds = Field(description="From when, in seconds since 1970.")
+    until: Seconds = Field(description="Until when.")
+    says: Short = Field(description="What was wrong.")
+    job: int = Field(default=0, ge=0, description="The job that ended it.")
+    relapses: int = Field(default=0, ge=0, description="How often it had failed again by then.")
+
+
+class RanStatus(Model):
+    """Nodes whose last run that counted was at about the same time."""
+
+    at: Seconds = Field(description="When, in seconds since 1970; never later than it was.")
+    nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
+
+
+class HealthCheckStatus(Model):
+    """How a check goes, and all that an operator that begins anew has to know."""
+
+    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this speaks of.")
+    conditions: list[Condition] = Field(
+        default_factory=list, max_length=32, description="Ready: whether it runs. Passing: whether no node fails it."
+    )
+    last: Annotated[str, Field(max_length=64)] = Field(default="", description="When a run ended last.")
+    nodes_passed: Annotated[str, Field(max_length=32)] = Field(
+        default="", description="Nodes whose last run passed, of all."
+    )
+    failing: int = Field(default=0, ge=0, description="Nodes that fail it.")
+    active: int = Field(default=0, ge=0, description="Runs that go on.")
+    request: Word = Field(default="", description="The last request that was carried out.")
+    asked: Seconds = Field(default=0, description="When that was.")
+    top: int = Field(default=0, ge=0, description="The highest number of a job of this check.")
+    owed: Hostlist = Field(default="", description="Nodes that were out of service, and run it when they are back.")
+    runs: list[RunStatus] = Field(default_factory=list, max_length=10000, description="Runs that have not ended.")
+    ran: list[RanStatus] = Field(
+        default_factory=list, max_length=MOST_TIMES, description="When which node ran it last."
+    )
+    nodes: list[NodeStatus] = Field(
+        default_factory=list, max_length=MOST_NODES, description="Nodes that do not simply pass, with the evidence."
+    )
+    ended: list[EndedStatus] = Field(
+        default_factory=list, max_length=MOST_ENDED, description="The failures that ended last."
+    )
+    why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
+
+
+#: Names of checks stand in the reasons that Slurm shows and in names of jobs.
+NAME = DNS_LABEL

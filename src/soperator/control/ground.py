@@ -1,0 +1,99 @@
+"""What the pass of a HealthCheck stands on: the cluster, its nodes, and who speaks to its Slurm."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from soperator.api.change import seconds, share
+from soperator.control import gather
+from soperator.control.operator import Operator
+from soperator.control.read import read_cluster
+from soperator.decide.runs import Book, Place, Wish
+from soperator.render.model import Cluster, HealthCheck, NodeSet
+from soperator.slurm.job import NEVER
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmRest
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a pass stands on."""
+
+    check: HealthCheck
+    cluster: Cluster
+    wish: Wish
+    places: Sequence[Place]
+    gpus: Mapping[str, int]
+    client: SlurmRest
+
+    @property
+    def minutes(self) -> int:
+        """The time limit as Slurm takes it."""
+        return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
+
+
+def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
+    """What the pass stands on, or why it cannot begin."""
+    found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
+    cluster = read_cluster(found) if found else None
+    if not isinstance(cluster, Cluster):
+        return None, f"SlurmCluster {check.spec.cluster} is refused; its own status says why"
+    nodes, client = operator.slurm.nodes(cluster.key), operator.slurm.client(cluster.key)
+    if nodes is None or client is None:
+        return None, operator.slurm.trouble(cluster.key) or "Slurm has not answered yet"
+    if not gather.running_config(operator, gather.sized(operator, cluster)):
+        return None, "slurmctld is to run with the partitions of checks first"
+    members = [
+        each
+        for each in gather.members(operator, cluster)
+        if not check.spec.node_sets or each.name in check.spec.node_sets
+    ]
+    places = [place for each in members for place in _places(operator, each, nodes)]
+    gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
+    return Ground(check, cluster, _wish(check, len(places)), places, gpus, client), ""
+
+
+async def with_fresh(ground: Ground, book: Book) -> Ground:
+    """The same with a fresh look at nodes that are tested while they are drained; raises SlurmError."""
+    names = {each.node for each in book.runs if each.retest} & {each.name for each in ground.places if each.node}
+    if not names:
+        return ground
+    fresh = await ground.client.only(names)
+    return replace(ground, places=[replace(each, node=fresh.get(each.name, each.node)) for each in ground.places])
+
+
+def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[Place]:
+    """The nodes of a NodeSet, also those whose pod is just being replaced."""
+    pods = gather.roster(operator, nodeset).seen
+    for index in sorted({*pods, *range(nodeset.spec.replicas)}):
+        pod, name = pods.get(index), f"{nodeset.name}-{index}"
+        ready = bool(pod and pod.ready and not pod.deleting)
+        yield Place(name, pod.born if pod else 0.0, ready, nodes.get(name))
+
+
+def _wish(check: HealthCheck, places: int) -> Wish:
+    """The spec in numbers."""
+    spec, when = check.spec, check.spec.when
+    return Wish(
+        name=check.name,
+        then=follows(spec.then),
+        confirm=spec.confirm,
+        passes=spec.passes,
+        retest=None
+        if spec.then in ("Tell", "Drain")
+        else seconds(spec.retest_every)
+        if spec.then == "Retest"
+        else NEVER,
+        most=share(places, spec.max_parallel),
+        schedule=when.schedule,
+        since=check.since,
+        after_creation=when.after_creation,
+        after_repair=when.after_repair,
+        idle=(seconds(when.on_idle.after), seconds(when.on_idle.every)) if when.on_idle else None,
+        request=when.run,
+        suspended=spec.suspend,
+    )
+
+
+def follows(then: str) -> str:
+    """What follows a failure, in the words of checks."""
+    return {"Tell": "tell", "Replace": "replace"}.get(then, "drain")

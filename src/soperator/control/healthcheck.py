@@ -1,0 +1,248 @@
+"""The pass of a HealthCheck: gather, ask for the runs that may have ended, decide, act, status.
+
+The status is the only memory (`decide/book`). Jobs that were submitted, and of which the status does not say so because the operator died or the
+write failed, are found by their name: the whole queue is listed once by each process, and again after whatever did not end well.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from soperator.api.base import Problem
+from soperator.control.ground import Ground, stand, with_fresh
+from soperator.control.operator import Operator
+from soperator.control.read import read_healthcheck
+from soperator.decide import book as books
+from soperator.decide import deep
+from soperator.decide.admission import healthcheck_problems
+from soperator.decide.outcome import outcome
+from soperator.decide.runs import Action, Book, Cancel, Close, Ended, Open, Plan, Run, Submit
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.render.model import HealthCheck
+from soperator.runtime.controller import Outcome
+from soperator.runtime.events import Note, Regarding
+from soperator.runtime.status import Condition, timestamp
+from soperator.runtime.store import Key
+from soperator.slurm import checkjob
+from soperator.slurm.job import CheckJob
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmError
+
+_AT_ONCE = 16
+#: A job whose node looks free is asked for at most so often, and any job at least so often; seconds.
+_OFTEN, _SELDOM = 1.5, 120.0
+#: The next look while a node is open, and while nothing is known.
+_SOON, _LATER = 1.0, 5.0
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class HealthCheckControl:
+    """Runs one check on the nodes of its cluster."""
+
+    operator: Operator
+    learned: set[str] = field(default_factory=set)
+    asked: dict[int, float] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass."""
+        obj = self.operator.stores.healthchecks.get(*key)
+        if obj is None:
+            return Outcome("it is gone", last=True)
+        check, problems = self._read(obj)
+        if check is None or problems:
+            said = "; ".join(map(str, problems))
+            await self._tell(obj, Condition("Ready", "False", "InvalidSpec", said), said)
+            return Outcome(said)
+        ground, why = stand(self.operator, check)
+        if ground is None:
+            await self._tell(obj, Condition("Ready", "False", "Waiting", why), why)
+            return Outcome(why, _LATER)
+        return await self._pass(obj, ground)
+
+    async def tell(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass; the book stays."""
+        if obj := self.operator.stores.healthchecks.get(*key):
+            self.learned.discard(obj.metadata.uid)
+            await self.operator.tell_error(kinds.HEALTHCHECK, obj, error)
+
+    def _read(self, obj: Custom) -> tuple[HealthCheck | None, Sequence[Problem]]:
+        read = read_healthcheck(obj)
+        if isinstance(read, list):
+            return None, read
+        return read, healthcheck_problems(read.name, read.spec, self.operator.namespaces.of(read.namespace).world)
+
+    async def _pass(self, obj: Custom, ground: Ground) -> Outcome:
+        wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
+        before = books.named(wish.name, books.read(self.operator.status.current(obj), wish.then))
+        book = deep.begin(before, wish, ground.places, now)
+        try:
+            if uid not in self.learned:
+                book = _learn(book, await ground.client.runs(checkjob.job_name(wish.name)), uid)
+            ground = await with_fresh(ground, book)
+            ended, waits = await self._ask(ground, book)
+            nodes = {each.name: each.node for each in ground.places if each.node}
+            folded, closes = deep.fold(book, wish, ended, nodes)
+            plan = deep.decide(folded, wish, ground.places, now, waits)
+            self.learned.discard(uid)
+            failed = await self._act(
+                ground, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
+            )
+            begun, refused = await self._submit(
+                ground, [each for each in plan.actions if isinstance(each, Submit)], now
+            )
+        except SlurmError as error:
+            await self._tell(obj, Condition("Ready", "False", "SlurmRefused", str(error)), str(error))
+            return Outcome(str(error), _LATER)
+        after = replace(folded, runs=(*folded.runs, *begun))
+        self._events(obj, before, after)
+        again = await self._write(
+            obj, ground, before, after, replace(plan, said="; ".join(filter(None, (failed, refused, plan.said))))
+        )
+        if not refused:
+            self.learned.add(uid)
+        is_open = closes or any(each.retest for each in after.runs)
+        moments = [plan.again, again, _SOON if is_open else None, _LATER if failed or refused else None]
+        return Outcome(plan.said or "nothing is due", min((each for each in moments if each is not None), default=None))
+
+    async def _ask(self, ground: Ground, book: Book) -> tuple[list[Ended], frozenset[int]]:
+        """The runs that have ended, and the jobs that wait; a job is asked for when its node says that it may be over."""
+        nodes, now = {each.name: each.node for each in ground.places}, _clock()
+        asked = [each for each in book.runs if self._may_be_over(each, nodes.get(each.node), now)]
+        for each in asked:
+            self.asked[each.job] = now
+        for gone in [each for each, at in self.asked.items() if now - at > 2 * _SELDOM]:
+            del self.asked[gone]
+        ended: list[Ended] = []
+        waits: set[int] = set()
+        for start in range(0, len(asked), _AT_ONCE):
+            part = asked[start : start + _AT_ONCE]
+            for run, job in zip(
+                part, await asyncio.gather(*(ground.client.run(each.job) for each in part)), strict=True
+            ):
+                if job is None or job.name != checkjob.job_name(ground.wish.name):
+                    ended.append(outcome(run, None, ground.minutes))
+                elif job.is_over:
+                    ended.append(outcome(run, job, ground.minutes))
+                elif job.is_waiting:
+                    waits.add(run.job)
+        return ended, frozenset(waits)
+
+    def _may_be_over(self, run: Run, node: SlurmNode | None, now: float) -> bool:
+        since = now - self.asked.get(run.job, float("-inf"))
+        return since >= (_OFTEN if run.retest or node is None or not node.is_busy else _SELDOM)
+
+    async def _act(self, ground: Ground, actions: Iterable[Action]) -> str:
+        """Take what is not a submission; return the first refusal."""
+        refusals: list[str] = []
+        for each in actions:
+            try:
+                match each:
+                    case Cancel(run):
+                        await ground.client.cancel(run.job)
+                    case Open(node):
+                        await ground.client.resume(node)
+                    case Close(node, why):
+                        await ground.client.drain(node, why)
+            except SlurmError as error:
+                refusals.append(str(error))
+        return refusals[0] if refusals else ""
+
+    async def _submit(self, ground: Ground, wanted: Sequence[Submit], now: float) -> tuple[list[Run], str]:
+        """The runs that began, and the first refusal, after which no further one is tried."""
+        begun: list[Run] = []
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            answers = await asyncio.gather(*(_post(ground, each) for each in part), return_exceptions=True)
+            for each, answer in zip(part, answers, strict=True):
+                if isinstance(answer, int):
+                    begun.append(Run(answer, each.node, now, each.retest))
+                    self.asked[answer] = _clock()
+            if refused := next((each for each in answers if isinstance(each, SlurmError)), None):
+                return begun, str(refused)
+            if failed := next((each for each in answers if isinstance(each, BaseException)), None):
+                raise failed
+        return begun, ""
+
+    async def _write(self, obj: Custom, ground: Ground, before: Book, after: Book, plan: Plan) -> float | None:
+        """Write the status: at once where the book is another one; else when it may be, in so many seconds."""
+        bad = [name for name, each in after.cases.items() if each.standing.state in ("failing", "recovering")]
+        passed = len(after.ran.keys() - after.cases.keys())
+        last = max(after.ran.values(), default=0.0)
+        fields = {
+            **books.write(after),
+            "last": timestamp(datetime.fromtimestamp(last, UTC)) if last else "",
+            "nodesPassed": f"{passed}/{len(ground.places)}",
+            "failing": len(bad),
+            "active": len(after.runs),
+            "why": "; ".join(filter(None, (_told(after), plan.said))),
+        }
+        said = _told(after)
+        conditions = [
+            Condition("Ready", "True", "Suspended" if ground.wish.suspended else "Scheduled", plan.said),
+            Condition("Passing", "False" if said else "True", "NodesFail" if said else "NodesPass", said),
+        ]
+        if books.write(before) != books.write(after):
+            await self.operator.status.write(kinds.HEALTHCHECK, obj, fields, conditions)
+            self.operator.pace.wrote(obj.metadata.uid)
+            return None
+        return await self.operator.tell(kinds.HEALTHCHECK, obj, fields, conditions)
+
+    async def _tell(self, obj: Custom, condition: Condition, why: str) -> None:
+        """Write why nothing goes on; the book stays as it is."""
+        kept = {
+            key: value
+            for key, value in self.operator.status.current(obj).items()
+            if key not in ("conditions", "why", "observedGeneration")
+        }
+        await self.operator.tell(kinds.HEALTHCHECK, obj, {**kept, "why": why}, [condition])
+
+    def _events(self, obj: Custom, before: Book, after: Book) -> None:
+        """Say in an Event what is new: a node that fails, and one that passes again."""
+        where = Regarding(kinds.HEALTHCHECK, obj.metadata)
+        for name, case in after.cases.items():
+            former = before.cases.get(name)
+            if case.standing.state == "failing" and (former is None or former.standing.state == "suspect"):
+                note = f"{name}: {case.standing.says} (job {case.job})"
+                self.operator.recorder.emit(where, Note("Warning", "Failing", note, "Check"))
+        for past in after.ended:
+            if past not in before.ended:
+                note = f"{past.node} passes again (job {past.job}); it had failed: {past.says}"
+                self.operator.recorder.emit(where, Note("Normal", "Passing", note, "Check"))
+
+
+def _learn(book: Book, jobs: Iterable[CheckJob], owner: str) -> Book:
+    """The book with jobs of this very object that it does not know of; numbers of jobs only grow."""
+    found = [
+        Run(each.number, each.node, each.submitted, each.partition == checkjob.RETEST)
+        for each in jobs
+        if each.owner == owner and each.number > book.top and each.node
+    ]
+    return replace(book, runs=(*book.runs, *found))
+
+
+async def _post(ground: Ground, each: Submit) -> int:
+    spec = ground.check.spec
+    gpus = ground.gpus.get(each.node.rpartition("-")[0], 0)
+    body = checkjob.submission(
+        ground.check.uid, ground.check.name, each.node, spec.script, ground.minutes, each.retest, gpus
+    )
+    return await ground.client.submit(body)
+
+
+def _told(book: Book) -> str:
+    """Which nodes do not pass, in one sentence for each state."""
+    parts = []
+    for state in ("failing", "recovering", "suspect", "broken"):
+        found = sorted(name for name, each in book.cases.items() if each.standing.state == state)
+        if found:
+            said = [f"{name} ({book.cases[name].standing.says})" for name in found[:_NAMED]]
+            more = [f"and {len(found) - _NAMED} more"] if found[_NAMED:] else []
+            parts.append(f"{len(found)} {state}: {', '.join([*said, *more])}")
+    return "; ".join(parts)
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

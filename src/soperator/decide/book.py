@@ -1,0 +1,118 @@
+"""The book of a deep check as it stands in the status of its HealthCheck.
+
+Nodes are grouped by the second of their last run, so that five thousand nodes are some host lists. Where there are too many seconds, the two
+that are nearest become the earlier one: a node may then be taken for one that ran a little earlier, and run once more; never less often.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from soperator.api.healthcheck import MOST_ENDED, MOST_NODES, MOST_TIMES
+from soperator.checks.standing import Standing
+from soperator.decide.runs import Book, Case, Past, Run
+from soperator.slurm.hostlist import compress, expand
+
+_SHORT, _LOG = 256, 512
+
+
+def write(book: Book) -> dict[str, Any]:
+    """The fields of the status, each within the bounds of its schema."""
+    cases = sorted(book.cases.items(), key=lambda each: (each[1].standing.since, each[0]))[:MOST_NODES]
+    return {
+        "request": book.request,
+        "asked": int(book.asked),
+        "top": max([book.top, *(each.job for each in book.runs)]),
+        "owed": compress(book.owed),
+        "runs": [_run(each) for each in book.runs],
+        "ran": [{"at": at, "nodes": compress(nodes)} for at, nodes in _times(book.ran)],
+        "nodes": [_case(name, each) for name, each in cases],
+        "ended": [_past(each) for each in book.ended[-MOST_ENDED:]],
+    }
+
+
+def read(status: Mapping[str, Any], then: str = "drain") -> Book:
+    """The book in a status, empty where there is none. `then` is what follows a failure, which the spec says."""
+    cases = {str(each["node"]): _read_case(each, then) for each in status.get("nodes", ())}
+    return Book(
+        ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},
+        runs=tuple(
+            Run(int(each["job"]), str(each["node"]), float(each["at"]), bool(each.get("retest")))
+            for each in status.get("runs", ())
+        ),
+        cases=cases,
+        ended=tuple(_read_past(each) for each in status.get("ended", ())),
+        owed=frozenset(expand(status.get("owed", ""))),
+        request=str(status.get("request", "")),
+        asked=float(status.get("asked", 0)),
+        top=int(status.get("top", 0)),
+    )
+
+
+def named(name: str, book: Book) -> Book:
+    """The book with the check's name in it, which the status leaves out."""
+    return replace(
+        book,
+        cases={node: replace(each, standing=replace(each.standing, check=name)) for node, each in book.cases.items()},
+    )
+
+
+def _times(ran: Mapping[str, float]) -> list[tuple[int, list[str]]]:
+    found: dict[int, list[str]] = {}
+    for name, at in ran.items():
+        found.setdefault(int(at), []).append(name)
+    groups = sorted(found.items())
+    while len(groups) > MOST_TIMES:
+        place = min(range(len(groups) - 1), key=lambda each: groups[each + 1][0] - groups[each][0])
+        groups[place : place + 2] = [(groups[place][0], groups[place][1] + groups[place + 1][1])]
+    return groups
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {"job": run.job, "node": run.node, "at": int(run.at)} | ({"retest": True} if run.retest else {})
+
+
+def _case(node: str, case: Case) -> dict[str, Any]:
+    each = case.standing
+    said = {"node": node, "state": each.state, "since": int(each.since), "says": each.says[:_SHORT]}
+    more = {
+        "broken": each.broken[:_SHORT],
+        "fails": each.fails,
+        "passes": each.passes,
+        "relapses": each.relapses,
+        "job": case.job,
+        "at": int(case.at),
+        "log": case.log[-_LOG:],
+    }
+    return said | {key: value for key, value in more.items() if value}
+
+
+def _read_case(said: Mapping[str, Any], then: str) -> Case:
+    standing = Standing(
+        check="",
+        state=said["state"],
+        since=float(said["since"]),
+        says=str(said["says"]),
+        then=then,
+        broken=str(said.get("broken", "")),
+        fails=int(said.get("fails", 0)),
+        passes=int(said.get("passes", 0)),
+        relapses=int(said.get("relapses", 0)),
+    )
+    return Case(standing, int(said.get("job", 0)), float(said.get("at", 0)), str(said.get("log", "")))
+
+
+def _past(past: Past) -> dict[str, Any]:
+    said = {"node": past.node, "since": int(past.since), "until": int(past.until), "says": past.says[:_SHORT]}
+    return said | {key: value for key, value in (("job", past.job), ("relapses", past.relapses)) if value}
+
+
+def _read_past(said: Mapping[str, Any]) -> Past:
+    return Past(
+        str(said["node"]),
+        float(said["since"]),
+        float(said["until"]),
+        str(said["says"]),
+        int(said.get("job", 0)),
+        int(said.get("relapses", 0)),
+    )

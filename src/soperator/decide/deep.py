@@ -1,0 +1,204 @@
+"""Deep checks: which node runs one next, what a run came to, and when a drained node is tested again.
+
+A function of a book (what the HealthCheck's status holds), of what Slurm says of the nodes, and of the runs that ended. `fold` writes ended
+runs into the book, `decide` says what to do. The book is written before anything is done that rests on it:
+
+```
+            due, and idle           ended: pass ─────────────▶ ran
+   node ───────────────▶ run ───────┤      fail, or broken ──▶ ran, and a case (checks.standing)
+     ▲                              │
+     └──── not yet ─────────────────┘ ended for another reason: preempted, its node died, Slurm lost it
+
+   a case that fails, on a node that decide.health has drained:
+   drained ──submit──▶ drained, the job waits ──Open: resume──▶ the job starts, and before anybody else ──Close: drain──▶ drained, it runs
+```
+
+Invariants, tested by generated histories in which the operator dies at every step:
+- At most `Wish.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
+- A run begins on nobody's node: idle for a while, or drained by this check alone.
+- A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated.
+- A node that was opened for a test is closed again, whatever happened in between.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from soperator.checks import standing
+from soperator.checks.standing import Recovery
+from soperator.decide import drain
+from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Submit, Wish
+from soperator.decide.window import latest
+from soperator.slurm.job import NEVER
+from soperator.slurm.node import SlurmNode
+
+#: A node has been idle for so many seconds before a run begins, so that one does not come between two jobs of a user.
+QUIET = 10.0
+#: So long a job may wait for its node before it is taken back: somebody was faster.
+PATIENCE = 60.0
+#: Runs and cases together.
+MOST = 400
+
+
+def begin(book: Book, wish: Wish, places: Iterable[Place], now: float) -> Book:
+    """The book for these nodes: a new request is noted, and who is out of service; nodes that are gone are forgotten."""
+    known = {each.name: each for each in places}
+    is_new = bool(wish.request) and wish.request != book.request
+    latest_run = (
+        float(int(now) - 1) if is_new else now
+    )  # so that runs of this very second are not taken for what was asked for
+    away = (
+        {name for name, each in known.items() if each.is_away and name not in book.cases}
+        if wish.after_repair
+        else set()
+    )
+    return replace(
+        book,
+        ran={name: min(at, latest_run) for name, at in book.ran.items() if name in known},
+        cases={name: each for name, each in book.cases.items() if name in known},
+        owed=frozenset((book.owed | away) & known.keys()) if wish.after_repair else frozenset(),
+        request=wish.request or book.request,
+        asked=now if is_new else book.asked,
+    )
+
+
+def fold(
+    book: Book, wish: Wish, ended: Iterable[Ended], nodes: Mapping[str, SlurmNode]
+) -> tuple[Book, tuple[Close, ...]]:
+    """The book after these runs have ended, and what has to be done before.
+
+    A run that the book does not hold has been counted before. One that tested a drained node, which still fails and is not drained, stays in the
+    book until it is.
+    """
+    closes: list[Close] = []
+    for each in ended:
+        if each.run not in book.runs:
+            continue
+        after, node = _fold(book, wish, each), nodes.get(each.run.node)
+        case = after.cases.get(each.run.node)
+        if each.run.retest and case and node and not node.is_draining and not node.is_down:
+            closes.append(Close(each.run.node, _reason(wish, case)))
+        else:
+            book = after
+    return book, tuple(closes)
+
+
+def _fold(book: Book, wish: Wish, each: Ended) -> Book:
+    node, runs = each.run.node, tuple(run for run in book.runs if run.job != each.run.job)
+    if each.verdict is None and each.again:
+        return replace(book, runs=runs)
+    book = replace(book, runs=runs, ran={**book.ran, node: each.run.at}, owed=book.owed - {node})
+    if each.verdict is None:
+        return book
+    before = book.cases.get(node)
+    after = standing.fold(wish.check, before.standing if before else None, each.verdict, each.at, _recovery(book, node))
+    others = {name: case for name, case in book.cases.items() if name != node}
+    if after is None:
+        was_bad = before is not None and before.standing.state in ("failing", "recovering")
+        past = (
+            [Past(node, before.standing.since, each.at, before.standing.says, each.run.job, before.standing.relapses)]
+            if before and was_bad
+            else []
+        )
+        return replace(book, cases=others, ended=(*book.ended, *past))
+    log = each.log if each.verdict.outcome != "pass" or before is None else before.log
+    return replace(book, cases={**others, node: Case(after, each.run.job, each.at, log)})
+
+
+def _recovery(book: Book, node: str) -> Recovery | None:
+    found = next((each for each in reversed(book.ended) if each.node == node), None)
+    return Recovery(found.until, found.relapses) if found else None
+
+
+def decide(book: Book, wish: Wish, places: Iterable[Place], now: float, waits: frozenset[int] = frozenset()) -> Plan:
+    """What to do now. `waits` are the jobs of which Slurm just said that they wait for their node."""
+    known = {each.name: each for each in places}
+    opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
+    called = max(opened or 0.0, book.asked)
+    room = min(wish.most, MOST - len(book.cases)) - len(book.runs)
+    runs = {each.node for each in book.runs}
+    due = [] if wish.suspended else [each for each in known.values() if _is_due(book, wish, each, now, called)]
+    due = [each for each in due if each.name not in runs]
+    free = [each for each in due if each.is_free and each.node and now - each.node.last_busy >= QUIET]
+    free.sort(key=lambda each: (each.name not in book.cases, book.ran.get(each.name, 0.0)))
+    tests = (
+        []
+        if wish.suspended
+        else [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
+    )
+    begun = [*(Submit(name, retest=True) for name in tests), *(Submit(each.name) for each in free)][: max(0, room)]
+    left = len(due) - sum(not each.retest for each in begun)
+    return Plan(
+        (*_of_runs(book, wish, known, now, waits), *begun),
+        _said(book, wish, left),
+        _again(book, wish, known, left, now),
+    )
+
+
+def _of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, waits: frozenset[int]) -> Iterator[Action]:
+    """What the runs that go on need: an end where the node was taken, and for a test its node opened, and closed when the job has it."""
+    for run in book.runs:
+        place, case, waiting = known.get(run.node), book.cases.get(run.node), run.job in waits
+        node = place.node if place else None
+        if waiting and now - run.at > PATIENCE:
+            yield Cancel(run)
+        elif run.retest and node and case:
+            if waiting and node.is_drained and node.reason.startswith(drain.CHECK_PREFIX):
+                yield Open(run.node)
+            elif not waiting and node.is_busy and not node.is_draining and not node.is_down:
+                yield Close(run.node, _reason(wish, case))
+
+
+def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool:
+    """Whether a drained node is to be tested again."""
+    if wish.retest is None or place is None or place.node is None or not place.ready:
+        return False
+    ours = place.node.is_drained and not place.node.is_down and place.node.reason.startswith(drain.CHECK_PREFIX)
+    since = book.cases[place.name].at
+    return ours and (now - since >= wish.retest or place.born > since)
+
+
+def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> bool:
+    """Whether a node is to run the check, whenever it may; `called` is when all nodes were last to run it."""
+    if place.node is None or place.is_away:
+        return False
+    last, case = book.ran.get(place.name), book.cases.get(place.name)
+    if case and case.standing.state in ("suspect", "recovering"):
+        return True
+    return (
+        (wish.after_creation and (last is None or place.born > last))
+        or place.name in book.owed
+        or called > (last or 0.0)
+        or (wish.idle is not None and _idle(place, now) >= wish.idle[0] and now - (last or 0.0) >= wish.idle[1])
+    )
+
+
+def _idle(place: Place, now: float) -> float:
+    """For how many seconds a node has had no job."""
+    return now - max(place.node.last_busy, place.born) if place.node and not place.node.is_busy else 0.0
+
+
+def _reason(wish: Wish, case: Case) -> str:
+    return drain.reason(f"check {wish.name}: {case.standing.says}")
+
+
+def _again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: float) -> float | None:
+    moments = [5.0] if book.runs or left else []
+    for name, case in book.cases.items():
+        node = known[name].node if name in known else None
+        if wish.retest is not None and wish.retest < NEVER and node and node.is_draining:
+            moments.append(max(1.0, case.at + wish.retest - now))
+    if wish.schedule or wish.idle:
+        moments.append(30.0)
+    return min(moments, default=None)
+
+
+def _said(book: Book, wish: Wish, left: int) -> str:
+    """What goes on."""
+    parts = ["suspended"] if wish.suspended else []
+    if len(book.cases) + len(book.runs) >= MOST:
+        parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")
+    if book.runs:
+        parts.append(f"{len(book.runs)} run it")
+    if left > 0:
+        parts.append(f"{left} are due and wait until they are idle, or for maxParallel")
+    return "; ".join(parts)

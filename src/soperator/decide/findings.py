@@ -1,0 +1,69 @@
+"""What deep checks found, beside what the nodes report themselves: so one policy over health decides on both.
+
+A node's report is added to: a deep check that fails is one more check that does not pass, and a failure of one that is over may be the one that
+ended last. Where quick checks are off the report is that alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from soperator.checks.report import Ended, Report
+from soperator.checks.standing import Standing
+from soperator.decide.drain import CHECK_PREFIX
+from soperator.decide.runs import Book
+from soperator.decide.workers import Seen
+from soperator.slurm.node import SlurmNode
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is known of each node through deep checks: how they stand, and the failure that ended last."""
+
+    standings: Mapping[str, tuple[Standing, ...]]
+    ended: Mapping[str, Ended]
+
+
+def findings(books: Iterable[tuple[str, Book]]) -> Findings:
+    """What the books of checks, each with its name, hold."""
+    standings: dict[str, tuple[Standing, ...]] = {}
+    ended: dict[str, Ended] = {}
+    for name, book in books:
+        for node, case in book.cases.items():
+            standings[node] = (*standings.get(node, ()), replace(case.standing, check=name))
+        for past in book.ended:
+            if past.node not in ended or ended[past.node].until < past.until:
+                ended[past.node] = Ended(name, past.since, past.until, past.says)
+    return Findings(standings, ended)
+
+
+def with_findings(seen: Seen, found: Findings, quick: Literal["Off", "Tell", "Drain"]) -> Seen:
+    """What is seen, with each node's report as quick checks and deep checks have it together.
+
+    `quick` is what follows quick checks; where it is not Drain, theirs only tell.
+    """
+    if seen.nodes is None:
+        return seen
+    names = [seen.name(index) for index in seen.pods]
+    nodes = {name: _with(seen.nodes[name], found, quick, seen.now) for name in names if name in seen.nodes}
+    return replace(seen, nodes={**seen.nodes, **nodes})
+
+
+def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode:
+    standings, ended = found.standings.get(node.name, ()), found.ended.get(node.name)
+    if quick == "Drain" and not standings and ended is None:
+        return node
+    report = node.report if quick != "Off" else Report(float(node.started), renewed=now)
+    if report is None:
+        report = Report(float(node.started), renewed=now) if standings or ended else None
+    if report is None:
+        return node
+    own = report.checks if quick == "Drain" else tuple(replace(each, then="tell") for each in report.checks)
+    last = max((each for each in (report.last, ended) if each), key=lambda each: each.until, default=None)
+    return replace(node, report=replace(report, checks=(*own, *_counting(node, standings)), last=last))
+
+
+def _counting(node: SlurmNode, standings: Iterable[Standing]) -> Iterable[Standing]:
+    """Those that matter to a node: one that is out does not wait for a check that was only about to fail, or that does not work."""
+    is_out = node.is_draining and node.reason.startswith(CHECK_PREFIX)
+    return [each for each in standings if not is_out or each.state in ("failing", "recovering")]

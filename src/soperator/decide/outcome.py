@@ -1,0 +1,47 @@
+"""What the job of a deep check came to.
+
+Only what the check itself said is a pass or a failure, with one exception: a node that dies under a check does not pass it. A job that made way
+for another, that nobody knows any more, or that was taken back before it began, has said nothing.
+"""
+
+from soperator.checks.judge import Verdict
+from soperator.decide.runs import Ended, Run
+from soperator.slurm import checkjob
+from soperator.slurm.job import CheckJob
+
+_AGAIN = frozenset({"PREEMPTED", "REVOKED", "RECONFIG_FAIL"})
+_LATE = frozenset({"TIMEOUT", "DEADLINE"})
+_SENTENCE, _LOG = 200, 512
+
+
+def outcome(run: Run, job: CheckJob | None, minutes: int) -> Ended:
+    """How a run ended that is over, or that Slurm does not know any more (None)."""
+    if job is None or job.states & _AGAIN:
+        return Ended(run, run.at, None)
+    at = job.ended or run.at
+    if "CANCELLED" in job.states:  # by somebody who does not want it now, if it had begun
+        return Ended(run, at, None, again=not job.had_node)
+    said = checkjob.said_of(job.comment)
+    log = said[1][-_LOG:] if said else ""
+    return Ended(run, at, _verdict(job, said, minutes), log)
+
+
+def _verdict(job: CheckJob, said: tuple[int, str] | None, minutes: int) -> Verdict:
+    if job.states & {"NODE_FAIL", "BOOT_FAIL"}:
+        return Verdict("fail", "the node died while it ran the check")
+    if job.states & _LATE:
+        return Verdict("broken", f"it did not end within {minutes} min")
+    if said is None:
+        states = "+".join(sorted(job.states))
+        return Verdict("broken", f"job {job.number} ended ({states}) without a word in its AdminComment")
+    code, text = said
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    match code:
+        case 0:
+            return Verdict("pass")
+        case 1 if last:
+            return Verdict("fail", last[:_SENTENCE])
+        case 1:
+            return Verdict("broken", "exit code 1 without a line that says why")
+        case _:
+            return Verdict("broken", f"exit code {code}{': ' if last else ''}{last}"[:_SENTENCE])

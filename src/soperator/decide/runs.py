@@ -1,0 +1,169 @@
+"""What the policy over a deep check is given, and what it may answer: values only. The policy itself is `deep`. Times are seconds since 1970."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from soperator.checks.check import Check
+from soperator.checks.judge import Verdict
+from soperator.checks.standing import Standing
+from soperator.slurm.node import SlurmNode
+
+#: States of a node on which no run is begun.
+_TAKEN = frozenset({"RESERVED", "MAINTENANCE"})
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is wished of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again, and NEVER
+    where only a new pod of it is.
+    """
+
+    name: str
+    then: str = "drain"
+    confirm: int = 2
+    passes: int = 2
+    retest: float | None = 600.0
+    most: int = 1
+    schedule: str = ""
+    since: float = 0.0
+    after_creation: bool = True
+    after_repair: bool = False
+    idle: tuple[float, float] | None = None
+    request: str = ""
+    suspended: bool = False
+
+    @property
+    def check(self) -> Check:
+        """As the standing of a check counts."""
+        return Check(self.name, "", "job", then=self.then, confirm=self.confirm, passes=self.passes)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One node: when its pod was made, whether that is ready, and what Slurm says, None where it knows of none."""
+
+    name: str
+    born: float = 0.0
+    ready: bool = True
+    node: SlurmNode | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs on it and a job may start."""
+        node = self.node
+        return bool(
+            self.ready
+            and node
+            and node.is_up
+            and not node.is_busy
+            and not node.is_draining
+            and not node.states & _TAKEN
+        )
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is out of service."""
+        return self.node is not None and (self.node.is_draining or self.node.is_down)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has not ended, as far as is known."""
+
+    job: int
+    node: str
+    at: float
+    retest: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node that does not simply pass: how the check stands, the last job that counted, when that ended, and what the failing run printed."""
+
+    standing: Standing
+    job: int = 0
+    at: float = 0.0
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A failure that is over."""
+
+    node: str
+    since: float
+    until: float
+    says: str
+    job: int = 0
+    relapses: int = 0
+
+
+@dataclass(frozen=True)
+class Book:
+    """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here."""
+
+    ran: Mapping[str, float] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    cases: Mapping[str, Case] = field(default_factory=dict)
+    ended: tuple[Past, ...] = ()
+    owed: frozenset[str] = frozenset()
+    request: str = ""
+    asked: float = 0.0
+    top: int = 0
+
+    def run_of(self, node: str) -> Run | None:
+        """The run that goes on on a node."""
+        return next((each for each in self.runs if each.node == node), None)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended. Without a verdict it is neither a pass nor a failure: `again` says whether it is to be repeated soon."""
+
+    run: Run
+    at: float
+    verdict: Verdict | None
+    log: str = ""
+    again: bool = True
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Submit a job to a node; a retest waits there until the node is opened."""
+
+    node: str
+    retest: bool = False
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Take a run back, for somebody else has its node."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class Open:
+    """Resume a drained node for the job that waits there."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Close:
+    """Drain a node again, for this reason."""
+
+    node: str
+    why: str
+
+
+Action = Submit | Cancel | Open | Close
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do, how it stands in one sentence, and in how many seconds time alone changes something."""
+
+    actions: tuple[Action, ...] = ()
+    said: str = ""
+    again: float | None = None

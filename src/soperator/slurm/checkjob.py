@@ -1,0 +1,86 @@
+"""The Slurm job of a deep check: its partitions in slurm.conf, and what is submitted.
+
+Two partitions, which only root may use and sinfo does not show. Jobs of the one make way for any other; jobs of the other go before all, and it is
+used only for nodes that are drained for the check itself (docs/decisions/0054).
+
+The job runs as root of the jail, for only an administrator may write AdminComment, the one field of a job that takes more than 1,023 characters
+(24.11, by trying): so what a job says of itself there was written by root, and no credentials are in the job.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+PARTITION, RETEST = "soperator-check", "soperator-retest"
+#: How names of jobs begin.
+PREFIX = "soperator-check-"
+#: How much a script's last words may be, in bytes.
+SAID = 8192
+_MARK = "soperator exit="
+_PATH = "/opt/soperator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+#: Everything that the check starts writes into one pipe; of it the end is kept, in plain ASCII. `code` is missing where the check was killed with it.
+_WRAPPER = """#!/bin/sh
+# HealthCheck {name}: its exit code and the end of what it says go into this job's AdminComment.
+work=$(mktemp -d) || exit 70
+cat >"$work/check" <<'{end}'
+{script}
+{end}
+chmod 700 "$work/check"
+{{ cd / && "$work/check"; echo $? >"$work/code"; }} </dev/null 2>&1 | tail -c {most} | tr -cd '\\11\\12\\40-\\176' >"$work/said"
+read -r code <"$work/code" || code=70
+scontrol update "jobid=$SLURM_JOB_ID" "admincomment={mark}$code
+$(cat "$work/said")" || exit 70
+rm -rf "$work"
+exit "$code"
+"""
+
+
+def job_name(check: str) -> str:
+    """The name of a check's jobs."""
+    return f"{PREFIX}{check}"
+
+
+def script(name: str, text: str) -> str:
+    """The batch script around a check's own, which no line of that can end."""
+    end = "soperator-end"
+    while any(line == end for line in text.splitlines()):
+        end += "-"
+    return _WRAPPER.format(name=name, script=text.rstrip("\n"), end=end, most=SAID, mark=_MARK)
+
+
+def submission(
+    owner: str, check: str, node: str, text: str, minutes: int, retest: bool, gpus: int = 0
+) -> dict[str, Any]:
+    """What is posted to slurmrestd (v0.0.42) for one node; it has the node to itself. `owner` is the uid of the HealthCheck."""
+    job: dict[str, Any] = {
+        "name": job_name(check),
+        "partition": RETEST if retest else PARTITION,
+        "required_nodes": [node],
+        "minimum_nodes": 1,
+        "maximum_nodes": 1,
+        "tasks": 1,
+        "shared": ["none"],
+        "requeue": False,
+        "time_limit": {"set": True, "number": minutes},
+        "current_working_directory": "/",
+        "standard_output": "/dev/null",
+        "standard_error": "/dev/null",
+        "environment": [f"PATH={_PATH}"],
+        "comment": owner,
+    }
+    return {"script": script(check, text), "job": job | ({"tres_per_node": f"gres/gpu:{gpus}"} if gpus else {})}
+
+
+def said_of(comment: str) -> tuple[int, str] | None:
+    """The exit code and the last words in a job's AdminComment; None where the job did not come to write them."""
+    first, _, rest = comment.partition("\n")
+    code = first.removeprefix(_MARK)
+    return (int(code), rest) if first.startswith(_MARK) and code.isdecimal() else None
+
+
+def partitions(preempts: bool) -> list[Mapping[str, str]]:
+    """The two partitions as lines of slurm.conf."""
+    first = {"PartitionName": PARTITION, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}
+    first |= {"PriorityTier": "0"} | ({"PreemptMode": "CANCEL"} if preempts else {})
+    second = {"PartitionName": RETEST, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}
+    return [first, second | {"PriorityTier": "65533"} | ({"PreemptMode": "OFF"} if preempts else {})]

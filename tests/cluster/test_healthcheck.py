@@ -1,0 +1,93 @@
+"""A deep check on a real Slurm: a failure is confirmed and drains its node beside users' jobs, makes way for them, and a repaired node comes back."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import make_user
+from tests.cluster.lab import Lab
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+GOOD, BAD = "worker-0", "worker-1"
+#: A file of a node's name says that it is bad, or that a run there takes long.
+SCRIPT = """#!/bin/sh
+echo "on $SLURMD_NODENAME as $(id -un)"
+while [ -e /home/alice/slow-$SLURMD_NODENAME ]; do sleep 0.5; done
+[ ! -e /home/alice/bad-$SLURMD_NODENAME ] || { echo "there is a bad-$SLURMD_NODENAME"; exit 1; }
+"""
+CHECK = {
+    "cluster": "demo",
+    "nodeSets": ["worker"],
+    "script": SCRIPT,
+    "maxParallel": "100%",
+    "passes": 1,
+    "retestEvery": "20s",
+    "then": "Retest",
+}
+
+
+@pytest.fixture
+def checked(lab: Lab) -> Iterator[Lab]:
+    """The demo, with one bad node and a user; the check goes at the end, and its partitions with it."""
+    make_user(lab, "alice")
+    lab.ssh("alice", f"rm -f slow-* bad-*; touch bad-{BAD} slow-{GOOD}")
+    yield lab
+    lab.ssh("alice", "rm -f slow-* bad-*; scancel -u alice")
+    lab.kubectl("delete", "healthcheck", "marked", "--ignore-not-found")
+    lab.ssh("root", f"scontrol update nodename={BAD} state=resume 2>/dev/null || true")
+    lab.until("the partitions are gone", lambda: "soperator" not in lab.ssh("root", "sinfo -a -h -o %R"), 120)
+    lab.wait_available()
+
+
+def state(lab: Lab, node: str) -> str:
+    """Slurm's state and reason of a node."""
+    return lab.ssh("root", f"sinfo -h -N -n {node} -o '%T %E' | head -n 1").strip()
+
+
+def status(lab: Lab) -> dict[str, Any]:
+    """What the HealthCheck says."""
+    found: dict[str, Any] = lab.look("healthcheck", "marked").get("status", {})
+    return found
+
+
+def runs_of(lab: Lab, node: str) -> list[str]:
+    """The states of the check's jobs on a node, the oldest first, as far as Slurm still has them."""
+    return lab.ssh("root", f"squeue -a -h -t all -n soperator-check-marked -w {node} -S i -o %T").split()
+
+
+def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_a_check(checked: Lab) -> None:
+    """The job beside it goes on, a check makes way within seconds and is repeated, and the drained node is tested until it passes."""
+    lab = checked
+    held = lab.hold(GOOD)
+    began = time.monotonic()
+    done = lab.apply("HealthCheck", "marked", CHECK)
+    assert done.returncode == 0, done.stderr
+    reason = f"soperator: check marked: there is a bad-{BAD}"
+    lab.until(f"{BAD} is drained", lambda: state(lab, BAD) == f"drained {reason}", 180)
+    lab.timings.note("a HealthCheck is made → its two runs have drained the bad node", time.monotonic() - began)
+    (found,) = lab.until("the evidence is kept", lambda: status(lab).get("nodes"), 20)
+    assert (found["node"], found["state"], found["fails"]) == (BAD, "failing", 2)
+    assert found["log"] == f"on {BAD} as root\nthere is a bad-{BAD}"
+    assert held.state() == "RUNNING"
+    assert "soperator" not in lab.ssh("alice", "sinfo")
+    assert "soperator" in lab.ssh("alice", "srun -p soperator-check true 2>&1 || echo soperator is refused")
+    held.let_go()
+
+    lab.until(f"a check runs on {GOOD}", lambda: "RUNNING" in runs_of(lab, GOOD), 90)
+    waited = lab.timed(
+        "a user's job takes the node from a check",
+        lambda: lab.ssh("alice", f"srun -w {GOOD} hostname") == f"{GOOD}\n",
+        1,
+    )
+    assert waited < 30
+    assert "PREEMPTED" in runs_of(lab, GOOD)
+    lab.ssh("alice", f"rm slow-{GOOD} bad-{BAD}")
+    began = time.monotonic()
+    lab.until(f"{BAD} is idle", lambda: state(lab, BAD).startswith("idle"), 180)
+    lab.timings.note("a bad node is repaired → tested while drained, and in service", time.monotonic() - began)
+    lab.until("all pass", lambda: status(lab).get("nodesPassed") == "2/2" and not status(lab)["nodes"], 120)
+    assert [each["says"] for each in status(lab)["ended"]] == [f"there is a bad-{BAD}"]
+    assert sorted(lab.ssh("alice", "srun -N2 hostname").split()) == [GOOD, BAD]

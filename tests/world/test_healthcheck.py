@@ -1,0 +1,247 @@
+"""Deep checks run as jobs that make way, are confirmed, drain their node, and bring it back when it passes again."""
+
+import asyncio
+
+import pytest
+
+from soperator.kube import kinds
+from tests.world.harness import Town, operating
+
+CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
+WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
+CHECK = {"cluster": "demo", "script": "#!/bin/sh\ntrue\n", "maxParallel": 2, "retestEvery": "20s"}
+BAD = "soperator exit=1\nthe disk is slow\n"
+
+
+@pytest.fixture
+async def town():
+    """An operator that runs over empty fakes."""
+    async with operating(Town()) as made:
+        yield made
+
+
+async def until(what, longest=15.0):
+    """Wait until it is so."""
+    end = asyncio.get_running_loop().time() + longest
+    while not (found := what()):
+        assert asyncio.get_running_loop().time() < end, "never"
+        await asyncio.sleep(0.05)
+    return found
+
+
+def of(town, name="disk"):
+    return town.status(kinds.HEALTHCHECK, name)
+
+
+def jobs(town, *states):
+    """The numbers of jobs in these states."""
+    return [number for number, each in town.slurm.jobs.items() if set(states) & set(each["job_state"])]
+
+
+def case(town, node):
+    return next((each for each in of(town).get("nodes", ()) if each["node"] == node), None)
+
+
+async def begin(town, **more):
+    """A cluster that is up, and a check that runs on it."""
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | more)
+    await town.up(CLUSTER, WORKERS)
+    town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
+
+
+async def run_on(town, node, said, state="COMPLETED"):
+    """Let the next job that waits for this node run and end so."""
+    waits = lambda: [each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == node]  # noqa: E731
+    (number, *_) = await until(waits, 30.0)
+    town.slurm.start(number)
+    await asyncio.sleep(0.1)
+    town.slurm.ends(number, state, said, age=-60.0)
+    return number
+
+
+async def test_every_node_runs_it_once_two_at_a_time(town):
+    """Jobs go to a hidden partition of root's, as many as maxParallel, and each node has one; then nothing is due."""
+    await begin(town)
+    conf = town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]
+    assert "PartitionName=soperator-check Nodes=ALL Hidden=YES RootOnly=YES PriorityTier=0 PreemptMode=CANCEL" in conf
+    assert "PartitionName=main Nodes=ALL Default=YES PreemptMode=OFF" in conf
+    await until(lambda: len(jobs(town, "PENDING")) == 2)
+    for node in ("worker-0", "worker-1", "worker-2"):
+        await run_on(town, node, "soperator exit=0\n")
+        assert len(jobs(town, "PENDING", "RUNNING")) <= 2
+    await until(lambda: of(town)["nodesPassed"] == "3/3")
+    await asyncio.sleep(0.5)
+    assert len(town.slurm.jobs) == 3
+    assert of(town)["active"] == 0
+    assert {each["name"] for each in town.slurm.jobs.values()} == {"soperator-check-disk"}
+
+
+async def failing(town, node="worker-1"):
+    """Let all nodes pass but this one, which fails and is confirmed; return when it is drained."""
+    await begin(town, maxParallel=3)
+    for each in ("worker-0", "worker-1", "worker-2"):
+        await run_on(town, each, BAD if each == node else "soperator exit=0\n")
+    await until(lambda: case(town, node))
+    assert case(town, node)["state"] == "suspect"
+    assert "DRAIN" not in town.slurm.nodes[node]["state"]
+    number = await run_on(town, node, BAD)
+    await until(lambda: "DRAIN" in town.slurm.nodes[node]["state"])
+    return number
+
+
+async def test_a_failure_is_confirmed_and_drains_the_node_with_its_evidence(town):
+    """The first failure only makes it suspect; the second one is a reason, which the condition of the NodeSet and the status have too."""
+    number = await failing(town)
+    assert town.slurm.nodes["worker-1"]["reason"] == "soperator: check disk: the disk is slow"
+    said = case(town, "worker-1")
+    assert (said["state"], said["fails"], said["job"], said["log"]) == ("failing", 2, number, "the disk is slow\n")
+    await until(lambda: of(town)["failing"] == 1)
+    assert "1 failing: worker-1 (the disk is slow)" in of(town)["why"]
+    healthy = lambda: {each["type"]: each for each in town.status(kinds.NODESET, "worker")["conditions"]}["Healthy"]  # noqa: E731
+    await until(lambda: "worker-1 (Out: disk: the disk is slow)" in healthy()["message"], 30.0)
+    assert [node for node, each in town.slurm.nodes.items() if "DRAIN" in each["state"]] == ["worker-1"]
+
+
+async def test_a_drained_node_is_tested_while_it_stays_drained_and_returns_when_it_passes(town):
+    """The job waits in a partition that goes before all others; the node is open only until the job has it. Two passes bring it back."""
+    await failing(town)
+    node = town.slurm.nodes["worker-1"]
+    for age in (-60.0, 2.0):
+        (number, *_) = await until(lambda: jobs(town, "PENDING"), 60.0)
+        assert town.slurm.jobs[number]["partition"] == "soperator-retest"
+        await until(lambda: "DRAIN" not in node["state"])
+        town.slurm.start(number)
+        await until(lambda: "DRAIN" in node["state"])
+        assert node["reason"] == "soperator: check disk: the disk is slow"
+        town.slurm.ends(number, age=age)
+        await until(lambda number=number: number not in [each["job"] for each in of(town)["runs"]])
+    await until(lambda: node["state"] == ["IDLE"])
+    assert case(town, "worker-1") is None
+    assert of(town)["ended"][0]["says"] == "the disk is slow"
+    await asyncio.sleep(2.0)
+    assert node["state"] == ["IDLE"]
+    assert jobs(town, "PENDING", "RUNNING") == []
+
+
+async def test_a_test_that_ends_before_it_was_seen_leaves_no_bad_node_in_service(town):
+    """The node was opened, the job ran at once and failed: the node is drained again, and then the result counts."""
+    await failing(town)
+    node = town.slurm.nodes["worker-1"]
+    (number, *_) = await until(lambda: jobs(town, "PENDING"), 60.0)
+    await until(lambda: "DRAIN" not in node["state"])
+    town.slurm.start(number)
+    town.slurm.ends(number, "FAILED", BAD, age=-60.0)
+    await until(lambda: "DRAIN" in node["state"])
+    assert node["reason"] == "soperator: check disk: the disk is slow"
+    await until(lambda: case(town, "worker-1")["job"] == number)
+
+
+async def test_a_run_that_made_way_is_neither_a_pass_nor_a_failure_and_is_repeated(town):
+    """So is one whose job Slurm does not know any more."""
+    await begin(town, maxParallel=3)
+    for state in ("PREEMPTED", "PREEMPTED"):
+        await run_on(town, "worker-0", "", state)
+    gone = await until(
+        lambda: [each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == "worker-0"], 30.0
+    )
+    del town.slurm.jobs[gone[0]]
+    number = await run_on(town, "worker-0", "soperator exit=0\n")
+    assert number not in gone
+    await until(lambda: of(town)["nodesPassed"] == "1/3")
+    assert of(town)["nodes"] == []
+
+
+async def test_a_check_that_does_not_work_is_told_and_drains_nobody(town):
+    """No word, an exit code of its own, and a time limit are no failures of the node."""
+    await begin(town, maxParallel=3)
+    await run_on(town, "worker-0", "")
+    await run_on(town, "worker-1", "soperator exit=127\nno such file\n", "FAILED")
+    await run_on(town, "worker-2", "", "TIMEOUT")
+    await until(lambda: len(of(town).get("nodes", ())) == 3)
+    assert {each["state"] for each in of(town)["nodes"]} == {"broken"}
+    assert case(town, "worker-1")["says"] == "exit code 127: no such file"
+    assert case(town, "worker-2")["says"] == "it did not end within 10 min"
+    await asyncio.sleep(5.0)
+    assert not [each for each in town.slurm.nodes.values() if "DRAIN" in each["state"]]
+    assert len(town.slurm.jobs) == 3
+
+
+async def test_a_new_operator_goes_on_with_what_the_former_one_began():
+    """Runs that the status knows, and one that it does not, for it was not written: none is begun again or lost; one of a former object is none."""
+    town = Town()
+    async with operating(town):
+        await begin(town, maxParallel=3)
+        await until(lambda: len(jobs(town, "PENDING")) == 3)
+        await until(lambda: len(of(town).get("runs", ())) == 3)
+    kept = town.find(kinds.HEALTHCHECK, "disk")["status"]
+    runs = [each for each in kept["runs"] if each["node"] != "worker-2"]
+    top = max(each["job"] for each in runs)
+    assert top < max(town.slurm.jobs)  # the numbers of jobs only grow
+    town.fake.world.change(
+        kinds.HEALTHCHECK, ("slurm", "disk"), {"status": {**kept, "runs": runs, "top": top}}, sub="status"
+    )
+    for number in jobs(town, "PENDING"):
+        town.slurm.start(number)
+        node = town.slurm.jobs[number]["nodes"]
+        town.slurm.ends(number, *(("FAILED", BAD) if node == "worker-2" else ()))
+    former = {"job_id": 900, "comment": "another object", "job_state": ["FAILED"], "admin_comment": BAD}
+    town.slurm.jobs[900] = {"name": "soperator-check-disk", "required_nodes": "worker-0", **former}
+    async with operating(town):
+        await until(lambda: of(town)["nodesPassed"] == "2/3", 30.0)
+        await until(lambda: case(town, "worker-2"))
+        await until(lambda: jobs(town, "PENDING"), 30.0)
+        assert len(town.slurm.jobs) == 5
+        assert [town.slurm.jobs[each]["required_nodes"] for each in jobs(town, "PENDING")] == ["worker-2"]
+
+
+async def test_a_request_runs_it_once_more_and_a_suspended_one_not(town):
+    """A new word is one request."""
+    await begin(town, maxParallel=3)
+    for each in ("worker-0", "worker-1", "worker-2"):
+        await run_on(town, each, "soperator exit=0\n")
+    await until(lambda: of(town)["nodesPassed"] == "3/3")
+    await asyncio.sleep(0.5)
+    assert len(town.slurm.jobs) == 3
+    await asyncio.sleep(1.1)
+    again = {"when": {"run": "again"}, "maxParallel": 3}
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | again | {"suspend": True})
+    await asyncio.sleep(2.0)
+    assert len(town.slurm.jobs) == 3
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | again | {"suspend": False})
+    await until(lambda: len(town.slurm.jobs) == 6, 30.0)
+
+
+async def test_what_is_wrong_with_a_check_names_the_field(town):
+    """A NodeSet that is none, a schedule out of range, a time limit that is none, a script without an interpreter."""
+    bad = {"nodeSets": ["gpu"], "when": {"schedule": "61 * * * *"}, "timeLimit": "5s", "script": "true"}
+    await begin(town, **bad)
+    await until(lambda: of(town).get("why"))
+    for words in (
+        "spec.nodeSets[0]: gpu",
+        "the minute 61 is not within 0 to 59",
+        "spec.timeLimit: 5s: give at least 60s",
+        "#!/bin/sh",
+    ):
+        assert words in of(town)["why"]
+    assert town.slurm.jobs == {}
+
+
+async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
+    """A hundred and twenty nodes, a tenth at once: one job each, and no more than four requests for each node, whatever it takes."""
+    async with operating(Town()) as town:
+        town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": "10%", "suspend": True})
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 120}})
+        before = len(town.slurm.asked)
+        town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": "10%", "suspend": False})
+        end = asyncio.get_running_loop().time() + 400.0
+        while of(town).get("nodesPassed") != "120/120":
+            assert asyncio.get_running_loop().time() < end, of(town)
+            assert len(jobs(town, "PENDING", "RUNNING")) <= 12
+            for number in jobs(town, "RUNNING"):
+                town.slurm.ends(number)
+            for number in jobs(town, "PENDING"):
+                town.slurm.start(number)
+            await asyncio.sleep(3.0)
+        assert len(town.slurm.jobs) == 120
+        assert len(town.slurm.asked) - before <= 4 * 120
+        assert len(of(town)["ran"]) < 50
