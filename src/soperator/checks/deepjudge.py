@@ -4,6 +4,7 @@ A reading fails by a limit (of the spec, or of its machine type), or by standing
 for a node that has a reading: who was to be measured and was not is broken.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeGuard
@@ -11,7 +12,7 @@ from typing import Literal, TypeGuard
 from soperator.checks import catalog, peers
 from soperator.checks.check import Reading, Value, is_number
 from soperator.checks.deepcheck import DeepCheck, DeepRule, Deviation
-from soperator.checks.judge import Machines, fails, limits_of, sentence
+from soperator.checks.judge import Machines, Verdict, fails, limits_of, sentence
 from soperator.checks.peers import Comparison
 
 #: `unsure` accuses nobody and is told: too few to compare, or too many that are worse.
@@ -34,6 +35,48 @@ class Finding:
     nodes: tuple[str, ...]
     says: str
     values: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the job of one node came to: the verdict, its readings, which are peers to the next ones, and what is told of all (`unsure`)."""
+
+    verdict: Verdict
+    readings: tuple[Reading, ...] = ()
+    unsure: str = ""
+
+
+def of_node(
+    check: DeepCheck,
+    text: str,
+    node: str,
+    others: Iterable[Reading] = (),
+    limits: Mapping[str, Value] | None = None,
+) -> Answer:
+    """The answer in what a node's program printed before it ended with exit code 0; no readings of that node are broken."""
+    readings = read(text)
+    if isinstance(readings, str):
+        return Answer(Verdict("broken", readings))
+    own = tuple(each for each in readings if nodes_of(each) == (node,))
+    found = judge(check, own, others, [node], limits)
+    unsure = "; ".join(each.says for each in found if each.outcome == "unsure")
+    for outcome in ("fail", "broken"):
+        if bad := [each for each in found if each.outcome == outcome]:
+            more = f" (and {len(bad) - 1} more)" if bad[1:] else ""
+            return Answer(Verdict(outcome, bad[0].says + more, bad[0].values), own, unsure)
+    return Answer(Verdict("pass"), own, unsure)
+
+
+def read(text: str) -> list[Reading] | str:
+    """The readings in the last line that a program printed, or why there are none."""
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    try:
+        said = json.loads(last)
+        if said["soperator"] == 1:
+            return [each for each in said["readings"] if is_sound(each)]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return f"its last line is no JSON with readings: {last[:100]!r}"
 
 
 def judge(

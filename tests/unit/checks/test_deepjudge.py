@@ -1,8 +1,11 @@
+import json
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator.checks.deepcheck import read_deep, shipped_deep
-from soperator.checks.deepjudge import judge, named
+from soperator.checks.deepjudge import judge, named, of_node
 
 CHECKS = {each.name: each for each in shipped_deep()}
 CPU = CHECKS["cpu"]
@@ -112,3 +115,48 @@ def test_whatever_a_job_says_is_judged_without_an_error(readings, peers, check):
     for found in judge(check, readings, peers, ["w-1"]):
         assert len(found.says) <= 300
         assert set(found.nodes) <= {"w-1"}
+
+
+def printed(*readings: object) -> str:
+    return "some words before\n" + json.dumps({"soperator": 1, "readings": list(readings)}) + "\n"
+
+
+def test_a_job_of_one_node_is_answered_with_a_verdict_and_its_readings():
+    """The readings become peers of the next ones; those of other nodes are dropped."""
+    peers = [cpu(f"w-{number}", 100) for number in range(4)]
+    slow = of_node(CPU, printed(cpu("w-9", 40), cpu("w-0", 1)), "w-9", peers)
+    assert (slow.verdict.outcome, slow.verdict.values["peers"]) == ("fail", 100)
+    assert slow.readings == (cpu("w-9", 40),)
+    well = of_node(CPU, printed(cpu("w-9", 99)), "w-9", peers)
+    assert (well.verdict.outcome, well.unsure) == ("pass", "")
+    assert of_node(CPU, printed(cpu("w-9", 99)), "w-9").unsure.startswith("1 readings of cpu are too few")
+
+
+def test_several_bad_gpus_of_a_node_are_one_failure_that_counts_them():
+    """The first is named."""
+    gpus = [{"of": "w-1", "part": f"GPU {number}", "tflops": 600, "wrong": 1, "rounds": 8} for number in range(8)]
+    answer = of_node(CHECKS["burn"], printed(*gpus), "w-1")
+    assert answer.verdict.says == "GPU 0 of w-1 computed 1 of 8 products wrongly (and 7 more)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        "1",
+        '{"soperator": 1}',
+        '{"soperator": 1, "readings": 5}',
+        '{"soperator": 2, "readings": []}',
+        "[" * 9000,
+    ],
+)
+def test_what_is_no_answer_is_broken(text):
+    """A program that ended well and said nothing has not passed anybody."""
+    assert of_node(CPU, text, "w-1").verdict.outcome == "broken"
+
+
+def test_an_answer_without_a_reading_of_the_node_is_broken():
+    """What it says of others is no word about it."""
+    assert of_node(CPU, printed(cpu("w-2", 9)), "w-1").verdict.outcome == "broken"
