@@ -1,6 +1,7 @@
 """Deep checks run as jobs that make way, are confirmed, drain their node, and bring it back when it passes again."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -245,3 +246,51 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
         assert len(town.slurm.jobs) == 120
         assert len(town.slurm.asked) - before <= 4 * 120
         assert len(of(town)["ran"]) < 50
+
+
+def measured(node, gflops):
+    """What the wrapper writes of a node's job."""
+    reading = {"of": node, "gflops": gflops, "slowest": 99.0, "cores": 8, "wrong": 0, "which": -1}
+    return f"soperator exit=0\n{json.dumps({'soperator': 1, 'readings': [reading]})}\n"
+
+
+async def test_a_shipped_check_compares_a_node_with_its_peers(town):
+    """The job runs the program; what nodes read stands in the status, and the one that is slower than they are fails, and runs it again."""
+    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1, "confirm": 1})
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 5}})
+    town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
+    for number in range(5):
+        await run_on(town, f"worker-{number}", measured(f"worker-{number}", 40.0 if number == 4 else 100.0 + number))
+    said = await until(lambda: case(town, "worker-4"))
+    assert (said["state"], said["says"]) == ("failing", "worker-4 computes 40.0 Gflop/s, its peers 101.0")
+    assert all(case(town, f"worker-{number}") is None for number in range(4))
+    assert [each["node"] for each in of(town)["readings"]] == [f"worker-{number}" for number in range(5)]
+    assert of(town)["readings"][0]["values"]["gflops"] == 100.0
+    assert "exec /opt/soperator/libexec/deep cpu seconds=5" in next(iter(town.slurm.jobs.values()))["script"]
+
+
+async def test_a_shipped_check_that_says_nothing_is_broken(town):
+    """Exit code 0 without readings is no pass, and exit code 1 no failure of a node."""
+    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1})
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
+    await run_on(town, "worker-0", "soperator exit=0\nwell\n")
+    await until(lambda: (case(town, "worker-0") or {}).get("state") == "broken")
+    await run_on(town, "worker-1", "soperator exit=1\ndeep: cpu: no memory\n")
+    await until(lambda: (case(town, "worker-1") or {}).get("state") == "broken")
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ({"check": "network"}, "no shipped check of one node has this name: there are burn, cpu, dcgm"),
+        ({"check": "cpu", "limits": {"gflops": 5}}, "the check asks for no limit of this name: there are none"),
+        ({"check": "cpu", "script": "#!/bin/sh"}, "give check, the name of a shipped one, or script, one of your own"),
+        ({}, "give check, the name of a shipped one, or script, one of your own"),
+    ],
+)
+async def test_a_check_that_cannot_be_meant_is_refused(town, spec, says):
+    """The status says what is wrong and what there is."""
+    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", **spec})
+    await town.up(CLUSTER, WORKERS)
+    await until(lambda: says in of(town).get("why", ""))

@@ -17,6 +17,8 @@ from soperator.api.status import Condition, Sentence
 MOST_NODES, MOST_ENDED = 400, 50
 #: Groups of nodes with one time of their last run.
 MOST_TIMES = 256
+#: Readings with which others are compared.
+MOST_READINGS = 128
 
 Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
 Hostlist = Annotated[str, Field(max_length=131072)]
@@ -56,6 +58,17 @@ class HealthCheckSpec(Model):
         default_factory=list,
         max_length=64,
         description="NodeSets whose nodes are checked; none means all of the cluster's.",
+    )
+    check: Annotated[str, Field(pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", max_length=63)] = Field(
+        default="",
+        description="A shipped check that measures one node, such as cpu or memory; the reference of deep checks has them. Either it or script is "
+        "given.",
+    )
+    limits: dict[str, float] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="Limits of the shipped check by their names in the reference, for example memory_triad; they go before those of the machine "
+        "type.",
     )
     script: Annotated[str, Field(max_length=65536)] = Field(
         default="",
@@ -137,6 +150,17 @@ class RanStatus(Model):
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
 
 
+class ReadingStatus(Model):
+    """What a shipped check read last of a node, or of a part of it."""
+
+    node: str = Field(max_length=253, description="Slurm node.")
+    part: Short = Field(default="", description="The part of it, such as GPU 3.")
+    model: Short = Field(default="", description="How the device calls itself.")
+    values: dict[str, float] = Field(
+        default_factory=dict, max_length=32, description="The numbers that are compared with peers."
+    )
+
+
 class HealthCheckStatus(Model):
     """How a check goes, and all that an operator that begins anew has to know."""
 
@@ -163,6 +187,11 @@ class HealthCheckStatus(Model):
     )
     ended: list[EndedStatus] = Field(
         default_factory=list, max_length=MOST_ENDED, description="The failures that ended last."
+    )
+    readings: list[ReadingStatus] = Field(
+        default_factory=list,
+        max_length=MOST_READINGS,
+        description="What nodes are compared with: the newest readings of some of them.",
     )
     why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
 

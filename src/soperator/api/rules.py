@@ -136,9 +136,14 @@ HEALTHCHECK = (
         field="cluster",
     ),
     Rule(
-        cel="self.?script.orValue('').startsWith('#!/')",
+        cel="(self.?script.orValue('') == '') != (self.?check.orValue('') == '')",
+        message="what is to run must be said once: give check, the name of a shipped one, or script, one of your own",
+        holds=lambda spec: bool(spec.script) != bool(spec.check),
+    ),
+    Rule(
+        cel="self.?script.orValue('') == '' || self.?script.orValue('').startsWith('#!/')",
         message="script must begin with the line that names its interpreter: write for example #!/bin/sh",
-        holds=lambda spec: spec.script.startswith("#!/"),
+        holds=lambda spec: not spec.script or spec.script.startswith("#!/"),
         field="script",
     ),
     Rule(

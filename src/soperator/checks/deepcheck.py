@@ -111,6 +111,12 @@ def command(check: DeepCheck) -> list[str]:
     return [PROGRAM, check.program, *(f"{key}={value}" for key, value in check.given.items())]
 
 
+def limit_names(check: DeepCheck) -> list[str]:
+    """The names by which a check asks for limits."""
+    said = [limit for rule in check.rules for judged in rule.plain.when.values() for limit in judged.values()]
+    return sorted({limit[1:] for limit in said if isinstance(limit, str) and limit.startswith("@")})
+
+
 def limit_of(check: DeepCheck, deviation: Deviation, limits: Mapping[str, Value]) -> float | None:
     """The number that the compared value has to reach whatever its peers do: the one by whose name (`@name`) another rule of the check judges it."""
     for rule in check.rules:

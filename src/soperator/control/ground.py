@@ -4,10 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.change import seconds, share
+from soperator.checks.deepcheck import DeepCheck, applicable, command, shipped_deep
 from soperator.control import gather
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
+from soperator.decide.outcome import Judge
 from soperator.decide.runs import Book, Place, Wish
+from soperator.render import checks
 from soperator.render.model import Cluster, HealthCheck, NodeSet
 from soperator.slurm.job import NEVER
 from soperator.slurm.node import SlurmNode
@@ -24,11 +27,29 @@ class Ground:
     places: Sequence[Place]
     gpus: Mapping[str, int]
     client: SlurmRest
+    facts: Mapping[str, Mapping[str, object]]
 
     @property
     def minutes(self) -> int:
         """The time limit as Slurm takes it."""
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
+
+    @property
+    def shipped(self) -> DeepCheck | None:
+        """The shipped check that is to run."""
+        return next((each for each in shipped_deep() if each.name == self.check.spec.check), None)
+
+    def judge(self, book: Book) -> Judge | None:
+        """How what it reads is judged; a script judges itself."""
+        return Judge(self.shipped, self.check.spec.limits, book.readings) if self.shipped else None
+
+    def script(self, node: str) -> str:
+        """What runs on a node."""
+        if not self.shipped:
+            return self.check.spec.script
+        facts = self.facts.get(node.rpartition("-")[0], {})
+        known = next(iter(applicable([self.shipped], facts)), self.shipped)
+        return f"#!/bin/sh\nexec {' '.join(command(known))}\n"
 
 
 def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
@@ -47,9 +68,13 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
         for each in gather.members(operator, cluster)
         if not check.spec.node_sets or each.name in check.spec.node_sets
     ]
+    shipped = next((each for each in shipped_deep() if each.name == check.spec.check), None)
+    facts = {each.name: checks.facts(each) for each in members}
+    if shipped:
+        members = [each for each in members if applicable([shipped], facts[each.name])]
     places = [place for each in members for place in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
-    return Ground(check, cluster, _wish(check, len(places)), places, gpus, client), ""
+    return Ground(check, cluster, _wish(check, len(places)), places, gpus, client, facts), ""
 
 
 async def with_fresh(ground: Ground, book: Book) -> Ground:

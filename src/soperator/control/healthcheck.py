@@ -125,7 +125,7 @@ class HealthCheckControl:
                 if job is None or job.name != checkjob.job_name(ground.wish.name):
                     ended.append(outcome(run, None, ground.minutes))
                 elif job.is_over:
-                    ended.append(outcome(run, job, ground.minutes))
+                    ended.append(outcome(run, job, ground.minutes, ground.judge(book)))
                 elif job.is_waiting:
                     waits.add(run.job)
         return ended, frozenset(waits)
@@ -224,10 +224,9 @@ def _learn(book: Book, jobs: Iterable[CheckJob], owner: str) -> Book:
 
 
 async def _post(ground: Ground, each: Submit) -> int:
-    spec = ground.check.spec
     gpus = ground.gpus.get(each.node.rpartition("-")[0], 0)
     body = checkjob.submission(
-        ground.check.uid, ground.check.name, each.node, spec.script, ground.minutes, each.retest, gpus
+        ground.check.uid, ground.check.name, each.node, ground.script(each.node), ground.minutes, each.retest, gpus
     )
     return await ground.client.submit(body)
 

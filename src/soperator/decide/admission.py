@@ -4,10 +4,14 @@ The pass and `soperator lint` ask here, so that what lint accepts is what the op
 object that it names from being applied anew; what already runs stays as it is.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from soperator.api.base import Problem
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.validate import World, validate_cluster, validate_healthcheck, validate_nodeset
 from soperator.checks import chosen
+from soperator.checks.deepcheck import limit_names, shipped_deep
 from soperator.slurm.lint import lint_cluster, lint_nodeset
 
 
@@ -29,7 +33,22 @@ def nodeset_problems(name: str, world: World) -> list[Problem]:
 
 def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:
     """Return the problems of one HealthCheck beside the objects of the world, each with it as its subject."""
-    return _unique(validate_healthcheck(name, spec, world))
+    unknown = [replace(each, subject=f"HealthCheck {name}") for each in _unknown_check(spec)]
+    return _unique([*validate_healthcheck(name, spec, world), *unknown])
+
+
+def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
+    """A shipped check that there is not, that needs more than one node, or a limit that it does not ask for."""
+    known = {each.name: each for each in shipped_deep() if each.per == "node"}
+    if spec.check and spec.check not in known:
+        yield Problem(
+            "spec.check", spec.check, f"no shipped check of one node has this name: there are {', '.join(known)}"
+        )
+    names = limit_names(known[spec.check]) if spec.check in known else []
+    for each in spec.limits:
+        if each not in names:
+            there = ", ".join(names) or "none"
+            yield Problem(f"spec.limits.{each}", each, f"the check asks for no limit of this name: there are {there}")
 
 
 def problems(world: World) -> list[Problem]:

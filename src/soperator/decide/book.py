@@ -6,14 +6,16 @@ that are nearest become the earlier one: a node may then be taken for one that r
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
-from soperator.api.healthcheck import MOST_ENDED, MOST_NODES, MOST_TIMES
+from soperator.api.healthcheck import MOST_ENDED, MOST_NODES, MOST_READINGS, MOST_TIMES
+from soperator.checks.check import Reading, is_number
 from soperator.checks.standing import Standing
 from soperator.decide.runs import Book, Case, Past, Run
 from soperator.slurm.hostlist import compress, expand
 
-_SHORT, _LOG = 256, 512
+_SHORT, _LOG, _VALUES = 256, 512, 32
 
 
 def write(book: Book) -> dict[str, Any]:
@@ -28,6 +30,7 @@ def write(book: Book) -> dict[str, Any]:
         "ran": [{"at": at, "nodes": compress(nodes)} for at, nodes in _times(book.ran)],
         "nodes": [_case(name, each) for name, each in cases],
         "ended": [_past(each) for each in book.ended[-MOST_ENDED:]],
+        "readings": [_reading(each) for each in book.readings[-MOST_READINGS:]],
     }
 
 
@@ -46,7 +49,23 @@ def read(status: Mapping[str, Any], then: str = "drain") -> Book:
         request=str(status.get("request", "")),
         asked=float(status.get("asked", 0)),
         top=int(status.get("top", 0)),
+        readings=tuple(_read_reading(each) for each in status.get("readings", ())),
     )
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    words = {"node": reading["of"], **{key: reading[key] for key in ("part", "model") if reading.get(key)}}
+    numbers = [(key, float(value)) for key, value in reading.items() if is_number(value) and isfinite(value)]
+    return {**words, "values": dict(numbers[:_VALUES])}
+
+
+def _read_reading(said: Mapping[str, Any]) -> Reading:
+    words = {key: str(said[key]) for key in ("part", "model") if said.get(key)}
+    return {
+        "of": str(said["node"]),
+        **words,
+        **{str(key): float(value) for key, value in said.get("values", {}).items()},
+    }
 
 
 def named(name: str, book: Book) -> Book:

@@ -23,7 +23,9 @@ Invariants, tested by generated histories in which the operator dies at every st
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from soperator.api.healthcheck import MOST_READINGS
 from soperator.checks import standing
+from soperator.checks.check import Reading
 from soperator.checks.standing import Recovery
 from soperator.decide import drain
 from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Submit, Wish
@@ -56,6 +58,7 @@ def begin(book: Book, wish: Wish, places: Iterable[Place], now: float) -> Book:
         ran={name: min(at, latest_run) for name, at in book.ran.items() if name in known},
         cases={name: each for name, each in book.cases.items() if name in known},
         owed=frozenset((book.owed | away) & known.keys()) if wish.after_repair else frozenset(),
+        readings=tuple(each for each in book.readings if each["of"] in known),
         request=wish.request or book.request,
         asked=now if is_new else book.asked,
     )
@@ -87,6 +90,7 @@ def _fold(book: Book, wish: Wish, each: Ended) -> Book:
     if each.verdict is None and each.again:
         return replace(book, runs=runs)
     book = replace(book, runs=runs, ran={**book.ran, node: each.run.at}, owed=book.owed - {node})
+    book = replace(book, readings=_newest(book, node, each.readings))
     if each.verdict is None:
         return book
     before = book.cases.get(node)
@@ -102,6 +106,13 @@ def _fold(book: Book, wish: Wish, each: Ended) -> Book:
         return replace(book, cases=others, ended=(*book.ended, *past))
     log = each.log if each.verdict.outcome != "pass" or before is None else before.log
     return replace(book, cases={**others, node: Case(after, each.run.job, each.at, log)})
+
+
+def _newest(book: Book, node: str, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """The readings with those of a node in place of its former ones; the oldest are forgotten."""
+    if not readings:
+        return book.readings
+    return (*(each for each in book.readings if each["of"] != node), *readings)[-MOST_READINGS:]
 
 
 def _recovery(book: Book, node: str) -> Recovery | None:

@@ -4,6 +4,12 @@ Only what the check itself said is a pass or a failure, with one exception: a no
 for another, that nobody knows any more, or that was taken back before it began, has said nothing.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator.checks import deepjudge
+from soperator.checks.check import Reading, Value
+from soperator.checks.deepcheck import DeepCheck
 from soperator.checks.judge import Verdict
 from soperator.decide.runs import Ended, Run
 from soperator.slurm import checkjob
@@ -14,8 +20,17 @@ _LATE = frozenset({"TIMEOUT", "DEADLINE"})
 _SENTENCE, _LOG = 200, 512
 
 
-def outcome(run: Run, job: CheckJob | None, minutes: int) -> Ended:
-    """How a run ended that is over, or that Slurm does not know any more (None)."""
+@dataclass(frozen=True)
+class Judge:
+    """How a shipped check is judged: by its file, by limits of the spec, and by what its peers read."""
+
+    check: DeepCheck
+    limits: Mapping[str, Value]
+    peers: Sequence[Reading]
+
+
+def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = None) -> Ended:
+    """How a run ended that is over, or that Slurm does not know any more (None). Without a judge a script has judged itself."""
     if job is None or job.states & _AGAIN:
         return Ended(run, run.at, None)
     at = job.ended or run.at
@@ -23,7 +38,11 @@ def outcome(run: Run, job: CheckJob | None, minutes: int) -> Ended:
         return Ended(run, at, None, again=not job.had_node)
     said = checkjob.said_of(job.comment)
     log = said[1][-_LOG:] if said else ""
-    return Ended(run, at, _verdict(job, said, minutes), log)
+    verdict = _verdict(job, said, minutes)
+    if judge and said and verdict.outcome == "pass":
+        answer = deepjudge.of_node(judge.check, said[1], run.node, judge.peers, judge.limits)
+        return Ended(run, at, answer.verdict, log, readings=answer.readings)
+    return Ended(run, at, Verdict("broken", verdict.says) if judge and said else verdict, log)
 
 
 def _verdict(job: CheckJob, said: tuple[int, str] | None, minutes: int) -> Verdict:

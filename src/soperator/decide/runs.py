@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from soperator.checks.check import Check
+from soperator.checks.check import Check, Reading
 from soperator.checks.judge import Verdict
 from soperator.checks.standing import Standing
 from soperator.slurm.node import SlurmNode
@@ -100,7 +100,10 @@ class Past:
 
 @dataclass(frozen=True)
 class Book:
-    """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here."""
+    """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here.
+
+    `readings` are the newest of some nodes, the newest last: what others are compared with.
+    """
 
     ran: Mapping[str, float] = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
@@ -110,6 +113,7 @@ class Book:
     request: str = ""
     asked: float = 0.0
     top: int = 0
+    readings: tuple[Reading, ...] = ()
 
     def run_of(self, node: str) -> Run | None:
         """The run that goes on on a node."""
@@ -125,6 +129,7 @@ class Ended:
     verdict: Verdict | None
     log: str = ""
     again: bool = True
+    readings: tuple[Reading, ...] = ()
 
 
 @dataclass(frozen=True)
