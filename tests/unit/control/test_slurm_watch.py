@@ -3,9 +3,12 @@
 import asyncio
 
 import httpx2
+import pytest
 
 from soperator.control.slurm import SlurmWatch
 from soperator.slurmrest.client import SlurmRest
+
+pytestmark = pytest.mark.looptime
 
 KEY = ("slurm", "demo")
 
