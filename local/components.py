@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local import cgroups, controlplane, node
@@ -70,6 +70,7 @@ def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
     if process is None:
         return False
     was_alive = is_alive(process)
+    fleet.records.write(replace(process, is_leaving=True))  # another thread may look whether all is alive
     stop([process], patience)
     fleet.records.forget(name)
     return was_alive
@@ -77,7 +78,7 @@ def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
 
 def dead(records: Records) -> list[Process]:
     """Return what was started, not stopped on purpose, and yet does not run."""
-    return [process for process in records.all() if not is_alive(process)]
+    return [process for process in records.all() if not is_alive(process) and not process.is_leaving]
 
 
 def check_alive(records: Records) -> None:

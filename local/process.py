@@ -21,13 +21,14 @@ from local.progress import Failure
 
 @dataclass(frozen=True)
 class Process:
-    """One process that we started: enough to find it again, and to know that it is the same one."""
+    """One process that we started: enough to find it again, and to know that it is the same one; `is_leaving` once it is being stopped."""
 
     name: str
     pid: int
     start_ticks: int
     boot: str
     log: str
+    is_leaving: bool = False
 
 
 def boot_id() -> str:

@@ -1,0 +1,29 @@
+"""Programs are stopped and started while others look whether all of them are alive."""
+
+import threading
+from pathlib import Path
+
+from local.components import Fleet, dead, halt
+from local.paths import State
+from local.process import Records, identify, spawn
+
+
+def test_a_program_that_is_stopped_on_purpose_has_not_died(tmp_path: Path) -> None:
+    """Who looks in the moment between its end and the end of its record must not take it for an accident."""
+    fleet, over, died = Fleet(State(tmp_path), Records(tmp_path), tmp_path), threading.Event(), []
+
+    def look() -> None:
+        while not over.is_set():
+            died.extend(dead(fleet.records))
+
+    looks = threading.Thread(target=look)
+    looks.start()
+    for number in range(20):
+        log = tmp_path / "log"
+        name = f"node-1/program-{number}"
+        fleet.records.write(identify(name, spawn(["sleep", "60"], log), log))
+        assert halt(fleet, name)
+    over.set()
+    looks.join()
+    assert died == []
+    assert fleet.records.all() == []
