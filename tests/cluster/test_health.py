@@ -1,6 +1,7 @@
 """Real faults on real nodes: each is found and drained with its evidence, no job is touched, and what is mended comes back by itself."""
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -32,6 +33,7 @@ def checked(lab: Lab) -> Iterator[Checked]:
         yield made
 
 
+@pytest.mark.skipif(not os.environ.get("SOPERATOR_LONG"), reason="four minutes: make soak plays it")
 def test_each_fault_drains_its_node_beside_its_jobs_and_ends_by_itself(checked: Checked) -> None:
     """A full /tmp, lost and broken GPUs, memory and a process that no job owns, a read-only disk, a wrong clock, an XID."""
     lab = checked.lab
