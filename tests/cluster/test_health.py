@@ -99,7 +99,7 @@ def test_each_fault_drains_its_node_beside_its_jobs_and_ends_by_itself(checked: 
         assert "JobState=COMPLETED" in lab.ssh("alice", f"scontrol show job -o {job}")
         assert lab.ssh("alice", f"cat {name}") == "whole\n"
     assert checked.report("small-1")["last"]["check"] in ("gpu-count", "gpu-lost")
-    lab.until("the NodeSet is healthy again", lambda: checked.healthy()["status"] == "True", 30)
+    lab.until("the NodeSet is healthy again", lambda: checked.healthy()["status"] == "True", 120)
 
 
 def _machine(lab: Lab, pod: str) -> str:
