@@ -3,14 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from pods import HERE, POD_PYTHON, PODS, SPANK, Pod
-from trixie import plugin, slurm
+from trixie import Slurm, plugin, slurm
 
 __all__ = ["PODS", "POD_PYTHON", "Build", "Jail", "Pod", "plugin", "slurm"]
 
@@ -106,6 +106,17 @@ def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
         (root / name).symlink_to(f"usr/{name}")
     (root / "marker-of-the-jail").touch()
     return planned(Jail(build, root, tmp_path / "plan"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where a test with a Slurm fails, what that Slurm says goes into the report: its logs are gone with it."""
+    report = yield
+    for fixture in ("slurm", "sshd"):
+        if report.failed and isinstance(pod := getattr(item, "funcargs", {}).get(fixture), Slurm):
+            report.sections.append(("Slurm", pod.tell()))
+            break
+    return report
 
 
 def pytest_report_header() -> str:

@@ -229,10 +229,11 @@ def test_an_allocation_has_its_namespaces_before_its_first_step(slurm: Slurm) ->
     """With PrologFlags=Contain the job's namespaces are there as soon as salloc returns, and gone with it."""
     assert wait_idle(slurm) == "idle none"
     look = "n=0; until ls /run/jail/jobs | grep .; do n=$((n+1)); [ $n -lt 200 ] || exit; sleep 0.1; done"
-    done = slurm.sh(f"salloc -Q sh -c 'echo $SLURM_JOB_ID; {look}'", timeout=60)
-    job, seen = done.stdout.split()
-    assert seen == job
-    assert wait_idle(slurm) == "idle none"
+    with slurm.contain():
+        done = slurm.sh(f"salloc -Q sh -c 'echo $SLURM_JOB_ID; {look}'", timeout=60)
+        job, seen = done.stdout.split()
+        assert seen == job
+        assert wait_idle(slurm) == "idle none"
     assert slurm.sh("ls /run/jail/jobs").stdout == ""
 
 

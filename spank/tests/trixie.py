@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,22 @@ class Slurm:
     def read(self, path: str) -> str:
         """A file of the jail."""
         return self.sh(f"cat {JAIL}{path}").stdout
+
+    def tell(self) -> str:
+        """What somebody who was not there needs to see: processes, queue, nodes, and the ends of Slurm's logs."""
+        look = "squeue; sinfo -N -o '%N %T %E'; ps -eo pid,ppid,stat,etimes,wchan:20,args --forest"
+        return self.sh(f"{look}; tail -n 40 /var/log/slurm/ctld.log; tail -n 120 /var/log/slurm/d.log").stdout
+
+    @contextmanager
+    def contain(self) -> Iterator[None]:
+        """With PrologFlags=Contain meanwhile: each job has an extern step."""
+        try:
+            self.sh("echo PrologFlags=Contain >>/etc/slurm/slurm.conf; scontrol reconfigure")
+            self.until("scontrol show config | grep -q '^PrologFlags .*Contain'")
+            yield
+        finally:
+            self.sh("sed -i /^PrologFlags=/d /etc/slurm/slurm.conf; scontrol reconfigure")
+            self.until("! scontrol show config | grep -q '^PrologFlags .*Contain'")
 
 
 def build_plugin(folder: Path) -> Path:
