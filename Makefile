@@ -59,7 +59,7 @@ check: venv machine ## format, lint, types, layers, unit and golden tests
 	mypy
 	lint-imports --verbose 2>&1 | tail -n 4
 	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|/serve$$|^\.ci/run$$')
-	pytest --numprocesses auto --dist worksteal tests/unit tests/golden tests/world
+	pytest --numprocesses 4 --dist worksteal tests/unit tests/golden tests/world
 
 spank-test: machine ## the tests of the SPANK plugin and the jail helper
 	$(MAKE) -C spank test

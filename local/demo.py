@@ -37,11 +37,15 @@ class Target:
     path: str
     is_local: bool
 
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment in which kubectl and helm speak to it; it is ours otherwise, for without a HOME they write where they stand."""
+        return os.environ | {"KUBECONFIG": self.kubeconfig, "PATH": self.path}
+
     def run(self, *command: str, stdin: str | None = None) -> str:
         """What a command printed; raises DemoError with its errors."""
-        env = os.environ | {"KUBECONFIG": self.kubeconfig, "PATH": self.path}
         try:
-            done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False)
+            done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=self.env, check=False)
         except FileNotFoundError as error:
             raise DemoError(f"{command[0]} is not on PATH; with KUBECONFIG set, kubectl and helm are yours") from error
         if done.returncode:

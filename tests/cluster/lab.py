@@ -55,8 +55,7 @@ class Lab:
 
     def tried(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """A kubectl command in the cluster's namespace, whatever its end."""
-        env = os.environ | {"KUBECONFIG": self.target.kubeconfig, "PATH": self.target.path}
-        command = ["kubectl", "-n", self.namespace, *words]
+        command, env = ["kubectl", "-n", self.namespace, *words], self.target.env
         return subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, check=False, timeout=120)
 
     def kubectl(self, *words: str, stdin: str = "") -> str:

@@ -3,24 +3,21 @@
 `make test-bookworm` builds the image and runs this; `make test` skips it.
 """
 
-import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from local import demo, images
-from local.paths import DEFAULT_STATE
+from local import images
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, local
+from tests.cluster.second import claims, clean, install, make_storage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
 NAMESPACE = "slurm-bookworm"
 CLUSTER = "older"
-FOLDER = DEFAULT_STATE / "storage" / NAMESPACE
 RING = """
 from mpi4py import MPI
 world = MPI.COMM_WORLD
@@ -38,39 +35,14 @@ def older(lab: Lab) -> Iterator[Lab]:
     second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
     clean(second)
     began = time.monotonic()
-    demo.helm(
-        second.target,
-        "slurm-cluster-storage",
-        NAMESPACE,
-        f"cluster={CLUSTER}",
-        f"hostPath.path={FOLDER}",
-        name="storage",
-    )
-    cluster = {
-        "jail": {"claim": {"name": f"{CLUSTER}-jail"}, "image": image.references()["jail-bookworm"]},
-        "controller": {"state": {"name": f"{CLUSTER}-state"}},
-        "login": {"rootAuthorizedKeys": [demo.public_key()]},
-    }
-    workers = {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}
-    values = json.dumps({"cluster": cluster, "nodeSets": {"worker": workers}})
-    demo.helm(second.target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=values)
+    make_storage(second)
+    install(second, claims(second, image=image.references()["jail-bookworm"]))
     second.wait_available(240)
     second.timings.note("a cluster with a jail of Debian 12: helm install → available", time.monotonic() - began)
     make_user(second, "bob")
     second.ssh("bob", "cat > ring.py", stdin=RING.encode())
     yield second
     clean(second)
-
-
-def clean(lab: Lab) -> None:
-    """Remove the namespace, its volumes and their files."""
-    for release in (CLUSTER, "storage"):
-        lab.target.run(
-            "helm", "-n", NAMESPACE, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s"
-        )
-    lab.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=90s")
-    lab.kubectl("delete", "pv", f"{NAMESPACE}-{CLUSTER}-jail", f"{NAMESPACE}-{CLUSTER}-state", "--ignore-not-found")
-    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def test_steps_run_in_the_older_distribution(older: Lab) -> None:

@@ -136,9 +136,8 @@ def why(lab: Lab) -> str:
 @contextmanager
 def draining(lab: Lab, node: str, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """`kubectl drain` in the background, and `kubectl uncordon` at the end."""
-    env = os.environ | {"KUBECONFIG": lab.target.kubeconfig, "PATH": lab.target.path}
     command = ["kubectl", "drain", node, *words]
-    made = subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    made = subprocess.Popen(command, env=lab.target.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         yield made
     finally:

@@ -1,7 +1,5 @@
 """Deletions while jobs run: a NodeSet, a cluster, a namespace, a cluster whose slurmctld will never run again, the operator itself."""
 
-import json
-import shutil
 import time
 from collections.abc import Iterator
 
@@ -9,6 +7,7 @@ import pytest
 
 from local import demo
 from local.paths import DEFAULT_STATE
+from tests.cluster import second
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import OPERATOR, PAIR, Held, Lab
 
@@ -23,29 +22,16 @@ def spare(lab: Lab) -> Iterator[Lab]:
     """The name of a second cluster, and storage for it; whatever a test leaves is removed at the end."""
     if not lab.target.is_local:
         pytest.skip("a foreign cluster has storage of its own")
-    second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
-    yield second
-    second.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=90s")
-    second.kubectl(
-        "delete", "pv", *(f"{NAMESPACE}-{CLUSTER}-{each}" for each in ("jail", "state")), "--ignore-not-found"
-    )
-    shutil.rmtree(FOLDER, ignore_errors=True)
+    made = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
+    yield made
+    second.remove(made)
 
 
 def install(lab: Lab) -> Held:
     """Install the second cluster, in which a user has a job that runs until it is let go."""
     lab.__dict__.pop("address", None)
-    settings = [f"cluster={CLUSTER}", f"hostPath.path={FOLDER}"]
-    demo.helm(lab.target, "slurm-cluster-storage", NAMESPACE, *settings, name="storage")
-    values = {
-        "cluster": {
-            "login": {"rootAuthorizedKeys": [demo.public_key()]},
-            "jail": {"claim": {"name": f"{CLUSTER}-jail"}},
-            "controller": {"state": {"name": f"{CLUSTER}-state"}},
-        },
-        "nodeSets": {"worker": {"replicas": 1, "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}}}},
-    }
-    demo.helm(lab.target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
+    second.make_storage(lab)
+    second.install(lab, second.claims(lab), workers=1, requests={"cpu": "50m", "memory": "1Gi"})
     lab.wait_available(120)
     make_user(lab, "erin")
     lab.ssh("root", "scancel -u erin")  # the state's claim stays, and a job that was given up waits in it

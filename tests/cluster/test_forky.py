@@ -3,9 +3,7 @@
 `make test-forky` builds the image and runs this, and writes docs/reports/upgrade.md; `make test` skips it.
 """
 
-import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from local import demo, images
-from local.paths import DEFAULT_STATE, REPOSITORY
+from local import images
+from local.paths import REPOSITORY
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, condition, is_ready, local
+from tests.cluster.second import claims, clean, install, make_storage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 NAMESPACE = "slurm-forky"
 CLUSTER = "newer"
-FOLDER = DEFAULT_STATE / "storage" / NAMESPACE
 REPORT = REPOSITORY / "docs/reports/upgrade.md"
 #: A job of one step that sees two releases of slurmctld, an array that goes on meanwhile, and the settings that 26.05 of Debian wants.
 LONG = "srun sh -c 'while [ ! -e $HOME/go ]; do sleep 0.5; done; echo done'"
@@ -49,31 +47,12 @@ def newer(lab: Lab) -> Iterator[Lab]:
         pytest.skip("make test-forky builds the image that this needs, which takes minutes")
     second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
     clean(second)
-    storage = [f"cluster={CLUSTER}", f"hostPath.path={FOLDER}"]
-    demo.helm(second.target, "slurm-cluster-storage", NAMESPACE, *storage, name="storage")
-    cluster = {
-        "jail": {"claim": {"name": f"{CLUSTER}-jail"}},
-        "controller": {"state": {"name": f"{CLUSTER}-state"}},
-        "login": {"rootAuthorizedKeys": [demo.public_key()]},
-    }
-    workers = {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}
-    values = json.dumps({"cluster": cluster, "nodeSets": {"worker": workers}})
-    demo.helm(second.target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=values)
+    make_storage(second)
+    install(second, claims(second))
     second.wait_available(300)
     make_user(second, "carol")
     yield second
     clean(second)
-
-
-def clean(lab: Lab) -> None:
-    """Remove the namespace, its volumes and their files."""
-    for release in (CLUSTER, "storage"):
-        lab.target.run(
-            "helm", "-n", NAMESPACE, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s"
-        )
-    lab.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=90s")
-    lab.kubectl("delete", "pv", f"{NAMESPACE}-{CLUSTER}-jail", f"{NAMESPACE}-{CLUSTER}-state", "--ignore-not-found")
-    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 def test_a_major_upgrade_loses_no_job_and_there_is_no_way_back(newer: Lab) -> None:

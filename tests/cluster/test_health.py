@@ -33,7 +33,7 @@ def checked(lab: Lab) -> Iterator[Checked]:
         yield made
 
 
-@pytest.mark.skipif(not os.environ.get("SOPERATOR_LONG"), reason="four minutes: make soak plays it")
+@pytest.mark.skipif(not os.environ.get("SOPERATOR_LONG"), reason="make soak plays it")
 def test_each_fault_drains_its_node_beside_its_jobs_and_ends_by_itself(checked: Checked) -> None:
     """A full /tmp, lost and broken GPUs, memory and a process that no job owns, a read-only disk, a wrong clock, an XID."""
     lab = checked.lab
@@ -216,14 +216,8 @@ def _is_not_fought(checked: Checked, node: str) -> None:
 def _follow(lab: Lab, command: str) -> "subprocess.CompletedProcess[str]":
     """A command of the page, against this cluster's node."""
     words = command.replace("demo-worker-0", "checked-small-1")
-    done: Any = subprocess.run(
-        ["bash", "-c", words], capture_output=True, text=True, check=False, env=_environment(lab)
-    )
+    done: Any = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=False, env=lab.target.env)
     return done
-
-
-def _environment(lab: Lab) -> dict[str, str]:
-    return {"KUBECONFIG": lab.target.kubeconfig, "PATH": lab.target.path}
 
 
 def _broken(checked: Checked, node: str) -> set[str]:

@@ -1,7 +1,6 @@
 """A second cluster, which authenticates by munge, from installation to removal."""
 
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -9,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from local import demo
 from local.paths import DEFAULT_STATE
+from tests.cluster import second
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, condition
 
@@ -33,38 +32,21 @@ def munged(lab: Lab) -> Iterator[Lab]:
     """The namespace of the second cluster, and nothing in it; whatever a test leaves there is removed at the end."""
     if not lab.target.is_local:
         pytest.skip("a foreign cluster has storage of its own")
-    second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
-    clean(second)
-    yield second
-    clean(second)
+    made = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
+    second.clean(made)
+    yield made
+    second.clean(made)
 
 
-def clean(lab: Lab) -> None:
-    """Remove the namespace, its volumes and their files."""
-    for release in (CLUSTER, "storage"):
-        helm_tried(lab, "uninstall", release, "--ignore-not-found", "--wait", "--timeout", "90s")
-    lab.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=90s")
-    lab.kubectl("delete", "pv", f"{NAMESPACE}-{CLUSTER}-jail", f"{NAMESPACE}-{CLUSTER}-state", "--ignore-not-found")
-    shutil.rmtree(FOLDER, ignore_errors=True)
-
-
-def install(lab: Lab, keep_keys: bool, **claims: Any) -> None:
+def install(lab: Lab, keep_keys: bool, **named: Any) -> None:
     """Install the cluster by helm; without claims the operator makes them."""
-    values = {
-        "cluster": {
-            "auth": {"type": "munge", "keepKeys": keep_keys},
-            "login": {"rootAuthorizedKeys": [demo.public_key()]},
-            **claims,
-        },
-        "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}}},
-    }
-    demo.helm(lab.target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))
+    second.install(lab, {"auth": {"type": "munge", "keepKeys": keep_keys}, **named})
 
 
 def helm_tried(lab: Lab, *words: str) -> "subprocess.CompletedProcess[str]":
     """A helm command, whatever its end."""
-    env = {"KUBECONFIG": lab.target.kubeconfig, "PATH": lab.target.path, "HOME": "/root"}
-    return subprocess.run(["helm", "-n", NAMESPACE, *words], capture_output=True, text=True, env=env, check=False)
+    command = ["helm", "-n", NAMESPACE, *words]
+    return subprocess.run(command, capture_output=True, text=True, env=lab.target.env, check=False)
 
 
 def uninstall(lab: Lab) -> float:
@@ -94,10 +76,8 @@ CLAIMS = {f"persistentvolumeclaim/{CLUSTER}-jail", f"persistentvolumeclaim/{CLUS
 def test_a_user_of_a_munge_cluster_runs_an_mpi_job(munged: Lab) -> None:
     """The user test passes as with auth/slurm: useradd, sbatch and MPI on two nodes, and the output is read back over SSH."""
     began = time.monotonic()
-    storage = [f"cluster={CLUSTER}", f"hostPath.path={FOLDER}"]
-    demo.helm(munged.target, "slurm-cluster-storage", NAMESPACE, *storage, name="storage")
-    jail, state = {"claim": {"name": f"{CLUSTER}-jail"}}, {"state": {"name": f"{CLUSTER}-state"}}
-    install(munged, keep_keys=False, jail=jail, controller=state)
+    second.make_storage(munged)
+    install(munged, keep_keys=False, **second.claims(munged))
     munged.wait_available(180)
     munged.timings.note("munge: helm install → available, with an empty jail", time.monotonic() - began)
     make_user(munged, "bob")
