@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import httpx2
 
@@ -38,6 +39,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     reconfigured: Callable[[], None] = lambda: None
     asked: list[str] = field(default_factory=list)
     submitted: int = 0
+    wall: Callable[[], float] = time.time
 
     async def handle_async_request(self, request):
         """Answer as slurmrestd does."""
@@ -78,7 +80,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             "required_nodes": job["required_nodes"][0],
             "partition": job["partition"],
             "comment": job["comment"],
-            "submit_time": {"set": True, "number": int(time.time())},
+            "submit_time": {"set": True, "number": int(self.wall())},
             "script": body["script"],
         }
         return httpx2.Response(200, json={"job_id": number, "errors": []})
@@ -86,14 +88,14 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     def start(self, number):
         """Let a job that waits begin on its node."""
         job = self.jobs[number]
-        job |= {"job_state": ["RUNNING"], "nodes": job["required_nodes"], "start_time": _at(time.time())}
+        job |= {"job_state": ["RUNNING"], "nodes": job["required_nodes"], "start_time": _at(self.wall())}
         node = self.nodes[job["nodes"]]
         node["state"] = ["ALLOCATED", *(each for each in node["state"] if each != "IDLE")]
 
     def ends(self, number, state="COMPLETED", said="soperator exit=0\n", age=0.0):
         """Let a job that runs end, with what its batch script writes into it, and say that it was so many seconds later."""
         job = self.jobs[number]
-        job |= {"job_state": [state], "admin_comment": said, "end_time": _at(time.time() + age)}
+        job |= {"job_state": [state], "admin_comment": said, "end_time": _at(self.wall() + age)}
         node = self.nodes[job["nodes"]]
         node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
@@ -108,7 +110,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         states = body.get("state", [])
         if "DRAIN" in states:
             node["state"] = [*node["state"], "DRAIN"]
-            node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(time.time())}}
+            node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(self.wall())}}
         if "RESUME" in states:
             node["state"] = [each for each in node["state"] if each != "DRAIN"]  # 24.11 keeps the reason
 
@@ -144,6 +146,12 @@ class Town:
     def __post_init__(self):
         """Let slurmctld execute itself anew when it is told to read its files."""
         self.slurm.reconfigured = self.slurmctld_starts
+
+    def keep_time(self):
+        """Let the time of day go by as the loop's own does, for the operator, Kubernetes and Slurm alike."""
+        loop, began = asyncio.get_running_loop(), time.time()
+        self.wall = self.slurm.wall = lambda: began + loop.time()
+        self.fake.world.now = lambda: datetime.fromtimestamp(self.wall(), UTC)
 
     def slurmctld_starts(self):
         """Let slurmctld read the files that it has."""

@@ -50,13 +50,13 @@ async def begin(town, **more):
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
 
 
-async def run_on(town, node, said, state="COMPLETED"):
+async def run_on(town, node, said, state="COMPLETED", age=-60.0):
     """Let the next job that waits for this node run and end so."""
     waits = lambda: [each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == node]  # noqa: E731
     (number, *_) = await until(waits, 30.0)
     town.slurm.start(number)
     await asyncio.sleep(0.1)
-    town.slurm.ends(number, state, said, age=-60.0)
+    town.slurm.ends(number, state, said, age)
     return number
 
 
@@ -294,3 +294,44 @@ async def test_a_check_that_cannot_be_meant_is_refused(town, spec, says):
     town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", **spec})
     await town.up(CLUSTER, WORKERS)
     await until(lambda: says in of(town).get("why", ""))
+
+
+async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_passes_there(town):
+    """Confirmed, drained, the Node cordoned with the evidence, the pod made anew elsewhere, tested there at once and again, and in service."""
+    town.keep_time()
+    town.machine("rack-7")
+    town.machine("rack-8")
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": 3, "then": "Replace", "retestEvery": "20s"})
+    await town.up(CLUSTER | {"health": {"replace": {"after": "0s"}}}, WORKERS)
+    town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
+    town.place("demo-worker-1", "rack-7")
+    first = town.find(kinds.POD, "demo-worker-1")["metadata"]["uid"]
+    for each in ("worker-0", "worker-1", "worker-2"):
+        await run_on(town, each, BAD if each == "worker-1" else "soperator exit=0\n", age=0.0)
+    number = await run_on(town, "worker-1", BAD, age=0.0)
+    node = town.slurm.nodes["worker-1"]
+    await until(lambda: "DRAIN" in node["state"])
+    machine = lambda: town.fake.world.find(kinds.NODE, "", "rack-7")  # noqa: E731
+    await until(lambda: machine()["spec"].get("unschedulable"))
+    evidence = json.loads(machine()["metadata"]["annotations"]["slurm.soperator.io/unhealthy"])
+    assert (evidence["check"], evidence["says"], evidence["node"]) == ("disk", "the disk is slow", "worker-1")
+    await until(lambda: (town.find(kinds.POD, "demo-worker-1") or {"metadata": {"uid": first}})["metadata"]["uid"] != first)
+    assert (case(town, "worker-1")["state"], case(town, "worker-1")["job"]) == ("failing", number)
+    assert jobs(town, "PENDING") == []  # nobody tests a worker that does not run
+    town.place("demo-worker-1", "rack-8")
+    town.pods_run()
+    for _ in range(2):
+        (number, *_) = await until(lambda: jobs(town, "PENDING"), 90.0)
+        assert town.slurm.jobs[number]["partition"] == "soperator-retest"
+        await until(lambda: "DRAIN" not in node["state"])
+        town.slurm.start(number)
+        await until(lambda: "DRAIN" in node["state"])
+        town.slurm.ends(number)
+        await until(lambda number=number: number not in [each["job"] for each in of(town)["runs"]])
+    await until(lambda: node["state"] == ["IDLE"])
+    assert case(town, "worker-1") is None
+    assert [(each["node"], each["says"]) for each in of(town)["ended"]] == [("worker-1", "the disk is slow")]
+    assert town.find(kinds.POD, "demo-worker-1")["spec"]["nodeName"] == "rack-8"
+    assert machine()["spec"]["unschedulable"] is True
+    assert "slurm.soperator.io/unhealthy" in machine()["metadata"]["annotations"]
+    assert not town.fake.world.find(kinds.NODE, "", "rack-8")["spec"].get("unschedulable")

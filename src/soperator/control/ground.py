@@ -12,7 +12,6 @@ from soperator.decide.outcome import Judge
 from soperator.decide.runs import Book, Place, Wish
 from soperator.render import checks
 from soperator.render.model import Cluster, HealthCheck, NodeSet
-from soperator.slurm.job import NEVER
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmRest
 
@@ -103,11 +102,7 @@ def _wish(check: HealthCheck, places: int) -> Wish:
         then=follows(spec.then),
         confirm=spec.confirm,
         passes=spec.passes,
-        retest=None
-        if spec.then in ("Tell", "Drain")
-        else seconds(spec.retest_every)
-        if spec.then == "Retest"
-        else NEVER,
+        retest=None if spec.then in ("Tell", "Drain") else seconds(spec.retest_every),
         most=share(places, spec.max_parallel),
         schedule=when.schedule,
         since=check.since,

@@ -30,7 +30,6 @@ from soperator.checks.standing import Recovery
 from soperator.decide import drain
 from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Submit, Wish
 from soperator.decide.window import latest
-from soperator.slurm.job import NEVER
 from soperator.slurm.node import SlurmNode
 
 #: A node has been idle for so many seconds before a run begins, so that one does not come between two jobs of a user.
@@ -160,12 +159,14 @@ def _of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, wai
 
 
 def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool:
-    """Whether a drained node is to be tested again."""
+    """Whether a drained node is to be tested again; one whose machine is to be left, only when it has left it."""
     if wish.retest is None or place is None or place.node is None or not place.ready:
         return False
     ours = place.node.is_drained and not place.node.is_down and place.node.reason.startswith(drain.CHECK_PREFIX)
-    since = book.cases[place.name].at
-    return ours and (now - since >= wish.retest or place.born > since)
+    case = book.cases[place.name]
+    if wish.then == "replace" and place.born <= case.standing.since:
+        return False
+    return ours and (now - case.at >= wish.retest or place.born > case.at)
 
 
 def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> bool:
@@ -196,7 +197,7 @@ def _again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: f
     moments = [5.0] if book.runs or left else []
     for name, case in book.cases.items():
         node = known[name].node if name in known else None
-        if wish.retest is not None and wish.retest < NEVER and node and node.is_draining:
+        if wish.retest is not None and node and node.is_draining:
             moments.append(max(1.0, case.at + wish.retest - now))
     if wish.schedule or wish.idle:
         moments.append(30.0)

@@ -14,9 +14,7 @@ _TAKEN = frozenset({"RESERVED", "MAINTENANCE"})
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wished of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again, and NEVER
-    where only a new pod of it is.
-    """
+    """What is wished of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again."""
 
     name: str
     then: str = "drain"
