@@ -1,5 +1,6 @@
 """A deep check on a real Slurm: a failure is confirmed and drains its node beside users' jobs, makes way for them, and a repaired node comes back."""
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -91,3 +92,37 @@ def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_
     lab.until("all pass", lambda: status(lab).get("nodesPassed") == "2/2" and not status(lab)["nodes"], 120)
     assert [each["says"] for each in status(lab)["ended"]] == [f"there is a bad-{BAD}"]
     assert sorted(lab.ssh("alice", "srun -N2 hostname").split()) == [GOOD, BAD]
+
+
+def machine(lab: Lab, node: str) -> str:
+    """The Kubernetes Node on which a worker's pod is; empty while it is on none."""
+    return str(lab.look("pod", f"demo-{node}").get("spec", {}).get("nodeName", ""))
+
+
+def test_a_bad_node_moves_to_another_machine_and_is_in_service_when_it_passes_there(checked: Lab) -> None:
+    """The former machine is cordoned with the evidence on it, which stays when the Slurm node is idle again."""
+    lab = checked
+    lab.ssh("alice", f"rm slow-{GOOD}")
+    lab.patch("slurmcluster", "demo", {"health": {"replace": {"after": "5s"}}})
+    former, began = machine(lab, BAD), time.monotonic()
+    try:
+        done = lab.apply("HealthCheck", "marked", CHECK | {"then": "Replace"})
+        assert done.returncode == 0, done.stderr
+        cordoned = lambda: lab.look("node", former)["spec"].get("unschedulable")  # noqa: E731
+        lab.until(f"Node {former} is cordoned", cordoned, 240)
+        lab.ssh("alice", f"rm bad-{BAD}")  # it was the machine
+        evidence = json.loads(lab.look("node", former)["metadata"]["annotations"]["slurm.soperator.io/unhealthy"])
+        assert (evidence["check"], evidence["says"], evidence["node"]) == ("marked", f"there is a bad-{BAD}", BAD)
+        lab.until("the worker is on another machine", lambda: machine(lab, BAD) not in ("", former), 120)
+        lab.until(f"{BAD} is idle", lambda: state(lab, BAD).startswith("idle"), 240)
+        lab.timings.note(
+            "a HealthCheck is made → the bad node is tested on another machine, and in service",
+            time.monotonic() - began,
+        )
+        assert [each["says"] for each in status(lab)["ended"]] == [f"there is a bad-{BAD}"]
+        assert lab.ssh("alice", f"srun -w {BAD} hostname") == f"{BAD}\n"
+        assert cordoned()
+    finally:
+        lab.kubectl("uncordon", former)
+        lab.kubectl("annotate", "node", former, "slurm.soperator.io/unhealthy-")
+        lab.patch("slurmcluster", "demo", {"health": None})

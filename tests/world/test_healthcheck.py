@@ -315,7 +315,9 @@ async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_pa
     await until(lambda: machine()["spec"].get("unschedulable"))
     evidence = json.loads(machine()["metadata"]["annotations"]["slurm.soperator.io/unhealthy"])
     assert (evidence["check"], evidence["says"], evidence["node"]) == ("disk", "the disk is slow", "worker-1")
-    await until(lambda: (town.find(kinds.POD, "demo-worker-1") or {"metadata": {"uid": first}})["metadata"]["uid"] != first)
+    await until(
+        lambda: (town.find(kinds.POD, "demo-worker-1") or {"metadata": {"uid": first}})["metadata"]["uid"] != first
+    )
     assert (case(town, "worker-1")["state"], case(town, "worker-1")["job"]) == ("failing", number)
     assert jobs(town, "PENDING") == []  # nobody tests a worker that does not run
     town.place("demo-worker-1", "rack-8")
