@@ -22,6 +22,7 @@ from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.kube.exec import Result
 from soperator.runtime.main import run
+from soperator.slurm.hostlist import compress, expand
 from soperator.slurmrest.client import SlurmRest
 from tests.golden.cases import DEFAULTS
 from tests.unit.fake_api import FakeApi
@@ -77,7 +78,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             "job_id": number,
             "name": job["name"],
             "job_state": ["PENDING"],
-            "required_nodes": job["required_nodes"][0],
+            "required_nodes": compress(job["required_nodes"]),
             "partition": job["partition"],
             "comment": job["comment"],
             "submit_time": {"set": True, "number": int(self.wall())},
@@ -89,15 +90,15 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         """Let a job that waits begin on its node."""
         job = self.jobs[number]
         job |= {"job_state": ["RUNNING"], "nodes": job["required_nodes"], "start_time": _at(self.wall())}
-        node = self.nodes[job["nodes"]]
-        node["state"] = ["ALLOCATED", *(each for each in node["state"] if each != "IDLE")]
+        for node in map(self.nodes.__getitem__, expand(job["nodes"])):
+            node["state"] = ["ALLOCATED", *(each for each in node["state"] if each != "IDLE")]
 
     def ends(self, number, state="COMPLETED", said="soperator exit=0\n", age=0.0):
         """Let a job that runs end, with what its batch script writes into it, and say that it was so many seconds later."""
         job = self.jobs[number]
         job |= {"job_state": [state], "admin_comment": said, "end_time": _at(self.wall() + age)}
-        node = self.nodes[job["nodes"]]
-        node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
+        for node in map(self.nodes.__getitem__, expand(job["nodes"])):
+            node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
     def _end(self, number, how):
         if "signal" not in how and "PENDING" in self.jobs[number]["job_state"]:

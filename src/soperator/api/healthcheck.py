@@ -19,6 +19,8 @@ MOST_NODES, MOST_ENDED = 400, 50
 MOST_TIMES = 256
 #: Readings with which others are compared.
 MOST_READINGS = 128
+#: Nodes that are compared with each other in one round, pairs of it with a reading, and findings that are no single node's.
+MOST_TOGETHER, MOST_PAIRS, MOST_NOTES = 256, 1024, 16
 
 Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
 Hostlist = Annotated[str, Field(max_length=131072)]
@@ -61,8 +63,8 @@ class HealthCheckSpec(Model):
     )
     check: Annotated[str, Field(pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", max_length=63)] = Field(
         default="",
-        description="A shipped check that measures one node, such as cpu or memory; the reference of deep checks has them. Either it or script is "
-        "given.",
+        description="A shipped check, such as cpu, memory or network; the reference of deep checks has them. Either it or script is given. One "
+        "that measures pairs or groups takes nodes of one NodeSet that are idle together.",
     )
     limits: dict[str, float] = Field(
         default_factory=dict,
@@ -90,7 +92,8 @@ class HealthCheckSpec(Model):
     )
     max_parallel: Share = Field(
         default="10%",
-        description="How many of these nodes run it at once: a number, or a percentage (rounded down, at least 1).",
+        description="How many of these nodes run it at once: a number, or a percentage (rounded down, at least 1, and at least 2 where a job "
+        "measures several). It is also how large a group is at most.",
     )
     then: Literal["Tell", "Drain", "Retest", "Replace"] = Field(
         default="Retest",
@@ -109,7 +112,7 @@ class RunStatus(Model):
     """One run that has not ended, as far as is known."""
 
     job: int = Field(ge=0, description="Number of the Slurm job.")
-    node: str = Field(max_length=253, description="Slurm node.")
+    node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
     at: Seconds = Field(description="When it was submitted, in seconds since 1970.")
     retest: bool = Field(default=False, description="Whether the node is drained and is tested again.")
 
@@ -151,14 +154,46 @@ class RanStatus(Model):
 
 
 class ReadingStatus(Model):
-    """What a shipped check read last of a node, or of a part of it."""
+    """What a shipped check read last of a node, of a part of it, or of several nodes together."""
 
-    node: str = Field(max_length=253, description="Slurm node.")
+    node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
     part: Short = Field(default="", description="The part of it, such as GPU 3.")
     model: Short = Field(default="", description="How the device calls itself.")
     values: dict[str, float] = Field(
         default_factory=dict, max_length=32, description="The numbers that are compared with peers."
     )
+
+
+class BrokenStatus(Model):
+    """Two nodes that gave no reading."""
+
+    nodes: Hostlist = Field(description="Both nodes, as a host list.")
+    times: int = Field(ge=1, description="How often.")
+
+
+class RoundStatus(Model):
+    """Nodes that are just being compared with each other."""
+
+    at: Seconds = Field(description="When it began, in seconds since 1970.")
+    nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
+    whole: bool = Field(default=False, description="Whether one job of all of them comes first.")
+    tested: Annotated[str, Field(max_length=253)] = Field(default="", description="The one of them that is drained.")
+    moved: Seconds = Field(default=0, description="When something was heard last.")
+    readings: list[ReadingStatus] = Field(
+        default_factory=list, max_length=MOST_PAIRS, description="What was read of pairs so far."
+    )
+    broken: list[BrokenStatus] = Field(
+        default_factory=list, max_length=MOST_PAIRS, description="Pairs that gave no reading."
+    )
+    says: Short = Field(default="", description="Why pairs are measured, or what a broken run said.")
+
+
+class NoteStatus(Model):
+    """What was found that is no single node's."""
+
+    at: Seconds = Field(description="When, in seconds since 1970.")
+    nodes: Hostlist = Field(description="Slurm nodes that it is about, as a host list.")
+    says: Short = Field(description="What it is, such as a slow way between two nodes.")
 
 
 class HealthCheckStatus(Model):
@@ -192,6 +227,10 @@ class HealthCheckStatus(Model):
         default_factory=list,
         max_length=MOST_READINGS,
         description="What nodes are compared with: the newest readings of some of them.",
+    )
+    round: RoundStatus | None = Field(default=None, description="Nodes that are just being compared with each other.")
+    notes: list[NoteStatus] = Field(
+        default_factory=list, max_length=MOST_NOTES, description="What was found last that is no single node's."
     )
     why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
 

@@ -9,7 +9,7 @@ from soperator.control import gather
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.outcome import Judge
-from soperator.decide.runs import Book, Place, Wish
+from soperator.decide.runs import Book, Place, Shared, Wish
 from soperator.render import checks
 from soperator.render.model import Cluster, HealthCheck, NodeSet
 from soperator.slurm.node import SlurmNode
@@ -48,7 +48,15 @@ class Ground:
             return self.check.spec.script
         facts = self.facts.get(node.rpartition("-")[0], {})
         known = next(iter(applicable([self.shipped], facts)), self.shipped)
-        return f"#!/bin/sh\nexec {' '.join(command(known))}\n"
+        return f"#!/bin/sh\nexec {' '.join([*_step(known), *command(known)])}\n"
+
+
+def _step(check: DeepCheck) -> list[str]:
+    """What starts a program: one task on each node of the job, where that is more than one."""
+    if check.per == "node":
+        return []
+    mpi = ["--mpi=pmix"] if check.program == "nccl" else []
+    return ["srun", "--ntasks-per-node=1", "--cpu-bind=none", "--mem=0", *mpi]
 
 
 def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
@@ -73,12 +81,17 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
         members = [each for each in members if applicable([shipped], facts[each.name])]
     places = [place for each in members for place in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
-    return Ground(check, cluster, _wish(check, len(places)), places, gpus, client, facts), ""
+    wish = _wish(check, len(places))
+    if shipped and shipped.per != "node":
+        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.limits))
+    return Ground(check, cluster, wish, places, gpus, client, facts), ""
 
 
 async def with_fresh(ground: Ground, book: Book) -> Ground:
     """The same with a fresh look at nodes that are tested while they are drained; raises SlurmError."""
-    names = {each.node for each in book.runs if each.retest} & {each.name for each in ground.places if each.node}
+    names = {name for each in book.runs if each.retest for name in each.nodes} & {
+        each.name for each in ground.places if each.node
+    }
     if not names:
         return ground
     fresh = await ground.client.only(names)

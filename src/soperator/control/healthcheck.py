@@ -14,7 +14,7 @@ from soperator.control.ground import Ground, stand, with_fresh
 from soperator.control.operator import Operator
 from soperator.control.read import read_healthcheck
 from soperator.decide import book as books
-from soperator.decide import deep
+from soperator.decide import deep, together
 from soperator.decide.admission import healthcheck_problems
 from soperator.decide.outcome import outcome
 from soperator.decide.runs import Action, Book, Cancel, Close, Ended, Open, Plan, Run, Submit
@@ -26,6 +26,7 @@ from soperator.runtime.events import Note, Regarding
 from soperator.runtime.status import Condition, timestamp
 from soperator.runtime.store import Key
 from soperator.slurm import checkjob
+from soperator.slurm.hostlist import expand
 from soperator.slurm.job import CheckJob
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError
@@ -84,8 +85,10 @@ class HealthCheckControl:
             ground = await with_fresh(ground, book)
             ended, waits = await self._ask(ground, book)
             nodes = {each.name: each.node for each in ground.places if each.node}
-            folded, closes = deep.fold(book, wish, ended, nodes)
-            plan = deep.decide(folded, wish, ground.places, now, waits)
+            policy = together if wish.shared else deep
+            folded, closes = policy.fold(book, wish, ended, nodes)
+            folded = together.advance(folded, wish, ground.places, now)
+            plan = policy.decide(folded, wish, ground.places, now, waits)
             self.learned.discard(uid)
             failed = await self._act(
                 ground, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
@@ -110,7 +113,7 @@ class HealthCheckControl:
     async def _ask(self, ground: Ground, book: Book) -> tuple[list[Ended], frozenset[int]]:
         """The runs that have ended, and the jobs that wait; a job is asked for when its node says that it may be over."""
         nodes, now = {each.name: each.node for each in ground.places}, _clock()
-        asked = [each for each in book.runs if self._may_be_over(each, nodes.get(each.node), now)]
+        asked = [each for each in book.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)]
         for each in asked:
             self.asked[each.job] = now
         for gone in [each for each, at in self.asked.items() if now - at > 2 * _SELDOM]:
@@ -130,9 +133,10 @@ class HealthCheckControl:
                     waits.add(run.job)
         return ended, frozenset(waits)
 
-    def _may_be_over(self, run: Run, node: SlurmNode | None, now: float) -> bool:
+    def _may_be_over(self, run: Run, nodes: Iterable[SlurmNode | None], now: float) -> bool:
         since = now - self.asked.get(run.job, float("-inf"))
-        return since >= (_OFTEN if run.retest or node is None or not node.is_busy else _SELDOM)
+        is_busy = all(each is not None and each.is_busy for each in nodes)
+        return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
     async def _act(self, ground: Ground, actions: Iterable[Action]) -> str:
         """Take what is not a submission; return the first refusal."""
@@ -158,7 +162,7 @@ class HealthCheckControl:
             answers = await asyncio.gather(*(_post(ground, each) for each in part), return_exceptions=True)
             for each, answer in zip(part, answers, strict=True):
                 if isinstance(answer, int):
-                    begun.append(Run(answer, each.node, now, each.retest))
+                    begun.append(Run(answer, each.node, now, each.retest, each.others))
                     self.asked[answer] = _clock()
             if refused := next((each for each in answers if isinstance(each, SlurmError)), None):
                 return begun, str(refused)
@@ -216,9 +220,9 @@ class HealthCheckControl:
 def _learn(book: Book, jobs: Iterable[CheckJob], owner: str) -> Book:
     """The book with jobs of this very object that it does not know of; numbers of jobs only grow."""
     found = [
-        Run(each.number, each.node, each.submitted, each.partition == checkjob.RETEST)
+        Run(each.number, names[0], each.submitted, each.partition == checkjob.RETEST, tuple(names[1:]))
         for each in jobs
-        if each.owner == owner and each.number > book.top and each.node
+        if each.owner == owner and each.number > book.top and (names := expand(each.node))
     ]
     return replace(book, runs=(*book.runs, *found))
 
@@ -226,7 +230,7 @@ def _learn(book: Book, jobs: Iterable[CheckJob], owner: str) -> Book:
 async def _post(ground: Ground, each: Submit) -> int:
     gpus = ground.gpus.get(each.node.rpartition("-")[0], 0)
     body = checkjob.submission(
-        ground.check.uid, ground.check.name, each.node, ground.script(each.node), ground.minutes, each.retest, gpus
+        ground.check.uid, ground.check.name, each.nodes, ground.script(each.node), ground.minutes, each.retest, gpus
     )
     return await ground.client.submit(body)
 
@@ -240,7 +244,7 @@ def _told(book: Book) -> str:
             said = [f"{name} ({book.cases[name].standing.says})" for name in found[:_NAMED]]
             more = [f"and {len(found) - _NAMED} more"] if found[_NAMED:] else []
             parts.append(f"{len(found)} {state}: {', '.join([*said, *more])}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *(each.says for each in book.notes[-_NAMED:])])
 
 
 def _clock() -> float:

@@ -38,12 +38,10 @@ def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
-    """A shipped check that there is not, that needs more than one node, or a limit that it does not ask for."""
-    known = {each.name: each for each in shipped_deep() if each.per == "node"}
+    """A shipped check that there is not, or a limit that it does not ask for."""
+    known = {each.name: each for each in shipped_deep()}
     if spec.check and spec.check not in known:
-        yield Problem(
-            "spec.check", spec.check, f"no shipped check of one node has this name: there are {', '.join(known)}"
-        )
+        yield Problem("spec.check", spec.check, f"no shipped check has this name: there are {', '.join(known)}")
     names = limit_names(known[spec.check]) if spec.check in known else []
     for each in spec.limits:
         if each not in names:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from soperator.api.healthcheck import MOST_ENDED, MOST_NODES, MOST_READINGS, MOST_TIMES
+from soperator.api.healthcheck import MOST_ENDED, MOST_NODES, MOST_NOTES, MOST_PAIRS, MOST_READINGS, MOST_TIMES
 from soperator.checks.check import Reading, is_number
+from soperator.checks.deepjudge import nodes_of
 from soperator.checks.standing import Standing
-from soperator.decide.runs import Book, Case, Past, Run
+from soperator.decide.pairs import pair
+from soperator.decide.runs import Book, Case, Note, Past, Round, Run
 from soperator.slurm.hostlist import compress, expand
 
 _SHORT, _LOG, _VALUES = 256, 512, 32
@@ -31,7 +33,8 @@ def write(book: Book) -> dict[str, Any]:
         "nodes": [_case(name, each) for name, each in cases],
         "ended": [_past(each) for each in book.ended[-MOST_ENDED:]],
         "readings": [_reading(each) for each in book.readings[-MOST_READINGS:]],
-    }
+        "notes": [_note(each) for each in book.notes[-MOST_NOTES:]],
+    } | ({"round": _round(book.round)} if book.round else {})
 
 
 def read(status: Mapping[str, Any], then: str = "drain") -> Book:
@@ -40,8 +43,9 @@ def read(status: Mapping[str, Any], then: str = "drain") -> Book:
     return Book(
         ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},
         runs=tuple(
-            Run(int(each["job"]), str(each["node"]), float(each["at"]), bool(each.get("retest")))
+            Run(int(each["job"]), nodes[0], float(each["at"]), bool(each.get("retest")), tuple(nodes[1:]))
             for each in status.get("runs", ())
+            if (nodes := expand(each["node"]))
         ),
         cases=cases,
         ended=tuple(_read_past(each) for each in status.get("ended", ())),
@@ -50,11 +54,50 @@ def read(status: Mapping[str, Any], then: str = "drain") -> Book:
         asked=float(status.get("asked", 0)),
         top=int(status.get("top", 0)),
         readings=tuple(_read_reading(each) for each in status.get("readings", ())),
+        round=_read_round(status["round"]) if status.get("round") else None,
+        notes=tuple(
+            Note(float(each["at"]), tuple(expand(each["nodes"])), str(each["says"])) for each in status.get("notes", ())
+        ),
     )
 
 
+def _round(each: Round) -> dict[str, Any]:
+    said = {"at": int(each.at), "nodes": compress(each.nodes)}
+    more = {
+        "whole": each.whole,
+        "tested": each.tested,
+        "moved": int(each.moved),
+        "readings": [_reading(reading) for reading in each.readings[-MOST_PAIRS:]],
+        "broken": [{"nodes": compress(both), "times": times} for both, times in sorted(each.broken.items())][
+            :MOST_PAIRS
+        ],
+        "says": each.says[:_SHORT],
+    }
+    return said | {key: value for key, value in more.items() if value}
+
+
+def _read_round(said: Mapping[str, Any]) -> Round:
+    return Round(
+        at=float(said["at"]),
+        nodes=tuple(expand(said["nodes"])),
+        whole=bool(said.get("whole")),
+        tested=str(said.get("tested", "")),
+        moved=float(said.get("moved", 0)),
+        readings=tuple(_read_reading(each) for each in said.get("readings", ())),
+        broken={pair(*expand(each["nodes"])): int(each["times"]) for each in said.get("broken", ())},
+        says=str(said.get("says", "")),
+    )
+
+
+def _note(each: Note) -> dict[str, Any]:
+    return {"at": int(each.at), "nodes": compress(each.nodes), "says": each.says[:_SHORT]}
+
+
 def _reading(reading: Reading) -> dict[str, Any]:
-    words = {"node": reading["of"], **{key: reading[key] for key in ("part", "model") if reading.get(key)}}
+    words = {
+        "node": compress(nodes_of(reading)),
+        **{key: reading[key] for key in ("part", "model") if reading.get(key)},
+    }
     numbers = [(key, float(value)) for key, value in reading.items() if is_number(value) and isfinite(value)]
     return {**words, "values": dict(numbers[:_VALUES])}
 
@@ -62,7 +105,7 @@ def _reading(reading: Reading) -> dict[str, Any]:
 def _read_reading(said: Mapping[str, Any]) -> Reading:
     words = {key: str(said[key]) for key in ("part", "model") if said.get(key)}
     return {
-        "of": str(said["node"]),
+        "of": " ".join(expand(said["node"])),
         **words,
         **{str(key): float(value) for key, value in said.get("values", {}).items()},
     }
@@ -88,7 +131,7 @@ def _times(ran: Mapping[str, float]) -> list[tuple[int, list[str]]]:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"job": run.job, "node": run.node, "at": int(run.at)} | ({"retest": True} if run.retest else {})
+    return {"job": run.job, "node": compress(run.nodes), "at": int(run.at)} | ({"retest": True} if run.retest else {})
 
 
 def _case(node: str, case: Case) -> dict[str, Any]:

@@ -26,9 +26,10 @@ from dataclasses import replace
 from soperator.api.healthcheck import MOST_READINGS
 from soperator.checks import standing
 from soperator.checks.check import Reading
+from soperator.checks.deepjudge import nodes_of
 from soperator.checks.standing import Recovery
 from soperator.decide import drain
-from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Submit, Wish
+from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Run, Submit, Wish
 from soperator.decide.window import latest
 from soperator.slurm.node import SlurmNode
 
@@ -57,7 +58,9 @@ def begin(book: Book, wish: Wish, places: Iterable[Place], now: float) -> Book:
         ran={name: min(at, latest_run) for name, at in book.ran.items() if name in known},
         cases={name: each for name, each in book.cases.items() if name in known},
         owed=frozenset((book.owed | away) & known.keys()) if wish.after_repair else frozenset(),
-        readings=tuple(each for each in book.readings if each["of"] in known),
+        readings=tuple(each for each in book.readings if known.keys() >= set(nodes_of(each))),
+        round=book.round if wish.shared else None,
+        notes=tuple(each for each in book.notes if known.keys() >= set(each.nodes)) if wish.shared else (),
         request=wish.request or book.request,
         asked=now if is_new else book.asked,
     )
@@ -75,16 +78,26 @@ def fold(
     for each in ended:
         if each.run not in book.runs:
             continue
-        after, node = _fold(book, wish, each), nodes.get(each.run.node)
-        case = after.cases.get(each.run.node)
-        if each.run.retest and case and node and not node.is_draining and not node.is_down:
-            closes.append(Close(each.run.node, _reason(wish, case)))
+        after = count(book, wish, each)
+        if found := left_open(after, wish, each.run, nodes):
+            closes += found
         else:
             book = after
     return book, tuple(closes)
 
 
-def _fold(book: Book, wish: Wish, each: Ended) -> Book:
+def left_open(book: Book, wish: Wish, run: Run, nodes: Mapping[str, SlurmNode]) -> list[Close]:
+    """The nodes that were opened for a test, still do not pass, and are not drained."""
+    found = [(name, nodes.get(name), book.cases.get(name)) for name in run.nodes] if run.retest else []
+    return [
+        Close(name, _reason(wish, case))
+        for name, node, case in found
+        if case and node and not node.is_draining and not node.is_down
+    ]
+
+
+def count(book: Book, wish: Wish, each: Ended) -> Book:
+    """The book after a run on one node has ended."""
     node, runs = each.run.node, tuple(run for run in book.runs if run.job != each.run.job)
     if each.verdict is None and each.again:
         return replace(book, runs=runs)
@@ -122,51 +135,72 @@ def _recovery(book: Book, node: str) -> Recovery | None:
 def decide(book: Book, wish: Wish, places: Iterable[Place], now: float, waits: frozenset[int] = frozenset()) -> Plan:
     """What to do now. `waits` are the jobs of which Slurm just said that they wait for their node."""
     known = {each.name: each for each in places}
-    opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
-    called = max(opened or 0.0, book.asked)
     room = min(wish.most, MOST - len(book.cases)) - len(book.runs)
-    runs = {each.node for each in book.runs}
-    due = [] if wish.suspended else [each for each in known.values() if _is_due(book, wish, each, now, called)]
-    due = [each for each in due if each.name not in runs]
-    free = [each for each in due if each.is_free and each.node and now - each.node.last_busy >= QUIET]
-    free.sort(key=lambda each: (each.name not in book.cases, book.ran.get(each.name, 0.0)))
-    tests = (
-        []
-        if wish.suspended
-        else [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
-    )
+    due = due_now(book, wish, known, now)
+    free = [each for each in due if is_free(each, now)]
+    tests = tests_now(book, wish, known, now)
     begun = [*(Submit(name, retest=True) for name in tests), *(Submit(each.name) for each in free)][: max(0, room)]
     left = len(due) - sum(not each.retest for each in begun)
     return Plan(
-        (*_of_runs(book, wish, known, now, waits), *begun),
-        _said(book, wish, left),
-        _again(book, wish, known, left, now),
+        (*of_runs(book, wish, known, now, waits), *begun),
+        said(book, wish, left),
+        again(book, wish, known, left, now),
     )
 
 
-def _of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, waits: frozenset[int]) -> Iterator[Action]:
+def is_free(place: Place, now: float) -> bool:
+    """Whether a run may begin on a node."""
+    return bool(place.is_free and place.node and now - place.node.last_busy >= QUIET)
+
+
+def due_now(book: Book, wish: Wish, known: Mapping[str, Place], now: float) -> list[Place]:
+    """The nodes that are to run it, busy or not: those that have failed it first, then those whose last run is the oldest."""
+    if wish.suspended:
+        return []
+    opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
+    called = max(opened or 0.0, book.asked)
+    runs = {name for each in book.runs for name in each.nodes}
+    due = [each for each in known.values() if each.name not in runs and _is_due(book, wish, each, now, called)]
+    return sorted(due, key=lambda each: (each.name not in book.cases, book.ran.get(each.name, 0.0)))
+
+
+def tests_now(book: Book, wish: Wish, known: Mapping[str, Place], now: float) -> list[str]:
+    """The drained nodes that are to be tested again."""
+    runs = {name for each in book.runs for name in each.nodes}
+    wanted = [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
+    return [] if wish.suspended else wanted
+
+
+def of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, waits: frozenset[int]) -> Iterator[Action]:
     """What the runs that go on need: an end where the node was taken, and for a test its node opened, and closed when the job has it."""
     for run in book.runs:
-        place, case, waiting = known.get(run.node), book.cases.get(run.node), run.job in waits
-        node = place.node if place else None
+        waiting, found = run.job in waits, {name: known[name].node for name in run.nodes if name in known}
         if waiting and now - run.at > PATIENCE:
             yield Cancel(run)
-        elif run.retest and node and case:
-            if waiting and node.is_drained and node.reason.startswith(drain.CHECK_PREFIX):
-                yield Open(run.node)
+            continue
+        for name, node in found.items() if run.retest else ():
+            case, others = book.cases.get(name), [each for other, each in found.items() if other != name]
+            if node is None or case is None:
+                continue
+            if waiting and is_ours(node) and not any(each is None or each.is_busy for each in others):
+                yield Open(name)
             elif not waiting and node.is_busy and not node.is_draining and not node.is_down:
-                yield Close(run.node, _reason(wish, case))
+                yield Close(name, _reason(wish, case))
+
+
+def is_ours(node: SlurmNode) -> bool:
+    """Whether nothing runs on a node any more that a check has drained."""
+    return node.is_drained and not node.is_down and node.reason.startswith(drain.CHECK_PREFIX)
 
 
 def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool:
     """Whether a drained node is to be tested again; one whose machine is to be left, only when it has left it."""
     if wish.retest is None or place is None or place.node is None or not place.ready:
         return False
-    ours = place.node.is_drained and not place.node.is_down and place.node.reason.startswith(drain.CHECK_PREFIX)
     case = book.cases[place.name]
     if wish.then == "replace" and place.born <= case.standing.since:
         return False
-    return ours and (now - case.at >= wish.retest or place.born > case.at)
+    return is_ours(place.node) and (now - case.at >= wish.retest or place.born > case.at)
 
 
 def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> bool:
@@ -193,7 +227,8 @@ def _reason(wish: Wish, case: Case) -> str:
     return drain.reason(f"check {wish.name}: {case.standing.says}")
 
 
-def _again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: float) -> float | None:
+def again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: float) -> float | None:
+    """In how many seconds time alone changes something."""
     moments = [5.0] if book.runs or left else []
     for name, case in book.cases.items():
         node = known[name].node if name in known else None
@@ -204,13 +239,13 @@ def _again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: f
     return min(moments, default=None)
 
 
-def _said(book: Book, wish: Wish, left: int) -> str:
-    """What goes on."""
+def said(book: Book, wish: Wish, left: int) -> str:
+    """What goes on; `left` nodes are due and do not run it yet."""
     parts = ["suspended"] if wish.suspended else []
     if len(book.cases) + len(book.runs) >= MOST:
         parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")
     if book.runs:
-        parts.append(f"{len(book.runs)} run it")
+        parts.append(f"{sum(len(each.nodes) for each in book.runs)} run it")
     if left > 0:
         parts.append(f"{left} are due and wait until they are idle, or for maxParallel")
     return "; ".join(parts)

@@ -39,10 +39,27 @@ def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = 
     said = checkjob.said_of(job.comment)
     log = said[1][-_LOG:] if said else ""
     verdict = _verdict(job, said, minutes)
+    if judge and judge.check.per != "node":
+        return _of_several(run, at, verdict, said)
     if judge and said and verdict.outcome == "pass":
         answer = deepjudge.of_node(judge.check, said[1], run.node, judge.peers, judge.limits)
         return Ended(run, at, answer.verdict, log, readings=answer.readings)
     return Ended(run, at, Verdict("broken", verdict.says) if judge and said else verdict, log)
+
+
+def _of_several(run: Run, at: float, verdict: Verdict, said: tuple[int, str] | None) -> Ended:
+    """What several nodes read together; who of them is bad no single job tells, so what is no reading is broken."""
+    log = said[1][-_LOG:] if said else ""
+    if verdict.outcome != "pass" or said is None:
+        return Ended(run, at, Verdict("broken", verdict.says), log)
+    readings = deepjudge.read(said[1])
+    if isinstance(readings, str):
+        return Ended(run, at, Verdict("broken", readings), log)
+    found = tuple(
+        each for each in deepjudge.named(readings, run.nodes) if set(deepjudge.nodes_of(each)) == set(run.nodes)
+    )
+    says = "" if found else f"no reading of {' '.join(run.nodes)}"[:_SENTENCE]
+    return Ended(run, at, Verdict("broken" if says else "pass", says), log, readings=found)
 
 
 def _verdict(job: CheckJob, said: tuple[int, str] | None, minutes: int) -> Verdict:

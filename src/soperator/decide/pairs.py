@@ -31,12 +31,15 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Search:
-    """The pairs to measure next, side by side; who is bad; which ways are slow; one sentence. It is done when there is nothing to measure."""
+    """The pairs to measure next, side by side; who is bad; which ways are slow; one sentence; and who may be bad or not, for there is none to
+    tell by. It is done when there is nothing to measure.
+    """
 
     runs: tuple[Pair, ...] = ()
     bad: tuple[str, ...] = ()
     links: tuple[Pair, ...] = ()
     said: str = ""
+    doubtful: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -59,12 +62,17 @@ def search_check(
     searches = []
     for each in check.deviations:
         known = rates(each, found)
-        searches.append(search(wanted, known, each, limit_of(check, each, limits or {}), avoid))
+        if found and not known:
+            continue  # the program does not measure it here
+        mute = [pair(*both) for one in found if len(both := deepjudge.nodes_of(one)) == 2 and pair(*both) not in known]
+        searches.append(search(wanted, known, each, limit_of(check, each, limits or {}), [*avoid, *mute]))
         if searches[-1].runs:
             return Search(searches[-1].runs, said=searches[-1].said)
     bad = sorted({node for each in searches for node in each.bad})
     links = sorted({link for each in searches for link in each.links if not set(link) & set(bad)})
-    return Search((), tuple(bad), tuple(links), "; ".join(each.said for each in searches if each.said))
+    doubtful = sorted({node for each in searches for node in each.doubtful} - set(bad))
+    said = "; ".join(dict.fromkeys(each.said for each in searches if each.said))
+    return Search((), tuple(bad), tuple(links), said, tuple(doubtful))
 
 
 def rates(deviation: Deviation, readings: Iterable[Reading]) -> dict[Pair, float]:
@@ -177,17 +185,19 @@ def _conclusion(view: _View, limit: float | None) -> Search:
             (),
             links,
             f"{len(bad)} of {len(view.nodes)} nodes are slower with all others: too many to be bad machines",
+            tuple(view.suspects),
         )
     if limit is None and len(view.nodes) <= _WITNESSES:
         return Search(
-            said=f"{len(view.nodes)} nodes have nothing to be compared with: it takes {_WITNESSES + 1}, or a limit"
+            said=f"{len(view.nodes)} nodes have nothing to be compared with: it takes {_WITNESSES + 1}, or a limit",
+            doubtful=tuple(view.nodes),
         )
     said = [
         *([f"slow with every other: {_names(bad)}"] if bad else []),
         *([f"slow only with each other: {_names(' and '.join(each) for each in links)}"] if links else []),
         *([f"slow, and there is none to tell by: {_names(doubtful)}"] if doubtful else []),
     ]
-    return Search((), bad, links, "; ".join(said))
+    return Search((), bad, links, "; ".join(said), tuple(doubtful))
 
 
 def _names(found: Iterable[str]) -> str:

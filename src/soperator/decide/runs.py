@@ -3,13 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from soperator.checks.check import Check, Reading
+from soperator.checks.check import Check, Reading, Value
+from soperator.checks.deepcheck import DeepCheck
 from soperator.checks.judge import Verdict
 from soperator.checks.standing import Standing
 from soperator.slurm.node import SlurmNode
 
 #: States of a node on which no run is begun.
 _TAKEN = frozenset({"RESERVED", "MAINTENANCE"})
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A shipped check whose job measures several nodes, and the limits of the spec by their names."""
+
+    check: DeepCheck
+    limits: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Wish:
     idle: tuple[float, float] | None = None
     request: str = ""
     suspended: bool = False
+    shared: Shared | None = None
 
     @property
     def check(self) -> Check:
@@ -66,12 +76,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has not ended, as far as is known."""
+    """A run that has not ended, as far as is known; `others` are further nodes of a job that measures several."""
 
     job: int
     node: str
     at: float
     retest: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes of it."""
+        return (self.node, *self.others)
 
 
 @dataclass(frozen=True)
@@ -97,6 +113,33 @@ class Past:
 
 
 @dataclass(frozen=True)
+class Round:
+    """Nodes that are compared with each other, in jobs of two; `whole` is whether one job of all of them comes first.
+
+    `tested` is the one of them that is drained, if any; `moved` is when something was heard last. `readings` are those of pairs so far,
+    `broken` how often a pair gave none, and `says` is why the whole failed, or what the last broken run said.
+    """
+
+    at: float
+    nodes: tuple[str, ...]
+    whole: bool = False
+    tested: str = ""
+    moved: float = 0.0
+    readings: tuple[Reading, ...] = ()
+    broken: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a round found that is no single node's: a slow way between two, or that nobody could be told apart."""
+
+    at: float
+    nodes: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True)
 class Book:
     """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here.
 
@@ -112,10 +155,12 @@ class Book:
     asked: float = 0.0
     top: int = 0
     readings: tuple[Reading, ...] = ()
+    round: Round | None = None
+    notes: tuple[Note, ...] = ()
 
     def run_of(self, node: str) -> Run | None:
         """The run that goes on on a node."""
-        return next((each for each in self.runs if each.node == node), None)
+        return next((each for each in self.runs if node in each.nodes), None)
 
 
 @dataclass(frozen=True)
@@ -132,10 +177,16 @@ class Ended:
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit a job to a node; a retest waits there until the node is opened."""
+    """Submit a job to a node, or to it and others together; a retest waits until its drained node is opened."""
 
     node: str
     retest: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes of it."""
+        return (self.node, *self.others)
 
 
 @dataclass(frozen=True)

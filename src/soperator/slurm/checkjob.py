@@ -7,7 +7,7 @@ The job runs as root of the jail, for only an administrator may write AdminComme
 (24.11, by trying): so what a job says of itself there was written by root, and no credentials are in the job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 PARTITION, RETEST = "soperator-check", "soperator-retest"
@@ -49,16 +49,16 @@ def script(name: str, text: str) -> str:
 
 
 def submission(
-    owner: str, check: str, node: str, text: str, minutes: int, retest: bool, gpus: int = 0
+    owner: str, check: str, nodes: Sequence[str], text: str, minutes: int, retest: bool, gpus: int = 0
 ) -> dict[str, Any]:
-    """What is posted to slurmrestd (v0.0.42) for one node; it has the node to itself. `owner` is the uid of the HealthCheck."""
+    """What is posted to slurmrestd (v0.0.42) for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
     job: dict[str, Any] = {
         "name": job_name(check),
         "partition": RETEST if retest else PARTITION,
-        "required_nodes": [node],
-        "minimum_nodes": 1,
-        "maximum_nodes": 1,
-        "tasks": 1,
+        "required_nodes": list(nodes),
+        "minimum_nodes": len(nodes),
+        "maximum_nodes": len(nodes),
+        "tasks": len(nodes),
         "shared": ["none"],
         "requeue": False,
         "time_limit": {"set": True, "number": minutes},
