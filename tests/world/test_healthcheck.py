@@ -417,3 +417,34 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
     await until(lambda: passing()["message"] == says)
     assert of(town)["nodesPassed"] == "6/6"
     assert not [each for each in town.slurm.nodes.values() if "DRAIN" in each["state"]]
+
+
+async def test_a_check_that_is_deleted_ends_its_jobs_and_takes_its_drains_back(town):
+    """A node that somebody else drained stays so, and the object goes when all is done."""
+    await failing(town)
+    town.slurm.set("worker-2", "IDLE", "DRAIN", reason="by hand")
+    await asyncio.sleep(1.1)
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": 3, "when": {"run": "again"}})
+    await until(lambda: len(jobs(town, "PENDING")) == 2, 30.0)  # worker-0, and the test of worker-1
+    number = next(each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == "worker-0")
+    town.slurm.start(number)
+    await town.fake.api().delete(kinds.HEALTHCHECK, "slurm", "disk")
+    await until(lambda: town.find(kinds.HEALTHCHECK, "disk") is None, 60.0)
+    assert jobs(town, "PENDING", "RUNNING") == []
+    assert [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]] == ["worker-2"]
+    await asyncio.sleep(5.0)
+    assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]
+    await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
+    town.trial_ends()
+    await until(lambda: "soperator-check" not in town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"])
+
+
+async def test_a_check_can_be_deleted_though_slurm_is_silent(town):
+    """After two minutes, in which Slurm might have come back."""
+    await begin(town)
+    await until(lambda: jobs(town, "PENDING"))
+    town.slurm.down = True
+    began = asyncio.get_running_loop().time()
+    await town.fake.api().delete(kinds.HEALTHCHECK, "slurm", "disk")
+    await until(lambda: town.find(kinds.HEALTHCHECK, "disk") is None, 200.0)
+    assert asyncio.get_running_loop().time() - began > 60.0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from soperator.api.change import seconds, share
-from soperator.control import replacement
+from soperator.control import ending, replacement
 from soperator.control.ground import follows
 from soperator.control.read import read_healthcheck
 from soperator.control.workers import Workers
@@ -41,7 +41,10 @@ def deep_books(workers: Workers) -> list[tuple[str, Book]]:
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
         then = follows(check.spec.then) if isinstance(check, HealthCheck) else "tell"
-        found.append((obj.metadata.name, books.read(operator.status.current(obj), then)))
+        book = books.read(operator.status.mine(obj), then)
+        if ending.is_ending(obj):
+            book = findings.withdrawn(book, operator.wall())
+        found.append((obj.metadata.name, book))
     return found
 
 

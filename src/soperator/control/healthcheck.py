@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from soperator.api.base import Problem
+from soperator.control import ending
 from soperator.control.ground import Ground, stand, with_fresh
 from soperator.control.operator import Operator
 from soperator.control.read import read_healthcheck
+from soperator.control.withdrawal import withdraw
 from soperator.decide import book as books
 from soperator.decide import deep, together
 from soperator.decide.admission import healthcheck_problems
@@ -46,12 +48,15 @@ class HealthCheckControl:
     operator: Operator
     learned: set[str] = field(default_factory=set)
     asked: dict[int, float] = field(default_factory=dict)
+    ending: dict[str, float] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> Outcome:
         """One pass."""
         obj = self.operator.stores.healthchecks.get(*key)
         if obj is None:
             return Outcome("it is gone", last=True)
+        if ending.is_ending(obj):
+            return await withdraw(self.operator, obj, _clock() - self.ending.setdefault(obj.metadata.uid, _clock()))
         check, problems = self._read(obj)
         if check is None or problems:
             said = "; ".join(map(str, problems))
@@ -76,8 +81,9 @@ class HealthCheckControl:
         return read, healthcheck_problems(read.name, read.spec, self.operator.namespaces.of(read.namespace).world)
 
     async def _pass(self, obj: Custom, ground: Ground) -> Outcome:
+        await ending.hold(self.operator, kinds.HEALTHCHECK, obj)
         wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
-        before = books.named(wish.name, books.read(self.operator.status.current(obj), wish.then))
+        before = books.named(wish.name, books.read(self.operator.status.mine(obj), wish.then))
         book = deep.begin(before, wish, ground.places, now)
         try:
             if uid not in self.learned:
@@ -198,7 +204,7 @@ class HealthCheckControl:
         """Write why nothing goes on; the book stays as it is."""
         kept = {
             key: value
-            for key, value in self.operator.status.current(obj).items()
+            for key, value in self.operator.status.mine(obj).items()
             if key not in ("conditions", "why", "observedGeneration")
         }
         await self.operator.tell(kinds.HEALTHCHECK, obj, {**kept, "why": why}, [condition])

@@ -95,11 +95,12 @@ class Operator:
         if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
             return
         why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
+        known = self.status.mine(obj)
         kept = {
-            key: value for key, value in obj.status.items() if key not in ("conditions", "why", "observedGeneration")
+            key: value for key, value in known.items() if key not in ("conditions", "why", "observedGeneration")
         }
         said = Condition("Available", "False", "Refused" if isinstance(error, Terminal | ApiError) else "Failed", why)
-        others = [_condition(each) for each in obj.status.get("conditions", ()) if each["type"] != said.type]
+        others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
         with contextlib.suppress(KubeError):
             await self.status.write(kind, obj, {**kept, "why": why}, [said, *others])
 

@@ -162,7 +162,9 @@ def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[
 
 
 def _findings(check: Custom | None) -> object:
-    return (check.status.get("nodes"), check.status.get("ended"), bytes(check.spec)) if check else None
+    if check is None:
+        return None
+    return check.status.get("nodes"), check.status.get("ended"), bytes(check.spec), check.metadata.deletion_timestamp
 
 
 def _labelled(label: str) -> Any:

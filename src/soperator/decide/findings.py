@@ -11,7 +11,7 @@ from typing import Literal
 from soperator.checks.report import Ended, Report
 from soperator.checks.standing import Standing
 from soperator.decide.drain import CHECK_PREFIX
-from soperator.decide.runs import Book
+from soperator.decide.runs import Book, Past
 from soperator.decide.workers import Seen
 from soperator.slurm.node import SlurmNode
 
@@ -35,6 +35,14 @@ def findings(books: Iterable[tuple[str, Book]]) -> Findings:
             if past.node not in ended or ended[past.node].until < past.until:
                 ended[past.node] = Ended(name, past.since, past.until, past.says)
     return Findings(standings, ended)
+
+
+def withdrawn(book: Book, now: float) -> Book:
+    """The book of a check that is being deleted: all that failed it does so no more."""
+    bad = [
+        (name, case.standing) for name, case in book.cases.items() if case.standing.state in ("failing", "recovering")
+    ]
+    return replace(book, cases={}, ended=(*book.ended, *(Past(name, each.since, now, each.says) for name, each in bad)))
 
 
 def with_findings(seen: Seen, found: Findings, quick: Literal["Off", "Tell", "Drain"]) -> Seen:

@@ -78,6 +78,14 @@ class StatusWriter:
             return last.stored
         return obj.status
 
+    def mine(self, obj: Custom) -> Json:
+        """Return the status as we wrote it last, however old `obj` is, and that of `obj` where we never did.
+
+        For what has its memory there: nobody else writes it, and a cache may show a version from between two writes.
+        """
+        last = self._written.get(obj.metadata.uid)
+        return last.stored if last is not None else obj.status
+
     async def write(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]) -> bool:
         """Make the status equal to `fields` and `conditions`; return False if it was so already.
 

@@ -1,0 +1,54 @@
+"""Deleting a HealthCheck: its jobs are ended and its drains taken back, and then the object goes.
+
+A finalizer keeps the object until that is done, for what it knows is in its status. The NodeSets' passes take the drains back, as those of a
+check that has ended. It waits for `PATIENCE` seconds at most, so that a Slurm that is gone, or a node that something else keeps out, holds nothing
+up; and not at all for a cluster that is gone.
+"""
+
+from soperator.control import ending
+from soperator.control.operator import Operator
+from soperator.control.read import named
+from soperator.decide import book as books
+from soperator.decide import drain
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.runtime.controller import Outcome
+from soperator.slurm import checkjob
+from soperator.slurmrest.client import SlurmError
+
+PATIENCE = 120.0
+_SOON = 2.0
+
+
+async def withdraw(operator: Operator, obj: Custom, waited: float) -> Outcome:
+    """One pass over a HealthCheck that is being deleted, `waited` seconds after the first one."""
+    if not ending.holds(obj):
+        return Outcome("it is being deleted")
+    left = await _left(operator, obj)
+    if left and waited < PATIENCE:
+        return Outcome(f"it is being deleted; {left}", _SOON)
+    await ending.let_go(operator, kinds.HEALTHCHECK, obj)
+    return Outcome(f"it is let go{': ' if left else ''}{left}")
+
+
+async def _left(operator: Operator, obj: Custom) -> str:
+    """What is left of it, in one sentence; its jobs are told to end."""
+    key = (obj.metadata.namespace, named(obj))
+    if operator.stores.clusters.get(*key) is None:
+        return ""
+    client, nodes = operator.slurm.client(key), operator.slurm.nodes(key)
+    if client is None or nodes is None:
+        return operator.slurm.trouble(key) or "Slurm has not answered yet"
+    name = obj.metadata.name
+    try:
+        found = await client.runs(checkjob.job_name(name))
+        alive = [each for each in found if each.owner == obj.metadata.uid and not each.is_over]
+        for each in alive:
+            await client.cancel(each.number)
+    except SlurmError as error:
+        return str(error)
+    known = [nodes[node] for node in books.read(operator.status.mine(obj)).cases if node in nodes]
+    ours = [each for each in known if each.is_draining and each.reason.startswith(f"{drain.CHECK_PREFIX}{name}:")]
+    out = [each.name for each in ours if each.report is None or not each.report.of("failing", "recovering")]
+    said = [f"{len(alive)} of its jobs are being ended"] if alive else []
+    return "; ".join([*said, *([f"{len(out)} nodes are still drained for it"] if out else [])])
