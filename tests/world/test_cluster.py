@@ -1,8 +1,11 @@
 """A SlurmCluster and its NodeSets, from the first apply through change and trouble."""
 
+import asyncio
+
 import pytest
 
 from soperator.kube import kinds
+from tests.unit.fake_world import Fault
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
@@ -253,3 +256,18 @@ async def test_the_record_of_a_former_template_goes_although_the_last_poll_did_n
     await town.settle()
     assert "demo-worker-0" in town.names(kinds.POD)
     assert "DELETE node/worker-0" in town.slurm.asked
+
+
+async def test_an_operator_that_is_upgraded_before_its_definitions_goes_on_without_the_new_kind():
+    """No kind HealthCheck: clusters are made and kept all the same, and a check that comes with the kind runs."""
+    town = Town()
+    town.fake.faults.append(Fault("*", "healthchecks", 404, "NotFound", times=1_000_000))
+    async with operating(town):
+        await asyncio.sleep(10.0)
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        assert "worker-0" in town.slurm.nodes
+        assert town.slurm.jobs == {}
+        town.fake.faults.clear()
+        town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "script": "#!/bin/sh\ntrue\n"})
+        await asyncio.sleep(40.0)
+        assert town.find(kinds.HEALTHCHECK, "disk")["status"]["why"]

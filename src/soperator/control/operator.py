@@ -96,9 +96,7 @@ class Operator:
             return
         why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
         known = self.status.mine(obj)
-        kept = {
-            key: value for key, value in known.items() if key not in ("conditions", "why", "observedGeneration")
-        }
+        kept = {key: value for key, value in known.items() if key not in ("conditions", "why", "observedGeneration")}
         said = Condition("Available", "False", "Refused" if isinstance(error, Terminal | ApiError) else "Failed", why)
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
         with contextlib.suppress(KubeError):

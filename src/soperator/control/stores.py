@@ -28,6 +28,8 @@ ROLE = "role"
 SICK = "sick"
 NAMESPACE = "namespace"
 
+NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and there are no deep checks"
+
 #: Kinds that a pass applies or looks at, by the view that reads them.
 CHILDREN: dict[kinds.Kind, Any] = {
     kinds.CONFIGMAP: Meta,
@@ -116,7 +118,7 @@ def make_reflectors(
     read_nodesets.feed(nodesets, lambda each: [key_of(each)])
     read_nodesets.feed(clusters, lambda each: [(each.metadata.namespace, named(each))])
 
-    read_checks = Reflector(api, Source(kinds.HEALTHCHECK, Custom, namespace), stores.healthchecks)
+    read_checks = Reflector(api, Source(kinds.HEALTHCHECK, Custom, namespace, missing=NO_CHECKS), stores.healthchecks)
     read_checks.feed(healthchecks, lambda each: [key_of(each)])
     read_checks.listen(wake_of_check(stores, clusters, nodesets))
 

@@ -10,9 +10,12 @@ ended. Every way for a watch to end names the state that follows:
 | Expired (410, either shape)   | Listing                                                       |
 | no answer, or cut off         | the same state after a back-off                               |
 | any other error               | the same state after a back-off; the fifth in a row: Listing  |
+| no such kind, where it may miss | Listing after a while; the store is empty until then        |
 
-The last case covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
-backup. resourceVersions are compared for equality only, since their order is not ours to know.
+The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
+backup. The last is for a kind that may be missing (`Source.missing`), for its definition is installed by itself: when the
+server has said `ABSENT` times in a row that there is none, it is one without objects, so that all else goes on, and it is
+looked for again and again. resourceVersions are compared for equality only, since their order is not ours to know.
 """
 
 import asyncio
@@ -25,7 +28,7 @@ from typing import Generic, NoReturn, TypeVar
 import structlog
 
 from soperator.kube.api import Api, Object
-from soperator.kube.errors import ApiError, Eof, Expired, Idle, KubeError, Unreachable
+from soperator.kube.errors import ApiError, Eof, Expired, Idle, KubeError, NotFound, Unreachable
 from soperator.kube.kinds import Kind
 from soperator.kube.watch import Event
 from soperator.runtime.queue import Queue
@@ -34,16 +37,20 @@ from soperator.runtime.store import Changed, Key, Store, key_of
 V = TypeVar("V", bound=Object)
 Listener = Callable[[Changed[V]], None]
 STUBBORN = 5
+ABSENT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Source(Generic[V]):
-    """What to keep: a kind, the view that decodes it, and which of its objects."""
+    """What to keep: a kind, the view that decodes it, and which of its objects. `missing` says what to do where there is no such kind;
+    without it that is an error like any other.
+    """
 
     kind: Kind
     view: type[V]
     namespace: str | None = None
     labels: str | None = None
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,7 @@ class Reflector(Generic[V]):
         self._listeners: list[Listener[V]] = []
         self._failures = 0
         self._connected = 0.0
+        self._is_absent = False
         self._log = structlog.get_logger().bind(kind=source.kind.kind, namespace=source.namespace)
 
     def listen(self, listener: Listener[V]) -> None:
@@ -119,6 +127,8 @@ class Reflector(Generic[V]):
                     return await self._watch(state)
         except KubeError as error:
             self._failures += 1
+            if isinstance(error, NotFound) and self.source.missing and self._failures >= ABSENT:
+                return await self._absent()
             wait = self._pace.backoff(self._failures)
             if isinstance(error, ApiError) and error.retry_after is not None:
                 wait = max(wait, error.retry_after)
@@ -131,9 +141,20 @@ class Reflector(Generic[V]):
         listing = await self._api.list(source.kind, source.view, source.namespace, source.labels)
         self.relists += 1
         self._failures = 0
+        self._is_absent = False
         for change in self.store.replace(listing.items):
             self._tell(change)
         return Watching(listing.version)
+
+    async def _absent(self) -> State:
+        """Go on without a kind that the server does not know, and say so once."""
+        if not self._is_absent:
+            self._log.warning(f"the API server has no kind {self.source.kind.kind}: {self.source.missing}")
+        self._is_absent = True
+        for change in self.store.replace(()):
+            self._tell(change)
+        await asyncio.sleep(self._pace.backoff(STUBBORN + self._failures))
+        return Listing()
 
     async def _watch(self, state: Watching) -> State:
         await self._spread()

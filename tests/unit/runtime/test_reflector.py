@@ -219,3 +219,35 @@ async def test_both_the_old_and_the_new_owner_are_told() -> None:
     assert [key_of(each) for each in reflector.store.all()] == [("ns", "a")]
     task.cancel()
     await asyncio.wait({task})
+
+
+async def test_a_kind_that_is_not_installed_is_an_empty_one_until_it_is() -> None:
+    """Three answers that there is none in a row: the cache is whole, listeners hear of what is gone, and the objects come with the kind."""
+    server, told = FakeApi(), list[Changed[Pod]]()
+    store: Store[Pod] = Store()
+    source = Source(POD, Pod, missing="install it")
+    reflector = Reflector(server.api(), source, store, Pace(random=lambda: 1.0))
+    reflector.listen(told.append)
+    server.world.seed(make(POD, "a", spec={}))
+    server.faults.append(Fault("list", "pods", 404, "NotFound", times=4))
+    task = asyncio.create_task(reflector.run())
+    await asyncio.sleep(0.4)
+    assert not store.is_synced
+    await eventually(lambda: store.is_synced)
+    assert len(store) == 0
+    await eventually(lambda: len(store) == 1, 60)
+    assert [change.new is not None for change in told] == [True]
+    task.cancel()
+    await asyncio.wait({task})
+
+
+async def test_a_kind_that_has_to_be_there_is_waited_for() -> None:
+    """To an incomplete cache all that is missing looks deleted."""
+    server = FakeApi()
+    store: Store[Pod] = Store()
+    server.faults.append(Fault("list", "pods", 404, "NotFound", times=100))
+    task = asyncio.create_task(Reflector(server.api(), Source(POD, Pod), store, Pace(random=lambda: 1.0)).run())
+    await asyncio.sleep(120)
+    assert not store.is_synced
+    task.cancel()
+    await asyncio.wait({task})
