@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster import deeps
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab
 
@@ -126,3 +127,32 @@ def test_a_bad_node_moves_to_another_machine_and_is_in_service_when_it_passes_th
         lab.kubectl("uncordon", former)
         lab.kubectl("annotate", "node", former, "slurm.soperator.io/unhealthy-")
         lab.patch("slurmcluster", "demo", {"health": None})
+
+
+def test_a_slow_card_is_found_by_pairs_and_its_node_is_tested_with_a_partner(checked: Lab) -> None:
+    """Four nodes of their own: the slow one is confirmed and drained, and is in service again when its card is well."""
+    lab = checked
+    if not lab.target.is_local:
+        pytest.skip("the network cards of the Nodes are this machine's")
+    spec = CHECK | {"check": "network", "nodeSets": ["deep"], "limits": {"tcp_gbps": 0.2}}
+    del spec["script"]
+    with lab.pair_nodes("deep", 4, patience=120) as nodes:
+        bad = nodes[1]
+        with deeps.slow_card(bad):
+            began = time.monotonic()
+            done = lab.apply("HealthCheck", "marked", spec)
+            assert done.returncode == 0, done.stderr
+            drained = lambda: "drained soperator: check marked:" in state(lab, bad)  # noqa: E731
+            lab.until(f"{bad} is drained", drained, 240)
+            lab.timings.note(
+                "a HealthCheck of pairs is made → the slow card's node is drained", time.monotonic() - began
+            )
+            assert "less than 0.2; so it is with each of " in state(lab, bad)
+            (found,) = [each for each in status(lab)["nodes"] if each["node"] == bad]
+            assert found["log"].count("gbps=") >= 2
+        began = time.monotonic()
+        lab.until(f"{bad} is idle", lambda: state(lab, bad).startswith("idle"), 240)
+        lab.timings.note("its card is well → tested with a partner, and in service", time.monotonic() - began)
+        assert bad in [each["node"] for each in status(lab)["ended"]]
+        lab.kubectl("delete", "healthcheck", "marked")
+        lab.until("nobody is drained for it", lambda: "check marked" not in lab.ssh("root", "sinfo -h -N -o %E"), 60)

@@ -192,7 +192,7 @@ class HealthCheckControl:
         said = _told(after)
         conditions = [
             Condition("Ready", "True", "Suspended" if ground.wish.suspended else "Scheduled", plan.said),
-            Condition("Passing", "False" if said else "True", "NodesFail" if said else "NodesPass", said),
+            Condition("Passing", "False" if said else "True", _reason(after), said),
         ]
         if books.write(before) != books.write(after):
             await self.operator.status.write(kinds.HEALTHCHECK, obj, fields, conditions)
@@ -239,6 +239,10 @@ async def _post(ground: Ground, each: Submit) -> int:
         ground.check.uid, ground.check.name, each.nodes, ground.script(each.node), ground.minutes, each.retest, gpus
     )
     return await ground.client.submit(body)
+
+
+def _reason(book: Book) -> str:
+    return "NodesFail" if book.cases else "SlowTogether" if book.notes else "NodesPass"
 
 
 def _told(book: Book) -> str:

@@ -241,7 +241,7 @@ def _says(wish: Wish, found: Round, search: Search, name: str) -> str:
     mine = [each for each in found.readings if name in deepjudge.nodes_of(each)]
     for one in deepjudge.judge(_shared(wish).check, mine, (), (), _limits(_shared(wish), mine)):
         if one.outcome == "fail":
-            return f"{one.says}, and with each of {len(mine)} others it is so"
+            return f"{one.says}; so it is with each of {len(mine)} partners"
     for each in _shared(wish).check.deviations:
         rates = pairs.rates(each, found.readings)
         own = {both: rate for both, rate in rates.items() if name in both}

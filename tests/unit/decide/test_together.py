@@ -205,7 +205,7 @@ def test_a_group_that_passes_is_one_job_and_one_that_fails_is_told_apart_by_pair
     lan.bad, lan.wish = {"w-5"}, replace(lan.wish, request="again")
     lan.quiet(10)
     assert lan.states() == {"w-5": "failing"}
-    assert "less than 5, and with each of " in lan.book.cases["w-5"].standing.says
+    assert "less than 5; so it is with each of " in lan.book.cases["w-5"].standing.says
     assert [len(job["nodes"]) for job in lan.jobs.values()][1:3] == [8, 2]
 
 
