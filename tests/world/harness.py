@@ -104,8 +104,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         if "signal" not in how and "PENDING" in self.jobs[number]["job_state"]:
             self.jobs[number] |= {"job_state": ["CANCELLED"]}
         elif "signal" not in how:
-            node = self.nodes[self.jobs.pop(number)["nodes"]]
-            node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
+            for node in map(self.nodes.__getitem__, expand(self.jobs.pop(number)["nodes"])):
+                node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
 
     def _update(self, node, body):
         states = body.get("state", [])

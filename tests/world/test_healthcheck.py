@@ -78,15 +78,15 @@ async def test_every_node_runs_it_once_two_at_a_time(town):
     assert {each["name"] for each in town.slurm.jobs.values()} == {"soperator-check-disk"}
 
 
-async def failing(town, node="worker-1"):
+async def failing(town, node="worker-1", age=-60.0, **more):
     """Let all nodes pass but this one, which fails and is confirmed; return when it is drained."""
-    await begin(town, maxParallel=3)
+    await begin(town, maxParallel=3, **more)
     for each in ("worker-0", "worker-1", "worker-2"):
-        await run_on(town, each, BAD if each == node else "soperator exit=0\n")
+        await run_on(town, each, BAD if each == node else "soperator exit=0\n", age=age)
     await until(lambda: case(town, node))
     assert case(town, node)["state"] == "suspect"
     assert "DRAIN" not in town.slurm.nodes[node]["state"]
-    number = await run_on(town, node, BAD)
+    number = await run_on(town, node, BAD, age=age)
     await until(lambda: "DRAIN" in town.slurm.nodes[node]["state"])
     return number
 
@@ -422,16 +422,21 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
 
 async def test_a_check_that_is_deleted_ends_its_jobs_and_takes_its_drains_back(town):
     """A node that somebody else drained stays so, and the object goes when all is done."""
-    await failing(town)
+    town.keep_time()
+    await failing(town, age=0.0, retestEvery="10m")
+    pod = lambda: town.find(kinds.POD, "demo-worker-1")["metadata"]["annotations"]  # noqa: E731
+    await until(lambda: "soperator: check disk:" in pod().get("slurm.soperator.io/drained", ""), 60.0)
     town.slurm.set("worker-2", "IDLE", "DRAIN", reason="by hand")
     await asyncio.sleep(1.1)
-    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": 3, "when": {"run": "again"}})
+    again = {"maxParallel": 3, "retestEvery": "20s", "when": {"run": "again"}}
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | again)
     await until(lambda: len(jobs(town, "PENDING")) == 2, 30.0)  # worker-0, and the test of worker-1
     number = next(each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == "worker-0")
     town.slurm.start(number)
     await town.fake.api().delete(kinds.HEALTHCHECK, "slurm", "disk")
     await until(lambda: town.find(kinds.HEALTHCHECK, "disk") is None, 60.0)
     assert jobs(town, "PENDING", "RUNNING") == []
+    assert "slurm.soperator.io/drained" not in pod()
     assert [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]] == ["worker-2"]
     await asyncio.sleep(5.0)
     assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]

@@ -12,6 +12,7 @@ from soperator.decide import book as books
 from soperator.decide import drain
 from soperator.kube import kinds
 from soperator.kube.views import Custom
+from soperator.render import labels
 from soperator.runtime.controller import Outcome
 from soperator.slurm import checkjob
 from soperator.slurmrest.client import SlurmError
@@ -47,8 +48,13 @@ async def _left(operator: Operator, obj: Custom) -> str:
             await client.cancel(each.number)
     except SlurmError as error:
         return str(error)
+    mark = f"{drain.CHECK_PREFIX}{name}:"
     known = [nodes[node] for node in books.read(operator.status.mine(obj)).cases if node in nodes]
-    ours = [each for each in known if each.is_draining and each.reason.startswith(f"{drain.CHECK_PREFIX}{name}:")]
+    ours = [each for each in known if each.is_draining and each.reason.startswith(mark)]
     out = [each.name for each in ours if each.report is None or not each.report.of("failing", "recovering")]
+    pods = operator.stores.role_pods(key, "worker")
+    noted = [each for each in pods if each.metadata.annotations.get(labels.DRAINED, "").startswith(mark)]
     said = [f"{len(alive)} of its jobs are being ended"] if alive else []
-    return "; ".join([*said, *([f"{len(out)} nodes are still drained for it"] if out else [])])
+    return "; ".join(
+        [*said, *([f"{max(len(out), len(noted))} nodes are still drained for it"] if out or noted else [])]
+    )
