@@ -260,6 +260,38 @@ def test_a_round_does_not_wait_for_ever_for_a_node_that_a_user_has():
     assert set(lan.book.ran) == set(NAMES)
 
 
+def test_what_was_submitted_before_the_operator_died_is_not_submitted_again():
+    """No round stands in the status, and two jobs that nobody wrote down: they are a round of their own."""
+    lan = Lan(wish("network", most=8))
+    lan.turn(dies=2)
+    assert lan.book.round is None
+    lan.step()
+    for job in lan.alive():
+        lan.end(job)
+    lan.turn()
+    assert set(lan.book.ran) == {"w-0", "w-1", "w-2", "w-3"}
+    lan.quiet(10)
+    assert len(lan.jobs) == 4
+    assert set(lan.book.ran) == set(NAMES)
+
+
+def test_a_test_that_ends_before_it_was_seen_leaves_no_bad_node_in_service():
+    """The node was opened and its job ran and ended at once: it is drained again before the result counts."""
+    lan = Lan(wish("network"), bad={"w-3"})
+    while not any(job["retest"] for job in lan.alive()):
+        lan.quiet(1) if not lan.nodes["w-3"].is_draining else lan.turn()
+        lan.now += 1.0
+    lan.turn()
+    assert not lan.nodes["w-3"].is_draining
+    lan.step()
+    (job,) = [job for job in lan.alive() if job["retest"]]
+    lan.end(job)
+    lan.turn()
+    assert lan.nodes["w-3"].is_draining
+    lan.turn()
+    assert len(lan.book.round.readings) == 1
+
+
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["turn", "wait", "end", "user", "leave", "break", "mend", "drain"]),
