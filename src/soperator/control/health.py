@@ -41,7 +41,7 @@ def deep_books(workers: Workers) -> list[tuple[str, Book]]:
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
         then = follows(check.spec.then) if isinstance(check, HealthCheck) else "tell"
-        book = books.read(operator.status.mine(obj), then)
+        book = books.read_found(obj.metadata.name, operator.status.mine(obj), then)
         if ending.is_ending(obj):
             book = findings.withdrawn(book, operator.wall())
         found.append((obj.metadata.name, book))

@@ -83,7 +83,7 @@ class HealthCheckControl:
     async def _pass(self, obj: Custom, ground: Ground) -> Outcome:
         await ending.hold(self.operator, kinds.HEALTHCHECK, obj)
         wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
-        before = books.named(wish.name, books.read(self.operator.status.mine(obj), wish.then))
+        before = books.read(wish.name, self.operator.status.mine(obj), wish.then)
         book = deep.begin(before, wish, ground.places, now)
         try:
             if uid not in self.learned:
@@ -181,20 +181,20 @@ class HealthCheckControl:
         bad = [name for name, each in after.cases.items() if each.standing.state in ("failing", "recovering")]
         passed = len(after.ran.keys() - after.cases.keys())
         last = max(after.ran.values(), default=0.0)
+        written, said = books.write(after), _told(after)
         fields = {
-            **books.write(after),
+            **written,
             "last": timestamp(datetime.fromtimestamp(last, UTC)) if last else "",
             "nodesPassed": f"{passed}/{len(ground.places)}",
             "failing": len(bad),
             "active": len(after.runs),
-            "why": "; ".join(filter(None, (_told(after), plan.said))),
+            "why": "; ".join(filter(None, (said, plan.said))),
         }
-        said = _told(after)
         conditions = [
             Condition("Ready", "True", "Suspended" if ground.wish.suspended else "Scheduled", plan.said),
             Condition("Passing", "False" if said else "True", _reason(after), said),
         ]
-        if books.write(before) != books.write(after):
+        if books.write(before) != written:
             await self.operator.status.write(kinds.HEALTHCHECK, obj, fields, conditions)
             self.operator.pace.wrote(obj.metadata.uid)
             return None

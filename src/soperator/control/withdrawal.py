@@ -48,8 +48,8 @@ async def _left(operator: Operator, obj: Custom) -> str:
             await client.cancel(each.number)
     except SlurmError as error:
         return str(error)
-    mark = f"{drain.CHECK_PREFIX}{name}:"
-    known = [nodes[node] for node in books.read(operator.status.mine(obj)).cases if node in nodes]
+    mark = drain.for_check(name, "")
+    known = [nodes[node] for node in books.read_found(name, operator.status.mine(obj)).cases if node in nodes]
     ours = [each for each in known if each.is_draining and each.reason.startswith(mark)]
     out = [each.name for each in ours if each.report is None or not each.report.of("failing", "recovering")]
     pods = operator.stores.role_pods(key, "worker")

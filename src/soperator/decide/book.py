@@ -37,18 +37,24 @@ def write(book: Book) -> dict[str, Any]:
     } | ({"round": _round(book.round)} if book.round else {})
 
 
-def read(status: Mapping[str, Any], then: str = "drain") -> Book:
-    """The book in a status, empty where there is none. `then` is what follows a failure, which the spec says."""
-    cases = {str(each["node"]): _read_case(each, then) for each in status.get("nodes", ())}
+def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> Book:
+    """Of the book in a status only what the check found: who does not pass, and which failures have ended."""
     return Book(
+        cases={str(each["node"]): _read_case(name, each, then) for each in status.get("nodes", ())},
+        ended=tuple(_read_past(each) for each in status.get("ended", ())),
+    )
+
+
+def read(name: str, status: Mapping[str, Any], then: str = "drain") -> Book:
+    """The book in a status, empty where there is none. The name of the check and what follows a failure (`then`) are not in it."""
+    return replace(
+        read_found(name, status, then),
         ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},
         runs=tuple(
             Run(int(each["job"]), nodes[0], float(each["at"]), bool(each.get("retest")), tuple(nodes[1:]))
             for each in status.get("runs", ())
             if (nodes := expand(each["node"]))
         ),
-        cases=cases,
-        ended=tuple(_read_past(each) for each in status.get("ended", ())),
         owed=frozenset(expand(status.get("owed", ""))),
         request=str(status.get("request", "")),
         asked=float(status.get("asked", 0)),
@@ -111,14 +117,6 @@ def _read_reading(said: Mapping[str, Any]) -> Reading:
     }
 
 
-def named(name: str, book: Book) -> Book:
-    """The book with the check's name in it, which the status leaves out."""
-    return replace(
-        book,
-        cases={node: replace(each, standing=replace(each.standing, check=name)) for node, each in book.cases.items()},
-    )
-
-
 def _times(ran: Mapping[str, float]) -> list[tuple[int, list[str]]]:
     found: dict[int, list[str]] = {}
     for name, at in ran.items():
@@ -149,9 +147,9 @@ def _case(node: str, case: Case) -> dict[str, Any]:
     return said | {key: value for key, value in more.items() if value}
 
 
-def _read_case(said: Mapping[str, Any], then: str) -> Case:
+def _read_case(name: str, said: Mapping[str, Any], then: str) -> Case:
     standing = Standing(
-        check="",
+        check=name,
         state=said["state"],
         since=float(said["since"]),
         says=str(said["says"]),

@@ -93,7 +93,7 @@ def left_open(book: Book, wish: Wish, run: Run, nodes: Mapping[str, SlurmNode]) 
     """The nodes that were opened for a test, still do not pass, and are not drained."""
     found = [(name, nodes.get(name), book.cases.get(name)) for name in run.nodes] if run.retest else []
     return [
-        Close(name, _reason(wish, case))
+        Close(name, drain.for_check(wish.name, case.standing.says))
         for name, node, case in found
         if case and node and not node.is_draining and not node.is_down
     ]
@@ -188,12 +188,12 @@ def of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, wait
             if waiting and is_ours(node) and not any(each is None or each.is_busy for each in others):
                 yield Open(name)
             elif not waiting and node.is_busy and not node.is_draining and not node.is_down:
-                yield Close(name, _reason(wish, case))
+                yield Close(name, drain.for_check(wish.name, case.standing.says))
 
 
 def is_ours(node: SlurmNode) -> bool:
     """Whether nothing runs on a node any more that a check has drained."""
-    return node.is_drained and not node.is_down and node.reason.startswith(drain.CHECK_PREFIX)
+    return node.is_drained and not node.is_down and drain.is_of_check(node)
 
 
 def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool:
@@ -224,10 +224,6 @@ def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> 
 def _idle(place: Place, now: float) -> float:
     """For how many seconds a node has had no job."""
     return now - max(place.node.last_busy, place.born) if place.node and not place.node.is_busy else 0.0
-
-
-def _reason(wish: Wish, case: Case) -> str:
-    return drain.reason(f"check {wish.name}: {case.standing.says}")
 
 
 def again(book: Book, wish: Wish, known: Mapping[str, Place], left: int, now: float) -> float | None:

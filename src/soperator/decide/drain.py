@@ -33,9 +33,25 @@ def reason(why: str) -> str:
     return f"{REASON_PREFIX}{' '.join(why.split()).translate(str.maketrans('', '', chr(34) + chr(39) + chr(96)))[:200]}"
 
 
+def for_check(check: str, says: str) -> str:
+    """What Slurm shows for a drain by a health check."""
+    return reason(f"check {check}: {says}")
+
+
+def is_of_check(node: SlurmNode) -> bool:
+    """Whether a node is drained, or draining, by a health check."""
+    return node.is_draining and node.reason.startswith(CHECK_PREFIX)
+
+
+def check_of(node: SlurmNode) -> tuple[str, str]:
+    """The check that drained a node, and its words, for people."""
+    check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
+    return check, says
+
+
 def is_ours(node: SlurmNode | None) -> bool:
     """Whether a node is drained, or draining, by this policy."""
-    return bool(node and node.is_draining and node.is_ours and not node.reason.startswith(CHECK_PREFIX))
+    return bool(node and node.is_draining and node.is_ours and not is_of_check(node))
 
 
 def end_of(node: SlurmNode) -> float | None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from soperator.checks.report import Ended, Report
 from soperator.checks.standing import Standing
-from soperator.decide.drain import CHECK_PREFIX
+from soperator.decide import drain
 from soperator.decide.runs import Book, Past
 from soperator.decide.workers import Seen
 from soperator.slurm.node import SlurmNode
@@ -30,7 +30,7 @@ def findings(books: Iterable[tuple[str, Book]]) -> Findings:
     ended: dict[str, Ended] = {}
     for name, book in books:
         for node, case in book.cases.items():
-            standings[node] = (*standings.get(node, ()), replace(case.standing, check=name))
+            standings[node] = (*standings.get(node, ()), case.standing)
         for past in book.ended:
             if past.node not in ended or ended[past.node].until < past.until:
                 ended[past.node] = Ended(name, past.since, past.until, past.says)
@@ -73,5 +73,5 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
 
 def _counting(node: SlurmNode, standings: Iterable[Standing]) -> Iterable[Standing]:
     """Those that matter to a node: one that is out does not wait for a check that was only about to fail, or that does not work."""
-    is_out = node.is_draining and node.reason.startswith(CHECK_PREFIX)
+    is_out = drain.is_of_check(node)
     return [each for each in standings if not is_out or each.state in ("failing", "recovering")]

@@ -106,16 +106,16 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
     if seen.nodes is None:
         return Verdict()
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
-    well = [pod for pod, node in found if _is_out(node) and _is_well(node, policy, seen.now)]
+    well = [pod for pod, node in found if drain.is_of_check(node) and _is_well(node, policy, seen.now)]
     back = [pod for pod in well if pod.ready and not leave_of(seen, pod)]
-    out = [(pod, node) for pod, node in found if _is_out(node) and pod not in back]
+    out = [(pod, node) for pod, node in found if drain.is_of_check(node) and pod not in back]
     wanting = [(pod, node) for pod, node in found if policy.drains and _wants_out(pod, node)]
     wanting.sort(key=lambda each: (_first(each[1]).since, each[0].index))
     room = max(0, policy.most - len(out))
     actions: list[Sequence[Drain | Resume | Mark]] = [
         *(_note(seen, pod, node) for pod, node in found if pod not in back),
         *(_put_back(pod) for pod in back),
-        *([Drain(pod.index, _reason(_first(node)))] for pod, node in wanting[:room]),
+        *([Drain(pod.index, drain.for_check(_first(node).check, _first(node).says))] for pod, node in wanting[:room]),
     ]
     healths = tuple((pod.index, health(node, seen.now, policy.silence, pod.born)) for pod, node in _pairs(seen))
     return Verdict(
@@ -132,12 +132,12 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
 def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> Health:
     """How a node is whose pod was `born` at a time; after `silence` seconds without a word nothing is known of it."""
     report, bad = node.report, _bad(node)
-    if _is_out(node):
+    if drain.is_of_check(node):
         worst = bad[0] if bad else None
-        check, says = (worst.check, worst.says) if worst else _of_reason(node)
+        check, says = (worst.check, worst.says) if worst else drain.check_of(node)
         is_better = report is not None and not report.of("failing") and not report.of("broken")
         if born > node.reason_at and not bad:
-            return Health(State.REPLACED, born, *_of_reason(node))
+            return Health(State.REPLACED, born, *drain.check_of(node))
         state = State.TESTING if is_better else State.DRAINING if node.is_busy else State.OUT
         return Health(state, node.reason_at, check, says)
     if report is None:
@@ -164,12 +164,7 @@ def _pairs(seen: Seen) -> Iterator[tuple[WorkerPod, SlurmNode]]:
 def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
     """Whether there is nothing to decide about a node, as there is nearly always."""
     is_clean = node.report is None or not node.report.checks
-    return is_clean and not _is_out(node) and not pod.noted
-
-
-def _is_out(node: SlurmNode) -> bool:
-    """Whether a check drained it."""
-    return node.is_draining and node.reason.startswith(CHECK_PREFIX)
+    return is_clean and not drain.is_of_check(node) and not pod.noted
 
 
 def _bad(node: SlurmNode) -> list[Standing]:
@@ -211,7 +206,7 @@ def _put_back(pod: WorkerPod) -> list[Mark | Resume]:
 
 def _note(seen: Seen, pod: WorkerPod, node: SlurmNode) -> list[Mark]:
     """Write a drain that lasts on the pod, so that we know later who took it back; and wipe it off when the checks pass."""
-    if _is_out(node):
+    if drain.is_of_check(node):
         lasts = seen.now - node.reason_at >= drain.LASTING
         wanted = node.reason if lasts else pod.noted
     else:
@@ -221,25 +216,15 @@ def _note(seen: Seen, pod: WorkerPod, node: SlurmNode) -> list[Mark]:
     return [Mark(pod.index, f"{node.name}: {wanted or 'its checks pass'}", protected=pod.protected, noted=wanted)]
 
 
-def _reason(standing: Standing) -> str:
-    return drain.reason(f"check {standing.check}: {standing.says}")
-
-
-def _of_reason(node: SlurmNode) -> tuple[str, str]:
-    """The check and its words out of a reason of ours, for people, where no report tells it better."""
-    check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
-    return check, says
-
-
 def _moments(seen: Seen, policy: Policy, found: Iterable[tuple[WorkerPod, SlurmNode]]) -> Iterator[float]:
     """In how many seconds time alone changes something."""
     heard = [node.report.heard for _, node in _pairs(seen) if node.report]
     if soonest := [each for each in heard if seen.now - each <= policy.silence]:
         yield min(soonest) + policy.silence - seen.now + 0.1
     for pod, node in found:
-        if _is_out(node) and not pod.noted:
+        if drain.is_of_check(node) and not pod.noted:
             yield max(0.0, node.reason_at + drain.LASTING - seen.now)
-        if _is_out(node) and node.report and not node.report.checks:
+        if drain.is_of_check(node) and node.report and not node.report.checks:
             yield max(1.0, max(node.report.at, node.reason_at) + _PATIENCE * policy.interval - seen.now)
 
 

@@ -98,8 +98,8 @@ def _cause(node: SlurmNode, now: float) -> Iterator[str]:
     since = (
         f"since {drain.stamp(node.reason_at)} ({_ago(now - node.reason_at)})" if node.reason_at else "at a time unknown"
     )
-    if node.is_draining and node.reason.startswith(drain.CHECK_PREFIX):
-        check, _, says = node.reason.removeprefix(drain.CHECK_PREFIX).strip().partition(": ")
+    if drain.is_of_check(node):
+        check, says = drain.check_of(node)
         yield f"The operator drained it for its check {check}, {since}: {says}."
         yield "Next: jobs that run go on; when the check has passed often enough, the operator takes the drain back."
     elif node.is_draining and node.is_ours:

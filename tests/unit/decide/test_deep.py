@@ -73,7 +73,7 @@ class Operator:
         return [Place(name, 0.0, True, each) for name, each in self.slurm.nodes.items()]
 
     def book(self):
-        found = deep.begin(books.read(self.status), WISH, self.places(), self.slurm.now)
+        found = deep.begin(books.read(WISH.name, self.status), WISH, self.places(), self.slurm.now)
         if self.learned:
             return found
         more = [
@@ -149,12 +149,12 @@ def happen(slurm, operator, event, index, dies):
         case "mend":
             slurm.bad.discard(name)
         case "drain":
-            case = books.read(operator.status).cases.get(name)
+            case = books.read(WISH.name, operator.status).cases.get(name)
             if (
                 case
                 and case.standing.state == "failing"
                 and not slurm.nodes[name].is_draining
-                and books.read(operator.status).run_of(name) is None
+                and books.read(WISH.name, operator.status).run_of(name) is None
             ):
                 slurm.drain(name, REASON)
     slurm.step()
@@ -188,11 +188,11 @@ def test_when_all_is_quiet_every_bad_node_fails_and_every_good_one_passed(events
             for event in ("end", "leave", "drain"):
                 happen(slurm, operator, event, index, 99)
         operator.turn()
-        book = books.read(operator.status)
+        book = books.read(WISH.name, operator.status)
         for name in NAMES:
             if slurm.nodes[name].is_draining and name not in book.cases and book.run_of(name) is None:
                 slurm.resume(name)  # decide.health
-    book = books.read(operator.status)
+    book = books.read(WISH.name, operator.status)
     failing = {name for name, each in book.cases.items() if each.standing.state in ("failing", "recovering")}
     known = {name for name in bad if book.ran.get(name) is not None and name in failing}
     assert failing <= bad
@@ -259,14 +259,14 @@ def test_the_last_moment_of_a_schedule():
 @given(st.dictionaries(st.sampled_from([f"a-{i}" for i in range(40)] + ["b-007", "c"]), st.integers(0, 3).map(float)))
 def test_a_book_is_read_as_it_was_written(ran):
     """Nodes of one second share a host list."""
-    assert books.read(books.write(Book(ran=ran))).ran == ran
+    assert books.read("", books.write(Book(ran=ran))).ran == ran
 
 
 def test_the_times_of_many_nodes_become_few_and_none_later():
     """Five thousand nodes, each in a second of its own, are no more groups than the schema has."""
     ran = {f"w-{index}": 1000.0 + 7 * index for index in range(5000)}
     told = books.write(Book(ran=ran))["ran"]
-    back = books.read({"ran": told}).ran
+    back = books.read("", {"ran": told}).ran
     assert len(told) == 256
     assert back.keys() == ran.keys()
     assert all(back[name] <= at for name, at in ran.items())

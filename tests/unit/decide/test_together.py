@@ -82,7 +82,7 @@ class Lan:
 
     @property
     def book(self):
-        return books.read(self.status, self.wish.then)
+        return books.read(self.wish.name, self.status, self.wish.then)
 
     def turn(self, dies=99):
         """One pass; it dies after so many acts, before the book is written."""
@@ -355,4 +355,4 @@ def test_a_round_is_read_as_it_was_written(nodes, whole, tested):
     readings = ({"of": " ".join(names[:2]), "gbps": 9.5, "job": 7.0},)
     found = together.Round(10.0, names, whole, tested, 12.0, readings, {pair(*names[:2]): 2}, "why")
     book = Book(runs=(Run(7, names[0], 11.0, False, names[1:]),), round=found, notes=(together.Note(9.0, names, "so"),))
-    assert replace(books.read(books.write(book)), top=0) == book
+    assert replace(books.read("", books.write(book)), top=0) == book
