@@ -10,7 +10,7 @@ import pytest
 from soperator.checks.report import Ended, Report, write
 from soperator.checks.standing import Standing
 from soperator.kube import kinds
-from tests.world.harness import Town, operating
+from tests.world.harness import Town, operating, until
 
 CLUSTER = {
     "jail": {"claim": {"name": "demo-jail"}},
@@ -78,6 +78,23 @@ async def test_a_check_that_fails_everywhere_takes_out_no_more_than_the_budget(t
     drained = [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]]
     assert drained == ["worker-2"]
     await said(town, "2 more fail and stay in service, for health.maxOut lets 1 out at once")
+
+
+async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(town):
+    """What stands there stays; the queue is asked for once, whatever else becomes of the failure."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.run(7, "worker-1")
+    town.slurm.run(8, "worker-2")
+    town.slurm.jobs[7]["admin_comment"] = "see ticket 7"
+    reports(town, "worker-1", failing())
+    await until(lambda: "disk-full" in town.slurm.jobs[7]["admin_comment"])
+    comment = town.slurm.jobs[7]["admin_comment"]
+    assert re.fullmatch(rf"see ticket 7; worker-1 failed check disk-full at \S+Z: {FULL}", comment)
+    assert "admin_comment" not in town.slurm.jobs[8]
+    asked = town.slurm.asked.count("GET jobs/")
+    reports(town, "worker-1", Standing("disk-full", "failing", 11.0, FULL))
+    await town.settle(quiet=0.3)
+    assert (town.slurm.asked.count("GET jobs/"), town.slurm.jobs[7]["admin_comment"]) == (asked, comment)
 
 
 async def test_workers_get_their_plan_and_slurm_the_program_that_runs_it(town):

@@ -7,7 +7,7 @@ import pytest
 
 from soperator.kube import kinds
 from soperator.slurm.hostlist import expand
-from tests.world.harness import Town, operating
+from tests.world.harness import Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
@@ -20,15 +20,6 @@ async def town():
     """An operator that runs over empty fakes."""
     async with operating(Town()) as made:
         yield made
-
-
-async def until(what, longest=15.0):
-    """Wait until it is so."""
-    end = asyncio.get_running_loop().time() + longest
-    while not (found := what()):
-        assert asyncio.get_running_loop().time() < end, "never"
-        await asyncio.sleep(0.05)
-    return found
 
 
 def of(town, name="disk"):

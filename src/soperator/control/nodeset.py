@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, ending, gather, health, images, jail, sick
+from soperator.control import adoption, ending, gather, health, hints, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -47,6 +47,7 @@ class NodeSetControl:
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
             self.operator.roster.forget(key)
+            self.operator.hinted.pop(key, None)
             return Outcome("it is gone", last=True)
         nodeset, cluster, problems = self._read(obj)
         if why := ending.reason(obj, self._cluster_of(obj)):
@@ -72,7 +73,7 @@ class NodeSetControl:
         workers = Workers(self.operator, obj, cluster, nodeset)
         plan, refused = await workers.act(seen)
         found = await health.act(workers, seen)
-        failed = refused or found.failed
+        failed = refused or found.failed or await hints.tell(workers, seen)
         told = Told(failed, "SlurmRefused" if failed else "", plan, seen, note, found)
         outcome = await self._status(obj, nodeset, told)
         soon = found.verdict.again if found.verdict else None

@@ -62,6 +62,7 @@ class Operator:
     renderer: str = ""
     turning: dict[Key, Answers] = field(default_factory=dict)
     handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
+    hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
 
     @cached_property
     def namespaces(self) -> Namespaces:

@@ -16,12 +16,13 @@ _RUNNING = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALI
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job that holds nodes. `ends` is in seconds since 1970, NEVER without a time limit."""
+    """A job that holds nodes. `ends` is in seconds since 1970, NEVER without a time limit; `comment` is Slurm's AdminComment."""
 
     number: int
     nodes: frozenset[str]
     ends: float = NEVER
     may_requeue: bool = False
+    comment: str = ""
 
     @property
     def said(self) -> str:
@@ -41,6 +42,7 @@ def _job(raw: Mapping[str, Any]) -> SlurmJob:
         nodes=frozenset(expand(raw["nodes"])),
         ends=NEVER if NEVER in (limit, end) or not end else end,
         may_requeue=bool(raw.get("requeue")) and bool(raw.get("batch_flag")),
+        comment=raw.get("admin_comment") or "",
     )
 
 

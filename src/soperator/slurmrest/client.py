@@ -136,6 +136,10 @@ class SlurmRest:
         """Send a signal to all processes of a job; raises SlurmError."""
         await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
 
+    async def comment(self, job: int, text: str) -> None:
+        """Set the AdminComment of a job; raises SlurmError."""
+        await self._call("POST", f"job/{job}", {"admin_comment": text})
+
     async def cancel(self, job: int) -> None:
         """End a job for good; raises SlurmError."""
         await self._call("DELETE", f"job/{job}")

@@ -5,43 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator.checks.report import Ended, Report
-from soperator.checks.standing import Standing
 from soperator.decide.drain import LASTING
-from soperator.decide.health import Health, Policy, State, decide, health
+from soperator.decide.health import Health, State, decide, health
 from soperator.decide.workers import Drain, Mark, Resume, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
-
-NOW = 1e6
-POLICY = Policy(drains=True, most=2, interval=60.0)
-WELL = Report(NOW - 5000)
-
-
-def bad(check="disk-full", state="failing", since=NOW - 100, says="/tmp is 97 % full", **said):
-    return Report(since, (Standing(check, state, since, says, **said),))
-
-
-def node(index=0, *flags, report=WELL, reason="", at=NOW - 100, base="IDLE", by="root"):
-    states = frozenset({base, *flags})
-    return SlurmNode(f"w-{index}", states, reason=reason, reason_at=at, reason_by=by, report=report)
-
-
-def out(index=0, report=None, reason="soperator: check disk-full: /tmp is 97 % full", **said):
-    return node(index, "DRAIN", report=report or bad(), reason=reason, by="slurm", **said)
-
-
-def pod(index=0, noted="", protected=True, **said):
-    return WorkerPod(index, "t", "Running", deleting=False, ready=True, protected=protected, noted=noted, **said)
-
-
-def seen(*nodes, pods=(), now=NOW):
-    known = {each.name: each for each in nodes}
-    given_pods = {each.index: each for each in pods}
-    indexes = [int(name.partition("-")[2]) for name in known]
-    return Seen("w", len(known), "t", {n: given_pods.get(n, pod(n)) for n in indexes}, known, now=now)
-
-
-def actions(*nodes, pods=(), policy=POLICY, now=NOW):
-    return list(decide(seen(*nodes, pods=pods, now=now), policy).actions)
+from tests.unit.decide.checked import NOW, POLICY, WELL, actions, bad, node, out, pod, seen
 
 
 def test_a_node_that_fails_a_check_is_drained_in_the_checks_words():
@@ -194,64 +162,6 @@ def test_a_node_whose_runner_never_said_a_word_is_told():
     mute = replace(node(report=None), started=int(NOW - POLICY.silence - 1))
     assert decide(seen(mute), POLICY).said == "1 have never reported a check, see slurmd's log: w-0 (Unchecked)"
     assert decide(seen(replace(mute, started=int(NOW - 60))), POLICY).said == ""
-
-
-def bound(since=NOW - 700, **said):
-    """A node out through a check that wants another machine, for longer than its patience."""
-    return out(0, bad(then="replace", since=since), at=NOW - 650, **said)
-
-
-HERE = pod(0, noted=out().reason, machine="rack-7", born=NOW - 5000)
-
-
-def moves(given_node, given_pod=HERE, policy=POLICY):
-    return [(each.machine, each.check) for each in decide(seen(given_node, pods=[given_pod]), policy).moves]
-
-
-def test_a_node_that_does_not_recover_moves_to_another_machine_when_its_check_says_so():
-    """After its patience, with the check and the machine that it leaves."""
-    assert moves(bound()) == [("rack-7", "disk-full")]
-    assert moves(bound(), policy=replace(POLICY, replace_after=700)) == []
-    assert decide(seen(bound(), pods=[HERE]), replace(POLICY, replace_after=700)).again == pytest.approx(50.1)
-
-
-@pytest.mark.parametrize(
-    ("given_node", "given_pod"),
-    [
-        (bound(base="MIXED"), HERE),
-        (replace(bound(), report=bad()), HERE),
-        (replace(bound(), report=bad(then="replace", state="recovering")), HERE),
-        (replace(bound(), report=None), HERE),
-        (replace(bound(), reason="by hand", reason_by="root"), HERE),
-        (node(report=bad(then="replace")), HERE),
-        (bound(), replace(HERE, machine="")),
-        (bound(since=NOW - 6000), HERE),
-        (bound(since=NOW - 300), replace(HERE, born=NOW - 400)),
-    ],
-    ids=[
-        "a job runs",
-        "drain only",
-        "recovers",
-        "says nothing",
-        "a person's",
-        "not out",
-        "no machine",
-        "a former pod's",
-        "its second machine's",
-    ],
-)
-def test_nothing_else_moves_a_node(given_node, given_pod):
-    """A job is never moved, nor a failure of which it is not certain that it is this machine's."""
-    assert moves(given_node, given_pod) == []
-
-
-def test_a_pod_on_its_new_machine_is_told_as_replaced_until_it_takes_jobs():
-    """Its checks have to be content for a while first."""
-    fresh = out(0, Report(NOW - 30), at=NOW - 650)
-    assert health(fresh, NOW, 1e9, born=NOW - 60) == Health(State.REPLACED, NOW - 60, "disk-full", "/tmp is 97 % full")
-    verdict = decide(seen(fresh, pods=[replace(HERE, born=NOW - 60)]), POLICY)
-    assert (verdict.actions, verdict.moves) == ((), ())
-    assert "1 of 1 nodes are out through checks: w-0 (Replaced: disk-full" in verdict.said
 
 
 def test_a_state_is_told_with_its_evidence():
