@@ -79,6 +79,11 @@ class Health(Model):
     interval: Annotated[str, Field(pattern=r"^([1-9][0-9]{1,2}s|[1-9][0-9]?m)$")] = Field(
         default="60s", description="How often they run, from 10s to 99m."
     )
+    around_jobs: bool = Field(
+        default=False,
+        description="Whether those whose page says so also run before each job begins on a node and after it has ended (Prolog and Epilog); a job waits "
+        "for the former. With Drain a batch job goes back into the queue, once, when one of them has just failed on the node where it would begin.",
+    )
     max_out: Share = Field(
         default="10%",
         description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "

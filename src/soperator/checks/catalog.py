@@ -57,11 +57,17 @@ def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]
     ]
 
 
-def plan(checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]]) -> str:
-    """The text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before ours."""
+def plan(
+    checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]], turns_away: bool = False
+) -> str:
+    """The text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before ours.
+
+    `turns_away` is whether a job is turned away for what is found before it begins.
+    """
     ours = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
     limits = ours | {machine: {**ours.get(machine, {}), **said} for machine, said in more.items()}
     said = {"checks": {each.name: table(each) for each in checks}, "machines": limits, "renew": renew}
+    said |= {"turnsAway": True} if turns_away else {}
     return json.dumps(said, indent=1)
 
 

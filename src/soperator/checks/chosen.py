@@ -24,7 +24,9 @@ def checks(health: Health, nodeset: str, facts: Mapping[str, Any]) -> list[Check
 
 def plan(health: Health, nodeset: str, facts: Mapping[str, Any]) -> str:
     """The text that the runner of a NodeSet's nodes reads."""
-    return catalog.plan(checks(health, nodeset, facts), RENEWED * seconds(health.interval), health.machines)
+    turns_away = health.around_jobs and health.checks == "Drain"
+    found = checks(health, nodeset, facts)
+    return catalog.plan(found, RENEWED * seconds(health.interval), health.machines, turns_away)
 
 
 def own(said: Own) -> Check:

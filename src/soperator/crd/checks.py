@@ -46,7 +46,7 @@ def _section(check: Check) -> Iterator[str]:
     yield f"\n## {check.name}\n"
     yield check.about
     yield ""
-    yield f"Measured by `{check.probe}`{_given(check.given)}, within {check.limit:g} s{_often(check)}."
+    yield f"Measured by `{check.probe}`{_given(check.given)}, within {check.limit:g} s{_often(check)}{_around(check)}."
     yield ""
     yield "| fails where | says |"
     yield "|---|---|"
@@ -63,6 +63,11 @@ def _given(given: Mapping[str, Any]) -> str:
 
 def _often(check: Check) -> str:
     return f", at most every {check.every:g} s" if check.every else ""
+
+
+def _around(check: Check) -> str:
+    words = [word for context, word in (("prolog", "before"), ("epilog", "after")) if context in check.at]
+    return f"; also {' and '.join(words)} each job, with `health.aroundJobs`" if words else ""
 
 
 def needed(needs: Iterable[str]) -> str:

@@ -28,6 +28,13 @@ def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
     return {"HealthCheckProgram": _PROGRAM, "HealthCheckInterval": interval, "HealthCheckNodeState": "ANY"}
 
 
+def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
+    """The scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every budget."""
+    if not is_on(spec) or not spec.health.around_jobs:
+        return {}
+    return {key: f"#!/bin/sh\n{_PROGRAM} {key.lower()}\nexit 0\n" for key in ("Prolog", "Epilog")}
+
+
 def facts(nodeset: NodeSet) -> dict[str, Any]:
     """What of a NodeSet decides which checks apply to its nodes."""
     gpu, spec = nodeset.spec.gpu, nodeset.spec

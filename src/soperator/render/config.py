@@ -30,6 +30,7 @@ MAX_NODES = 16384
 LARGEST = 1000 * 1024
 MARK = "generation="
 _PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, for then slurmctld hands them out
+_CHECKS = "checks-{}.sh"
 
 
 @once
@@ -68,6 +69,7 @@ def _files(cluster: Cluster, mark: str) -> dict[str, str]:
         "gres.conf": _with_extra(gpus.gres_conf(cluster), extra.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
         **{name: f"{text.rstrip()}\n" for name, text in scripts.items() if text.strip()},
+        **{_CHECKS.format(key.lower()): text for key, text in checks.hooks(cluster.spec).items()},
     }
 
 
@@ -80,6 +82,7 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     shared = _shared(cluster.spec, mark)
     ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
     ours += conf.lines(_identity(shared) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
+    ours += [conf.line(**{key: _CHECKS.format(key.lower())}) for key in checks.hooks(cluster.spec)]
     ours += conf.lines(checks.settings(cluster.spec) | _hooks(cluster.spec)) + _node_sets(cluster.spec)
     ours += conf.lines(_preemption(cluster))
     ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]

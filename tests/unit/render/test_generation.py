@@ -38,6 +38,21 @@ def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
     assert (last["TopologyPlugin"], last["JobSubmitPlugins"]) == ("topology/block", "lua,require_timelimit")
 
 
+def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
+    """Slurm drains a node by itself when a script of these ends badly; and nothing of it is there where no checks run."""
+    around = {"checks": "Drain", "aroundJobs": True}
+    files = config.files(cluster(config={"prolog": SCRIPT}, health=around))
+    lines = files["slurm.conf"].splitlines()
+    assert [each for each in lines if each.startswith(("Prolog=", "Epilog="))] == [
+        "Prolog=checks-prolog.sh",
+        "Epilog=checks-epilog.sh",
+        "Prolog=prolog.sh",
+    ]
+    assert files["checks-epilog.sh"] == "#!/bin/sh\n/usr/lib/soperator/checks epilog\nexit 0\n"
+    for health in ({"checks": "Off", "aroundJobs": True}, {"checks": "Drain"}):
+        assert "checks-prolog.sh" not in str(config.files(cluster(health=health)))
+
+
 def test_what_slurm_says_of_a_line_names_the_line_of_the_spec():
     """A line of ours is left as it is."""
     made = cluster(config={"slurm": "# mine\nPartitionName=x Bogus=3"})

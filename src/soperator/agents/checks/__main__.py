@@ -1,5 +1,7 @@
 """`python3 -m soperator.agents.checks interval`: run the node's checks and report what changed; slurmd does so in its interval.
 
+With `prolog` or `epilog` it runs those that are for that moment, before a job begins here or after it has ended.
+
 With `--show` it prints how each check went, for a person on the node, and neither remembers nor reports. It never fails by what a check says, but by
 its own troubles: a plan that is missing or malformed is exit code 2, and a report that Slurm does not take is tried again the next time.
 """
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from soperator.agents.checks import guard, memory, runner
+from soperator.agents.checks import guard, memory, runner, turnaway
 from soperator.agents.checks.probes.place import Place
 from soperator.checks import report
 from soperator.checks.check import CONTEXTS, Check, CheckError, read_check
@@ -53,15 +55,21 @@ def main() -> None:
             known = memory.load(said.memory).only({each.name for each in plan.checks})
             done = runner.run(due, plan.machines, known, Place(), runner.clock())
             _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
+            if said.context == "prolog" and plan.turns_away:
+                bad = turnaway.new_failures(known.standings, done.memory.standings)
+                print(turnaway.turn_away(said.scontrol, bad), end="", file=sys.stderr)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the node is to check, the limits by machine type, and in how many seconds a report is due again though nothing changed; 0 is never."""
+    """What the node is to check, the limits by machine type, in how many seconds a report is due again though nothing changed (0 is never), and
+    whether a job is turned away for what is found before it begins.
+    """
 
     checks: Sequence[Check]
     machines: Mapping[str, Any] = field(default_factory=dict)
     renew: float = 0.0
+    turns_away: bool = False
 
 
 def read_plan(path: Path) -> Plan:
@@ -69,7 +77,7 @@ def read_plan(path: Path) -> Plan:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         checks = [read_check(name, each) for name, each in said["checks"].items()]
-        return Plan(checks, said.get("machines", {}), float(said.get("renew", 0)))
+        return Plan(checks, said.get("machines", {}), float(said.get("renew", 0)), said.get("turnsAway") is True)
     except OSError as error:
         raise CheckError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -122,10 +122,10 @@ def test_a_sentence_instead_of_an_answer_is_a_lost_gpu(tools, sentence, channel)
 
 
 def test_one_lost_gpu_beside_seven_that_answer_is_found(tools):
-    """The program then says a sentence and goes on, with exit code 0 or another."""
+    """The program then says a sentence and goes on, with exit code 0 or another. It is lost, and none is missing besides."""
     found = failures(tools.play(log(*(gpu(n) for n in range(8) if n != 3)), SENTENCES[0]))
-    assert "GPU 3" in found["gpu-lost"]
-    assert found["gpu-count"] == "1 of 8 GPUs do not answer"
+    assert "GPU 3" in found.pop("gpu-lost")
+    assert found == {}
 
 
 @pytest.mark.parametrize("out", ["", "Segmentation fault", log(gpu(0))[:-30], "<?xml version='1.0'?><a></b>"])

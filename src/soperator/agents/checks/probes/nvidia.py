@@ -51,13 +51,16 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def nvidia(given: Given, place: Place) -> list[Reading]:
-    """First the node: `gpus` that answer, `wanted` and `missing`, `devices` in /dev, `ordered`. Then each GPU; one that is gone has only `lost`."""
+    """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`. Then each GPU; one that is gone has only `lost`.
+
+    Missing are those of which nothing is said, not even that they are lost; where none answers, all.
+    """
     out, err = _ask(place, "-q", "-x")
     readings = parse(out, err)
     gpus = [each for each in readings if "lost" not in each]
     node: dict[str, Value] = {"of": "the node", "gpus": len(gpus)}
     if wanted := int(given.get("count") or 0):
-        node |= {"wanted": wanted, "missing": wanted - len(gpus)}
+        node |= {"wanted": wanted, "missing": wanted - (len(readings) if gpus else 0)}
     minors = [int(each["minor"]) for each in gpus if "minor" in each]
     node |= {"devices": len(list(place.dev.glob("nvidia[0-9]*"))), "ordered": minors == sorted(minors)}
     return [node, *readings]
