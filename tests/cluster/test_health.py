@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from local.demo import ROOT
-from tests.cluster.checked import HEALTH, INTERVAL, Checked, cluster, kernel_says, skew, two
+from tests.cluster.checked import HEALTH, INTERVAL, NODES, Checked, cluster, kernel_says, skew, two
 from tests.cluster.conftest import make_user
-from tests.cluster.lab import Lab, condition
+from tests.cluster.lab import Held, Lab, condition
 from tests.unit.agents.checks.smi import SENTENCES, gpu
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
@@ -231,3 +231,50 @@ def test_a_round_costs_little(checked: Checked) -> None:
     took = float(checked.inside("small-0", clock))
     checked.lab.timings.note("a round of checks, time of a core", took)
     assert took < 2.0
+
+
+def test_a_job_that_would_begin_on_a_node_that_has_just_failed_goes_back_into_the_queue(checked: Checked) -> None:
+    """Its comment says why, and so does that of one which runs there; the node is drained, and nobody else's job is touched."""
+    lab = checked.lab
+    around = {"checks": "Drain", "maxOut": NODES, "aroundJobs": True, "interval": "30m"}
+    lab.patch("slurmcluster", "checked", {"health": around})
+    has_both = "scontrol show config | grep -cE 'HealthCheckInterval += 1800|Prolog.*checks-prolog.sh|Epilog.*checks-epilog.sh'"
+    lab.until("Slurm has it", lambda: lab.ssh("root", f"{has_both} || true").strip() == "3", 120)
+    plan = "grep -c turnsAway /etc/soperator/checks/plan.json || true"
+    lab.until("so have the nodes", lambda: all(checked.inside(node, plan) == "1\n" for node in SMALL[:2]), 120)
+    held = lab.hold("small-0")
+    for node in SMALL[:2]:
+        checked.inside(node, "mount -o remount,ro,bind /mnt/tmp")
+    try:
+        began = time.monotonic()
+        words = "-w small-1 --exclusive -o turned.out --wrap hostname"
+        job = Held(lab, lab.ssh("alice", f"sbatch --parsable {words}").strip(), "small-1", "alice")
+        lab.until("it was turned away", lambda: (job.state(), job.show()["Restarts"]) == ("PENDING", "1"), 60)
+        _drained(checked, "small-1")
+        lab.timings.note(
+            "a job meets a node that has just failed → it waits, the node is drained", time.monotonic() - began
+        )
+        comment = lab.ssh("alice", f"scontrol show job {job.number}")
+        assert "small-1 failed check disk-readonly before the job began there: /tmp cannot be written" in comment
+        assert "before the job began there" in lab.soperator("why", "checked", job.number, "-n", lab.namespace)
+        checked.inside("small-0", "/usr/lib/soperator/checks interval")
+        _drained(checked, "small-0")
+        says = "small-0 failed check disk-readonly at "
+        lab.until("its job says so", lambda: says in lab.ssh("alice", f"scontrol show job {held.number}"), 30)
+        assert lab.ssh("alice", "srun -w small-2 hostname") == "small-2\n"
+    finally:
+        for node in SMALL[:2]:
+            checked.inside(node, "mount -o remount,rw,bind /mnt/tmp")
+    held.let_go()
+    for node in SMALL[:2]:
+        for _ in range(3):
+            checked.inside(node, "/usr/lib/soperator/checks interval")
+    checked.well(*SMALL[:2])
+    lab.ssh("root", f"scontrol update jobid={job.number} starttime=now")
+    lab.until("the other one has run", lambda: job.state() == "COMPLETED", 60)
+    assert lab.ssh("alice", "cat turned.out") == "small-1\n"
+
+
+def _drained(checked: Checked, node: str) -> None:
+    words = "soperator: check disk-readonly: /tmp cannot be written"
+    checked.lab.until(f"{node} is drained", lambda: words in checked.state(node), 60)
