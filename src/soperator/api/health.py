@@ -81,8 +81,11 @@ class Health(Model):
     )
     around_jobs: bool = Field(
         default=False,
-        description="Whether those whose page says so also run before each job begins on a node and after it has ended (Prolog and Epilog); a job waits "
-        "for the former. With Drain a batch job goes back into the queue, once, when one of them has just failed on the node where it would begin.",
+        description=(
+            "Whether those whose page says so also run before each job begins on a node and after it has ended (Prolog and Epilog); a job "
+            "waits for the former. With Drain a batch job goes back into the queue, once, when one of them has just failed on the node where "
+            "it would begin."
+        ),
     )
     max_out: Share = Field(
         default="10%",

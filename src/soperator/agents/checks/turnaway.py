@@ -1,7 +1,7 @@
 """Putting a batch job back into the queue that would begin on a node of which a check has just found that it is bad.
 
-Only a job of which nothing has run yet, for that is lost: this node is the one on which its script is to begin. Only once, and only for a failure that
-nobody knew of a moment ago: about an older one the operator has decided, who may have left the node in service for good reasons.
+Only a job of which nothing has run yet, for that is lost: this node is the one on which its script is to begin. Only once, and only for a failure
+that nobody knew of a moment ago: about an older one the operator has decided, who may have left the node in service for good reasons.
 Source of the fields: scontrol(1), `show job`.
 """
 
