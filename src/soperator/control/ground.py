@@ -18,7 +18,7 @@ from soperator.slurmrest.client import SlurmRest
 
 @dataclass(frozen=True)
 class Ground:
-    """What a pass stands on."""
+    """What a pass stands on; `shipped` is the shipped check that is to run, where it is one."""
 
     check: HealthCheck
     cluster: Cluster
@@ -27,16 +27,12 @@ class Ground:
     gpus: Mapping[str, int]
     client: SlurmRest
     facts: Mapping[str, Mapping[str, object]]
+    shipped: DeepCheck | None
 
     @property
     def minutes(self) -> int:
         """The time limit as Slurm takes it."""
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
-
-    @property
-    def shipped(self) -> DeepCheck | None:
-        """The shipped check that is to run."""
-        return next((each for each in shipped_deep() if each.name == self.check.spec.check), None)
 
     def judge(self, book: Book) -> Judge | None:
         """How what it reads is judged; a script judges itself."""
@@ -84,7 +80,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
     wish = _wish(check, len(places))
     if shipped and shipped.per != "node":
         wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.limits))
-    return Ground(check, cluster, wish, places, gpus, client, facts), ""
+    return Ground(check, cluster, wish, places, gpus, client, facts, shipped), ""
 
 
 async def with_fresh(ground: Ground, book: Book) -> Ground:

@@ -5,7 +5,7 @@ to the status before anything follows from it, so that no restart of the operato
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -32,11 +32,13 @@ def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
 
 async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
     """Have the pods that try images, and no others."""
-    good, tried = gather.transaction(operator, cluster).good, _trials(operator, cluster)
+    good, all_trials = _good(operator, cluster), operator.stores.role_pods(cluster.key, generation.IMAGE_TRIAL)
+    tried = _of_these_files(all_trials, good)
     over = {
         image: pod for image, pod in tried.items() if image not in found.tries or trial_of(operator, pod).end == "lost"
     }
-    await remove(operator, [*over.values(), *_of_other_files(operator, cluster, good)])
+    others = [pod for pod in all_trials if pod.metadata.labels.get(labels.GENERATION) != good]
+    await remove(operator, [*over.values(), *others])
     for image in found.tries:
         if image not in tried and good:
             await operator.api.apply(
@@ -110,32 +112,31 @@ def _record(status: Mapping[str, Any]) -> Record | None:
     return Record(kept["defaults"], kept["workers"], kept["login"], kept.get("request", ""))
 
 
-def _trials(operator: Operator, cluster: Cluster) -> dict[str, Pod]:
-    """The pods that try images with the configuration that slurmctld runs with, by image."""
-    good = gather.transaction(operator, cluster).good
-    found = operator.stores.role_pods(cluster.key, generation.IMAGE_TRIAL)
-    return {_image(pod): pod for pod in found if pod.metadata.labels.get(labels.GENERATION) == good}
+def _good(operator: Operator, cluster: Cluster) -> str:
+    """The generation of the configuration that slurmctld runs with."""
+    return gather.transaction(operator, cluster).good
 
 
-def _of_other_files(operator: Operator, cluster: Cluster, good: str) -> list[Pod]:
-    found = operator.stores.role_pods(cluster.key, generation.IMAGE_TRIAL)
-    return [pod for pod in found if pod.metadata.labels.get(labels.GENERATION) != good]
+def _of_these_files(trials: Iterable[Pod], good: str) -> dict[str, Pod]:
+    """The pods that try images with a generation, by image."""
+    return {_image(pod): pod for pod in trials if pod.metadata.labels.get(labels.GENERATION) == good}
 
 
 def _running(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> upgrade.Running:
-    key = cluster.key
+    key, good = cluster.key, _good(operator, cluster)
     slurmctlds = operator.stores.role_pods(key, "controller")
     known = {_image(pod) if pods.is_ready(pod) else "" for pod in slurmctlds}
     own = _with_images_of_their_own(operator, cluster)
     workers = operator.stores.role_pods(key, "worker")
+    trials = operator.stores.role_pods(key, generation.IMAGE_TRIAL)
     counted = Counter(_image(pod) for pod in workers if pod.metadata.labels.get(labels.NODESET) not in own)
     return upgrade.Running(
         slurmctld=next(iter(known)) if len(known) == 1 else "",
         workers=counted,
         placed=sorted({_image(pod) for pod in slurmctlds if pod.metadata.deletion_timestamp is None}),
         versions=dict(status.get("images", {}).get("versions", {})),
-        trials={image: trial_of(operator, pod) for image, pod in _trials(operator, cluster).items()},
-        may_try=bool(gather.transaction(operator, cluster).good),
+        trials={image: trial_of(operator, pod) for image, pod in _of_these_files(trials, good).items()},
+        may_try=bool(good),
     )
 
 
