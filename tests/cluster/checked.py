@@ -98,16 +98,15 @@ class Checked:
 def cluster(lab: Lab, health: Mapping[str, Any] = HEALTH) -> Iterator[Checked]:
     """The cluster `checked` on the demo's jail: NodeSets `small`, `skewed` (its runner's clock can be set) and `heard` (with a kernel's log)."""
     _files(lab)
-    _let_the_operator_write_on_nodes(lab)
     made = Lab(lab.target, lab.namespace, "checked", lab.timings)
     try:
-        _begin(made, health)
-        made.wait_available(300)
-        yield Checked(made)
+        with operator_may_replace(lab):
+            _begin(made, health)
+            made.wait_available(300)
+            yield Checked(made)
     finally:
         made.ssh("root", "scancel --user=alice")
         lab.kubectl("delete", "nodeset", "small", "skewed", "heard", "--ignore-not-found", "--timeout=90s")
-        lab.kubectl("delete", "clusterrolebinding,clusterrole", "soperator-machines")
         lab.kubectl("delete", "slurmcluster", "checked", "--ignore-not-found", "--timeout=60s")
         lab.kubectl("delete", "persistentvolumeclaim", "checked-state", "--ignore-not-found", "--wait=false")
         lab.kubectl(
@@ -153,8 +152,9 @@ def _files(lab: Lab) -> None:
         lab.kubectl("patch", "node", name, "--subresource=status", "--type=json", "-p", json.dumps(capacity))
 
 
-def _let_the_operator_write_on_nodes(lab: Lab) -> None:
-    """What the chart does with replaceMachines."""
+@contextmanager
+def operator_may_replace(lab: Lab) -> Iterator[None]:
+    """What the chart does with replaceMachines, meanwhile: the operator may write on Nodes."""
     rule = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["patch"]}
     account = {"kind": "ServiceAccount", "name": "soperator", "namespace": OPERATOR}
     name = {"name": "soperator-machines"}
@@ -164,6 +164,10 @@ def _let_the_operator_write_on_nodes(lab: Lab) -> None:
     bound = {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": name, "roleRef": of}
     made = {"apiVersion": "v1", "kind": "List", "items": [role, {**bound, "subjects": [account]}]}
     lab.kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    try:
+        yield
+    finally:
+        lab.kubectl("delete", "clusterrolebinding,clusterrole", "soperator-machines")
 
 
 def _begin(made: Lab, health: Mapping[str, Any]) -> None:

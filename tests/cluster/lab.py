@@ -111,9 +111,11 @@ class Lab:
         assert done.returncode == 0, done.stderr
         self.wait_available()
         nodes = [f"{name}-{number}" for number in range(count)]
-        yield nodes
-        self.ssh("root", f"scancel -w {','.join(nodes)}")
-        self.kubectl("delete", "nodeset", name, "--ignore-not-found", f"--timeout={patience}s")
+        try:
+            yield nodes
+        finally:
+            self.ssh("root", f"scancel -w {','.join(nodes)}")
+            self.kubectl("delete", "nodeset", name, "--ignore-not-found", f"--timeout={patience}s")
         self.wait_available()
 
     def wait_available(self, seconds: float = 120) -> float:
