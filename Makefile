@@ -80,8 +80,8 @@ test-forky: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_FORKY=yes pytest tests/cluster/test_forky.py
 
-soak: venv ## nine faults of machines, a hundred kills of each kind, 20 min of changes under live jobs, and the reports docs/reports/{kills,changes}.md
-	SOPERATOR_LONG=yes $(PYTHON) -m pytest tests/cluster/test_health.py
+soak: venv ## nine faults of machines, a slow card, a hundred kills of each kind, 20 min of changes under live jobs, and the reports docs/reports/{kills,changes}.md
+	SOPERATOR_LONG=yes $(PYTHON) -m pytest tests/cluster/test_health.py tests/cluster/test_healthcheck.py
 	$(PYTHON) -m tests.soak
 
 chaos: venv ## break everything three times under live jobs on the running cluster, and the table in docs/reliability.md
