@@ -5,7 +5,22 @@ from pathlib import Path
 
 from local.components import Fleet, dead, halt
 from local.paths import State
-from local.process import Records, identify, spawn
+from local.process import Process, Records, identify, spawn
+
+
+def test_a_program_that_is_stopped_after_its_record_was_read_has_not_died(tmp_path: Path) -> None:
+    """What was read a moment ago does not say yet that it is being stopped."""
+
+    class Slow(Records):
+        def all(self) -> list[Process]:
+            found = super().all()
+            if found and not found[0].is_leaving:
+                halt(Fleet(State(tmp_path), Records(tmp_path), tmp_path), found[0].name)
+            return found
+
+    log = tmp_path / "log"
+    Records(tmp_path).write(identify("node-1/program", spawn(["sleep", "60"], log), log))
+    assert dead(Slow(tmp_path)) == []
 
 
 def test_a_program_that_is_stopped_on_purpose_has_not_died(tmp_path: Path) -> None:
