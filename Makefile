@@ -65,6 +65,7 @@ spank-test: machine ## the tests of the SPANK plugin and the jail helper
 	$(MAKE) -C spank test
 
 test: check spank-test ## all tests, from unit to the real cluster
+	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
 	pytest tests/runtime
 	$(PYTHON) -m local.demo
 	pytest tests/unit/charts
