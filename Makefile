@@ -2,7 +2,9 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help machine venv check test demo cluster images down clean status bench bench-cold bench-jail bench-scale golden crds format run spank-test e2e test-bookworm test-forky soak chaos
+# Some machines have it, and then each of a few thousand starts of Python would compile all anew.
+unexport PYTHONDONTWRITEBYTECODE
+.PHONY: test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -35,6 +37,9 @@ images: machine ## build the images whose inputs changed
 demo: venv ## a Slurm cluster on a local Kubernetes (or on KUBECONFIG's), and the main job in it
 	$(PYTHON) -m local.demo
 
+monitoring: venv ## a Prometheus with our alerts beside the local cluster, with the metrics of its Slurm clusters on
+	$(PYTHON) -m local.monitoring
+
 down: ## stop and remove all that `make cluster` and `make demo` started
 	$(LOCAL) down
 
@@ -47,7 +52,7 @@ status: ## what of the local cluster runs
 format: venv ## format the code
 	ruff check --fix --quiet src tests local spank examples images || true; ruff format --quiet src tests local spank examples images
 
-crds: venv ## write the CRDs, the values schema and the reference pages from the models
+crds: venv ## write the CRDs, the values schema, the reference pages and the dashboards from their sources
 	$(PYTHON) -m soperator.crd
 
 golden: venv ## rewrite the golden objects from the renderer
@@ -66,10 +71,11 @@ spank-test: machine ## the tests of the SPANK plugin and the jail helper
 
 test: check spank-test ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
-	pytest tests/runtime
+	pytest tests/runtime tests/collector tests/slurm
 	$(PYTHON) -m local.demo
 	pytest tests/unit/charts
-	pytest tests/cluster
+	$(PYTHON) -m local.openapi
+	pytest --durations=40 tests/cluster
 
 test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	python3 -m local.images build jail-bookworm
@@ -81,9 +87,33 @@ test-forky: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_FORKY=yes pytest tests/cluster/test_forky.py
 
+test-accounting: venv ## accounting with three kinds of database, and what goes wrong with one, on the local cluster; half an hour
+	python3 -m local.images build mariadb
+	python3 -m local.mariadb_crd
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py
+
+test-logs: venv ## examples/logs/collector.yaml in a real OpenTelemetry collector, which is built the first time (3 min); needs no cluster
+	$(PYTHON) -m local.collector
+	pytest tests/collector
+
+test-rest: venv ## REST for users with a new certificate and new keys too, on the local cluster; five minutes
+	python3 -m local.images build proxy
+	$(PYTHON) -m local.openapi
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_REST=yes pytest tests/cluster/test_rest_users.py
+
+test-outside: venv ## a host outside Kubernetes, with podman, joins the local cluster as a node and as a login host; two minutes
+	$(PYTHON) -m local.demo --only-cluster
+	SOPERATOR_OUTSIDE=yes pytest tests/cluster/test_outside.py
+
 soak: venv ## nine faults of machines, a slow card, a hundred kills of each kind, 20 min of changes under live jobs, and the reports docs/reports/{kills,changes}.md
 	SOPERATOR_LONG=yes $(PYTHON) -m pytest tests/cluster/test_health.py tests/cluster/test_healthcheck.py
 	$(PYTHON) -m tests.soak
+
+soak-power: venv ## nodes that sleep: how long a wake takes and whose time that is, 200 jobs with the operator killed five times, and docs/reports/power.md
+	SOPERATOR_LONG=yes $(PYTHON) -m pytest tests/cluster/test_power_faults.py
+	$(PYTHON) -m tests.soak.power
 
 chaos: venv ## break everything three times under live jobs on the running cluster, and the table in docs/reliability.md
 	$(PYTHON) -m tests.faults
@@ -93,6 +123,16 @@ bench: venv ## measure what docs/performance.md reports, on the local cluster
 
 bench-scale: venv ## measure the operator with thousands of workers that KWOK plays; needs no cluster
 	$(PYTHON) -m local.bench.scale
+
+bench-accounting: venv ## measure sacct of 100,000 jobs beside its queries alone, on the local cluster
+	$(PYTHON) -m local.demo --only-cluster
+	$(PYTHON) -m tests.cluster.bench_accounting
+
+bench-exporter: venv ## measure the exporter with 5,000 nodes and 50,000 jobs of a stand-in; needs no cluster
+	$(PYTHON) -m local.bench.exporter
+
+bench-day: venv ## live a simulated day of jobs on nodes that sleep; needs no cluster
+	$(PYTHON) -m local.bench.dayreport
 
 bench-jail: machine ## measure what the jail costs a job; needs the Debian root of spank/README.md
 	$(MAKE) -C spank bench

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from local import binaries, cluster, debian, lab, pods, status
+from local import binaries, cluster, debian, lab, pods, prometheus, status
 from local.machines import inside, running_init
 from local.paths import DEFAULT_STATE, cache, locked
 from local.plan import node_plan
@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[state])
 
-    add("machine", "install the Debian packages that are missing")
+    add("machine", "install the Debian packages that are missing, and Prometheus")
     add("binaries", "build the programs, or take them from $KUBERNETES_BINARIES; print their folder")
     up = add("up", "start a cluster, or what of it does not run")
     up.add_argument("--nodes", type=int, default=2, help="how many Nodes (default: %(default)s)")
@@ -94,6 +94,7 @@ def carry_out(arguments: argparse.Namespace) -> int:
     match arguments.command:
         case "machine":
             debian.install()
+            prometheus.fetch()
         case "binaries":
             print(binaries.make())
         case "up":

@@ -79,9 +79,8 @@ def halt(fleet: Fleet, name: str, patience: float = 3.0) -> bool:
 def dead(records: Records) -> list[Process]:
     """Return what was started, not stopped on purpose, and yet does not run."""
     found = [process for process in records.all() if not is_alive(process) and not process.is_leaving]
-    return [
-        process for process in found if records.read(process.name) == process
-    ]  # or it was stopped since the record was read
+    # Another thread may have stopped one of them since its record was read: then it stands otherwise now.
+    return [process for process in found if records.read(process.name) == process]
 
 
 def check_alive(records: Records) -> None:

@@ -104,6 +104,11 @@ def prepare(clock: Clock) -> Target:
         _self(module, *words)
     clock.say("Kubernetes runs; bringing the images to its Nodes")
     _self("local", "load", *[str(image.tar) for image in images.built()])
+    return local_target()
+
+
+def local_target() -> Target:
+    """The local cluster, as it was brought up last, with the programs that it was built of."""
     from local import binaries
 
     return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
@@ -187,13 +192,27 @@ def train(address: str, clock: Clock) -> None:
     clock.say("submitting the training as alice: sbatch --wait train.sbatch")
     copy = subprocess.run(["tar", "-C", str(ROOT / "examples"), "-c", "digits"], capture_output=True, check=True)
     remote(address, "alice", "tar -x", stdin=copy.stdout)
-    remote(address, "alice", "cd digits && rm -f digits-*.out train.log && sbatch --wait train.sbatch")
+    try:
+        remote(address, "alice", "cd digits && rm -f digits-*.out train.log && sbatch --wait train.sbatch")
+    except DemoError as error:
+        raise DemoError(explained(str(error))) from error
     output = remote(address, "alice", "cat digits/digits-*.out")
     print(output)
     accuracy = [line.split()[1] for line in output.splitlines() if line.startswith("accuracy ")]
     if not accuracy or float(accuracy[0]) < 0.95:
         raise DemoError("the training did not reach a held-out accuracy of 0.95")
     clock.say(f"the job ended with a held-out accuracy of {accuracy[0]}")
+
+
+def explained(error: str) -> str:
+    """The error of a submission, with its remedy where accounting asks for an account that the demo's user does not have."""
+    if "Invalid account" not in error:
+        return error
+    return (
+        f"{error}\nspec.accounting.enforce of the SlurmCluster {CLUSTER} asks for an account, and alice has none. Make one, as root on the login "
+        "node: sacctmgr -i add account demo && sacctmgr -i add user alice account=demo. Or take the demand back: "
+        f"""kubectl -n {NAMESPACE} patch slurmcluster {CLUSTER} --type=merge -p '{{"spec": {{"accounting": {{"enforce": null}}}}}}'"""
+    )
 
 
 def make_user(address: str, user: str) -> None:

@@ -37,6 +37,8 @@ CHECKS = (
     "src/soperator/checks",
     "src/soperator/agents/__init__.py",
     "src/soperator/agents/checks",
+    "src/soperator/agents/usage",
+    "src/soperator/observe",
 )
 KEPT_TARS = 2
 KEPT_LAYERS = 150
@@ -89,6 +91,8 @@ RECIPES = (
         python_packages=True,
     ),
     Recipe("jail-bookworm", (), ("images/jail",), optional=True, suite="bookworm", folder="jail"),
+    Recipe("mariadb", (), ("images/mariadb", "spank"), optional=True),
+    Recipe("proxy", (), ("images/proxy",), optional=True),
     Recipe("sssd", (), ("images/sssd",), optional=True),
     Recipe("slapd", (), ("images/slapd",), optional=True),
 )

@@ -5,8 +5,12 @@
  *   jail-watch --plan PATH --once [--deadline SECONDS]      one look: exit code 0, or 1 and the sentence on stderr
  *
  * 200 while every source of the plan that this container has, and every mount point of the jail, answers; else 503 with one
- * sentence. Behind the `ok` a second line tells of a root (by the name given) that is almost full, which harms no step yet. A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never
- * touches the jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
+ * sentence. Behind the `ok` a second line tells of a root (by the name given) that is almost full, which harms no step yet, and a
+ * third has numbers: `room`, the root's bytes, those that ordinary users can still have, its files and those that are still possible,
+ * and the microseconds that the look took.
+ *
+ * A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never touches the
+ * jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
  * behind, and none is made beside it; the storage answers again when it is gone, and the next one looks at once.
  *
  * It needs no rights. What it may not see (a folder of root's above a mount point) is not its to judge, and neither is a
@@ -36,7 +40,7 @@
 #include "report.h"
 
 enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200, FULL_PERCENT = 95 };
-enum { ABOUT = '?', ROOM = '%', RESULT = '=' };
+enum { ABOUT = '?', ROOM = '%', SIZES = '#', RESULT = '=' };
 
 struct options {
 	const char *plan, *name;
@@ -47,20 +51,25 @@ struct options {
 /* What is known: the sentences are empty while all is well. `child` looks, and is about to touch `touched`. */
 struct watch {
 	struct report trouble, full;
-	char touched[512];
+	char touched[512], sizes[120];
 	pid_t child;
 	int channel;
 	bool has_looked, is_late;
 	int64_t began, next;
 };
 
-static int64_t now_ms(void)
+static int64_t now_us(void)
 {
 	struct timespec now;
 
 	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
 		return 0;
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t now_ms(void)
+{
+	return now_us() / 1000;
 }
 
 static void tell(int channel, char what, const char *text)
@@ -135,6 +144,20 @@ static void look_at_room(const char *root, const char *name, int channel)
 	tell(channel, ROOM, text);
 }
 
+static void tell_sizes(const char *root, int64_t took, int channel)
+{
+	struct statvfs status;
+	char text[120];
+
+	tell(channel, ABOUT, root);
+	if (statvfs(root, &status) < 0)
+		return; /* the next look says why */
+	(void)snprintf(text, sizeof(text), "%llu %llu %llu %llu %lld", (unsigned long long)status.f_blocks * status.f_frsize,
+		       (unsigned long long)status.f_bavail * status.f_frsize, (unsigned long long)status.f_files,
+		       (unsigned long long)status.f_favail, (long long)took);
+	tell(channel, SIZES, text);
+}
+
 static int look(const struct plan *plan, const char *name, int channel, struct report *report)
 {
 	const struct plan_mount *root = &plan->mounts[0];
@@ -164,12 +187,13 @@ static void be_child(const struct options *options, int channel)
 {
 	static struct plan plan;
 	struct report report = { "" };
+	int64_t began = now_us();
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
 	tell(channel, ABOUT, options->plan);
-	if (plan_read(options->plan, &plan, &report) == 0)
-		(void)look(&plan, options->name, channel, &report); /* what it says is in the report */
+	if (plan_read(options->plan, &plan, &report) == 0 && look(&plan, options->name, channel, &report) == 0)
+		tell_sizes(plan.mounts[0].source, now_us() - began, channel); /* what else it says is in the report */
 	tell(channel, RESULT, report.text);
 	_exit(0);
 }
@@ -216,6 +240,8 @@ static void hear(struct watch *watch)
 		conclude(watch, message + 1);
 	else if (message[0] == ROOM)
 		(void)snprintf(watch->full.text, sizeof(watch->full.text), "%.200s", message + 1);
+	else if (message[0] == SIZES)
+		(void)snprintf(watch->sizes, sizeof(watch->sizes), "%.110s", message + 1);
 	else
 		(void)snprintf(watch->touched, sizeof(watch->touched), "%.500s", message + 1);
 }
@@ -255,8 +281,10 @@ static void answer(int listener, const struct watch *watch)
 
 	if (fd < 0)
 		return; /* the client is gone */
-	(void)snprintf(body, sizeof(body), "%s%s%.200s", is_well ? "ok" : watch->trouble.text,
-		       is_well && watch->full.text[0] != '\0' ? "\n" : "", is_well ? watch->full.text : "");
+	if (!is_well)
+		(void)snprintf(body, sizeof(body), "%s", watch->trouble.text);
+	else
+		(void)snprintf(body, sizeof(body), "ok\n%.200s\nroom %s", watch->full.text, watch->sizes);
 	length = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
 			  is_well ? "200 OK" : "503 Service Unavailable", strlen(body) + 1, body);
 	if (length > 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&

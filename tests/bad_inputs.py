@@ -136,6 +136,18 @@ CASES = (
     _nodeset("spec.gpu.count", "belong together", {"gpu": {"count": 1}}),
     _nodeset("spec.gpu.count", "belong together", {"gpu": {"vendor": "amd"}}),
     _nodeset("spec.gpu.vendor", "describe GPUs", {"gpu": {"type": "h100"}}),
+    _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"vendor": "nvidia", "count": 2, "shards": 7}}),
+    _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"shards": 8}}),
+    _nodeset(
+        "spec.givesWay",
+        "by themselves",
+        {"givesWay": {}, "power": {"max": 2}, "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
+    ),
+    _nodeset(
+        "spec.gpu.count",
+        "give count 1",
+        {"gpu": {"vendor": "nvidia", "count": 7, "resourceName": "nvidia.com/mig-1g.10gb"}},
+    ),
     _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
     _nodeset("spec.rollout.maxUnavailable", "at least 1", {"rollout": {"maxUnavailable": 0}}),
     _nodeset(
@@ -148,6 +160,10 @@ CASES = (
     _nodeset("spec.drain.maxWait", "should match", {"drain": {"maxWait": "90"}}, "so that it matches"),
     _nodeset("spec.nodeLoss.maxReplaced", "percentage", {"nodeLoss": {"maxReplaced": -1}}, "so that it matches"),
     _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
+    _nodeset("spec.power.min", "raise max", {"power": {"min": 3, "max": 2}}),
+    _nodeset("spec.power.max", "Required value", {"power": {"min": 1}}, "this field is required"),
+    _nodeset("spec.power.resumeTimeout", "at least 30s", {"power": {"max": 2, "resumeTimeout": "29s"}}),
+    _nodeset("spec.replicas", "set power.min and power.max", {"replicas": 2, "power": {"max": 2}}),
     _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
     _cluster("spec.jail.perNode", "a claim of its own", {"jail": {"perNode": True, "claim": {"name": "a"}}}),
     _cluster("spec.jail.perNode", "remove refill", {"jail": {"perNode": True, "refill": {"request": "a"}}}),
@@ -159,7 +175,32 @@ CASES = (
     Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "at most 40 characters", name="a" * 41),
     *(
         Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "must not be one of", name=name)
-        for name in ("controller", "login", "rest", "all", "default")
+        for name in ("accounting", "controller", "database", "login", "rest", "all", "default")
     ),
     Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "without dots", name="a.b"),
+    _cluster(
+        "spec.accounting.external",
+        "the database is in one place",
+        {"accounting": {"external": {"host": "db", "password": {"secret": "db"}}, "mariadb": {}}},
+    ),
+    _cluster("spec.accounting.archive", "archive takes what is purged", {"accounting": {"archive": {"claim": "old"}}}),
+    _cluster(
+        "spec.accounting.purge.jobs", "should match", {"accounting": {"purge": {"jobs": "1year"}}}, "so that it matches"
+    ),
+    _cluster(
+        "spec.accounting.external.password", "Required value", {"accounting": {"external": {"host": "db"}}}, "required"
+    ),
+    _cluster(
+        "spec.rest.users.service.nodePort",
+        "choose one of them",
+        {"rest": {"users": {"service": {"type": "ClusterIP", "nodePort": 30443}}}},
+    ),
+    _cluster("spec.rest.users.service", "in the clear", {"rest": {"users": {"service": {"type": "NodePort"}}}}),
+    _cluster(
+        "spec.rest.users.tokens[0].user",
+        "should match",
+        {"rest": {"users": {"tokens": [{"user": "a b", "secret": "a"}]}}},
+        "so that it matches",
+    ),
+    _cluster("spec.accounting.enforce", "Unsupported value", {"accounting": {"enforce": ["all"]}}, "choose one of"),
 )

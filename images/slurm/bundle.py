@@ -21,8 +21,9 @@ LIBRARIES = Path("/usr/lib") / str(sysconfig.get_config_var("MULTIARCH"))
 PMIX = LIBRARIES / "pmix2"
 CLIENTS = "sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag sinfo sprio squeue sreport srun"
 MORE_CLIENTS = "sshare sstat strigger"
-DAEMONS = "slurmctld slurmd slurmrestd sackd munged"
+DAEMONS = "slurmctld slurmd slurmdbd slurmrestd sackd munged"
 DROPPED_PLUGINS = ("libslurm_pmi.so", "site_factor_example.so", "spank_pbs.so", "gpu_nrt.so")
+PROOFS = "caching_sha2_password client_ed25519 parsec sha256_password"
 PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit succeed_if umask unix warn"
 LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
 HOST_MODULE = Path("/usr/lib/libnss_extrausers.so.2")
@@ -62,6 +63,9 @@ def modules() -> Iterator[Copy]:
             yield path, PREFIX / "lib/slurm" / path.name
     yield from ((path, path) for path in sorted((PREFIX / "lib/slurm").glob("*.so")))
     yield from ((path, path) for path in sorted((PREFIX / "lib/security").glob("*.so")))
+    for name in PROOFS.split():  # how slurmdbd proves its password, as the database asks for
+        if (path := LIBRARIES / f"libmariadb3/plugin/{name}.so").exists():
+            yield path, PREFIX / f"lib/mariadb/{name}.so"
     for name in [*PAM_MODULES.split(), *(["sss"] if has_sssd() else [])]:
         yield LIBRARIES / f"security/pam_{name}.so", PREFIX / f"lib/security/pam_{name}.so"
     if has_pmix():

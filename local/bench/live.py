@@ -3,7 +3,6 @@
 `make demo` must have run. Its objects are deleted and applied again from what helm stored of the releases, so helm still knows them afterwards.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -11,10 +10,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from local import binaries
 from local.bench import audit, record
 from local.bench.watch import Watch, milestones
-from local.demo import CLUSTER, NAMESPACE, Target, ssh
+from local.demo import CLUSTER, NAMESPACE, Target, local_target, ssh
 from local.paths import DEFAULT_STATE as STATE
 from local.paths import REPOSITORY, State
 from local.progress import Failure, say
@@ -31,7 +29,7 @@ def target() -> Target:
     """The local cluster, which must be up."""
     if not (STATE / "kubeconfig").exists():
         raise Failure("no cluster is up: make demo")
-    return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    return local_target()
 
 
 def measure_warm(runs: int) -> None:

@@ -112,10 +112,8 @@ def jail(build: Build, tmp_path: Path) -> Iterator[Jail]:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Where a test with a Slurm fails, what that Slurm says goes into the report: its logs are gone with it."""
     report = yield
-    for fixture in ("slurm", "sshd"):
-        if report.failed and isinstance(pod := getattr(item, "funcargs", {}).get(fixture), Slurm):
-            report.sections.append(("Slurm", pod.tell()))
-            break
+    if report.failed and isinstance(slurm := getattr(item, "funcargs", {}).get("slurm"), Slurm):
+        report.sections.append(("Slurm", slurm.tell()))
     return report
 
 

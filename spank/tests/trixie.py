@@ -57,8 +57,9 @@ class Slurm:
         return self.sh(f"cat {JAIL}{path}").stdout
 
     def tell(self) -> str:
-        """What somebody who was not there needs to see: processes, queue, nodes, and the ends of Slurm's logs."""
-        look = "squeue; sinfo -N -o '%N %T %E'; ps -eo pid,ppid,stat,etimes,wchan:20,args --forest"
+        """What somebody who was not there needs to see: processes, queue, nodes, the ends of Slurm's logs; whether slurmctld answers or not."""
+        asked = "timeout 5 squeue; timeout 5 sinfo -N -o '%N %T %E'"
+        look = f"{asked}; ps -eo pid,ppid,stat,etimes,wchan:20,args --forest"
         return self.sh(f"{look}; tail -n 40 /var/log/slurm/ctld.log; tail -n 120 /var/log/slurm/d.log").stdout
 
     @contextmanager

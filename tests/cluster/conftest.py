@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from local import binaries, demo
-from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target
+from local import demo
+from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target, local_target
 from tests.cluster.lab import OPERATOR, Held, Lab, Timings
 
 ORDER = (
     "crds",
     "jobs",
+    "logs",
     "jail",
     "packages",
     "job_spaces",
@@ -38,16 +39,27 @@ ORDER = (
     "healthcheck",
     "configuration",
     "scale",
+    "mixed",
+    "outside",
+    "giveway",
+    "power",
+    "power_faults",
     "rollout",
     "upgrade",
     "change",
     "refill",
     "sick_jail",
     "room",
+    "metrics",
     "kill_jobs",
     "standby",
     "kills",
     "directory",
+    "accounting",
+    "rest_users",
+    "accounting_ways",
+    "accounting_faults",
+    "tenancy",
     "munge",
     "endings",
     "faults",
@@ -78,7 +90,7 @@ def target() -> Target:
     given = os.environ.get("KUBECONFIG", "")
     if given and given != str(STATE / "kubeconfig"):
         return Target(given, os.environ["PATH"], is_local=False)
-    return Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    return local_target()
 
 
 @pytest.fixture(scope="session")

@@ -183,7 +183,8 @@ class Lab:
     def seen(self) -> str:
         """The state of things, for a person who reads a failure."""
         parts = [
-            self._tail("get", "slurmcluster,nodeset", "-o", "wide"),
+            self._tail("get", "slurmcluster,nodeset,healthcheck", "-o", "wide"),
+            self._tail("get", "healthcheck", "-o", "jsonpath={range .items[*]}{.metadata.name}: {.status}{end}"),
             self._tail("get", "pods,pvc", "-o", "wide"),
             self._tail("get", "nodes"),
             self._tail("get", "events", "--sort-by=.lastTimestamp", lines=12),
@@ -199,7 +200,7 @@ class Lab:
     def _slurm(self) -> str:
         if "address" not in self.__dict__:
             return ""
-        command = [*demo.ssh(self.address, "root"), "timeout 5 sinfo -N -l; timeout 5 squeue; timeout 5 sinfo -R"]
+        command = [*demo.ssh(self.address, "root"), "timeout 5 sinfo -N -l; timeout 5 squeue -a; timeout 5 sinfo -R"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
         except subprocess.TimeoutExpired:
@@ -247,8 +248,9 @@ def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def is_settled(nodeset: dict[str, Any]) -> bool:
-    """Whether a NodeSet has what its present spec wants and nothing more."""
-    status, wanted = nodeset.get("status", {}), nodeset["spec"]["replicas"]
+    """Whether a NodeSet has what its present spec wants and nothing more; where nodes sleep, whoever is awake is ready."""
+    status, spec = nodeset.get("status", {}), nodeset["spec"]
+    wanted = status.get("replicas") if spec.get("power") else spec["replicas"]
     fresh = status.get("observedGeneration") == nodeset["metadata"]["generation"]
     return fresh and not status.get("why") and status.get("ready") == status.get("replicas") == wanted
 

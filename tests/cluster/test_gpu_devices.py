@@ -1,10 +1,11 @@
 """A job's /dev has the GPUs that Slurm gave to it, and no others: on made-up devices of the Nodes and a made-up resource of Kubernetes.
 
-Nobody writes gres.conf: the operator's lines name what each worker has found.
+Nobody writes gres.conf: the operator's lines name what each worker has found. The worker tells which job has which GPU, and what else jobs use.
 """
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 
@@ -59,6 +60,7 @@ def begin(made: Lab, folder: str) -> None:
         "jail": {"claim": {"name": "demo-jail"}, "populate": "Never"},
         "controller": {"state": {"name": "gpus-state"}},
         "login": {"rootAuthorizedKeys": [demo.public_key()]},
+        "metrics": {"jobs": True},
     }
     nodeset = {
         "cluster": "gpus",
@@ -105,3 +107,32 @@ def test_a_step_outside_of_slurm_sees_what_its_job_has(gpus: Lab) -> None:
     script, step = (line.split() for line in gpus.ssh("alice", "cat of-gpu; rm of-gpu").splitlines())
     assert sorted(script) == sorted(step)
     assert len(script) == 2
+
+
+BURN = "kept = bytearray(b'x' * (200 << 20))\nwhile True: pass"
+SCRAPE = "exec 3<>/dev/tcp/gpu-0/6823 && printf 'GET /metrics HTTP/1.1\\r\\n\\r\\n' >&3 && cat <&3"
+
+
+def used(made: Lab) -> dict[str, dict[str, float]]:
+    """What the worker says that its jobs use: by metric, by job; a GPU's name stands behind the job's number."""
+    found: dict[str, dict[str, float]] = {}
+    for line in made.ssh("alice", f'bash -c "{SCRAPE}"').splitlines():
+        if match := re.match(r'(slurm_job_\w+){slurm_cluster="gpus",node="gpu-0",job_id="(.+)"} (\S+)$', line):
+            found.setdefault(match[1], {})[match[2].replace('",device="', " ")] = float(match[3])
+    return found
+
+
+def test_a_worker_tells_what_its_jobs_use_and_which_gpu_is_whose(gpus: Lab) -> None:
+    """CPU, memory and the GPU by the job's number while it runs, CPU of what it ran before too, and nothing of it afterwards."""
+    gpus.ssh("alice", f'cat > burn.py <<"END"\n{BURN}\nEND')
+    job = gpus.ssh("alice", "sbatch --parsable --gres=gpu:1 -o /dev/null --wrap 'srun python3 burn.py'").strip()
+    cpu, memory, gpu = "slurm_job_cpu_seconds_total", "slurm_job_memory_bytes", "slurm_job_gpu"
+    gpus.until(f"200 MiB under {job}", lambda: used(gpus).get(memory, {}).get(job, 0) > 200 << 20, 60)
+    before = used(gpus)
+    (device,) = [each.split()[1] for each in before[gpu] if each.split()[0] == job]
+    seen = gpus.ssh("alice", f'srun --overlap --jobid={job} sh -c "{LIST}"').split()
+    assert sorted(seen) == sorted([device, "nvidiactl"])
+    gpus.timed("2 s of CPU under the job's number", lambda: used(gpus)[cpu].get(job, 0) > before[cpu][job] + 2, 60)
+    gpus.ssh("alice", f"scancel {job}; rm burn.py")
+    gpus.until(f"nothing of job {job}", lambda: job not in used(gpus).get(cpu, {}), 60)
+    assert not any(each.split()[0] == job for each in used(gpus).get(gpu, {}))

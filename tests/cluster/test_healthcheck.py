@@ -92,7 +92,7 @@ def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_
     began = time.monotonic()
     lab.until(f"{BAD} is idle", lambda: state(lab, BAD).startswith("idle"), 180)
     lab.timings.note("a bad node is repaired → tested while drained, and in service", time.monotonic() - began)
-    lab.until("all pass", lambda: status(lab).get("nodesPassed") == "2/2" and not status(lab)["nodes"], 120)
+    lab.until("all pass", lambda: status(lab).get("nodesPassed") == "2/2" and not status(lab).get("nodes"), 120)
     assert [each["says"] for each in status(lab)["ended"]] == [f"there is a bad-{BAD}"]
     assert sorted(lab.ssh("alice", "srun -N2 hostname").split()) == [GOOD, BAD]
 

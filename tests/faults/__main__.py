@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 
-from local import binaries, demo
-from local.demo import CLUSTER, NAMESPACE, STATE, Target
+from local import demo
+from local.demo import CLUSTER, NAMESPACE, local_target
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, Timings
 from tests.faults.case import Case, Result, Stage, play
@@ -42,7 +42,7 @@ def main() -> int:
     )
     said = parser.parse_args()
     chosen = [case for case in CASES if not said.only or any(part in case.name for part in said.only)]
-    target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    target = local_target()
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     make_user(lab, USER)
     until = time.monotonic() + 60 * said.minutes

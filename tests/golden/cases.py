@@ -6,11 +6,12 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.cli.explain_jail import table
 from soperator.render import cluster as render_cluster
-from soperator.render import config, generation, gpus, limits, points, populate, worker
+from soperator.render import config, generation, gpus, limits, network, points, populate, rest_users, tokens, worker
 from soperator.render.keys import render_secret, wanted_files
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.render.plan import login_plan, worker_plan
 from soperator.slurm import effects
+from soperator.slurm.tokens import Note
 from soperator.slurm.transaction import State
 
 #: The hash at the end of the name of a mount plan.
@@ -19,6 +20,7 @@ PLAN = re.compile(r"-[0-9a-f]{16}$")
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
     populate="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
+    mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1",
 )  # fmt: skip
 
 MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
@@ -56,6 +58,13 @@ FULL_CLUSTER = {
         "resources": {"limits": {"memory": "4Gi"}},
     },
     "rest": {"replicas": 2},
+    "metrics": {
+        "jobs": True,
+        "enabled": True,
+        "nodes": False,
+        "scrapers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "resources": {"requests": {"memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+    },
     "health": {"checks": "Drain", "interval": "2m", "maxOut": "5%", "skip": ["tmp-leftovers"]},
     "partitions": [
         {"name": "gpu", "nodeSets": ["h100"], "default": True, "options": {"MaxTime": "1-00:00:00"}},
@@ -108,10 +117,82 @@ GPUS = (
     {
         "h100": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"}},
         "mi300": {"cluster": "demo", "gpu": {"vendor": "amd", "count": 1}},
+        "mig": {
+            "cluster": "demo",
+            "gpu": {"vendor": "nvidia", "count": 1, "type": "1g.10gb", "resourceName": "nvidia.com/mig-1g.10gb"},
+        },
+        "shared": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 2, "type": "l4", "shards": 16}},
     },
 )
 
+EMBEDDED = (
+    {
+        "accounting": {
+            "enabled": True,
+            "enforce": ["limits", "qos"],
+            "database": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
+            "purge": {"jobs": "12months", "steps": "30days", "usage": "36months"},
+            "archive": {"claim": "archive"},
+        }
+    },
+    {"worker": {"cluster": "demo"}},
+)
+
+EXTERNAL = (
+    {
+        "auth": {"type": "munge"},
+        "accounting": {
+            "enabled": True,
+            "external": {
+                "host": "db.example.com",
+                "port": 3307,
+                "user": "hpc",
+                "database": "slurm_demo",
+                "password": {"secret": "hpc-db"},
+                "tls": {"ca": {"secret": "db-ca", "key": "ca.pem"}, "certificate": "hpc-db-client"},
+            },
+        },
+    },
+    {"worker": {"cluster": "demo"}},
+)
+
+MARIADB = (
+    {
+        "accounting": {
+            "enabled": True,
+            "mariadb": {
+                "replicas": 3,
+                "size": "50Gi",
+                "storageClassName": "fast",
+                "resources": {"limits": {"memory": "8Gi"}},
+                "spec": {"galera": {"enabled": True}, "storage": {"resizeInUseVolumes": True}},
+            },
+        }
+    },
+    {"worker": {"cluster": "demo"}},
+)
+
 CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "per-node": PER_NODE, "gpus": GPUS}
+#: Clusters with accounting, of which only what it adds is written down.
+ACCOUNTED = {"accounting": EMBEDDED, "accounting-external": EXTERNAL, "accounting-mariadb": MARIADB}
+#: Clusters with a slurmrestd for users, of which only what it adds or changes is written down.
+USERS = {
+    "rest-users": {
+        "metrics": {"enabled": True},
+        "rest": {
+            "users": {
+                "enabled": True,
+                "service": {"type": "LoadBalancer", "port": 443, "annotations": {"cloud/internal": "true"}},
+                "tls": {"secret": "rest-tls"},
+                "clients": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+                "maxLifetime": "1d",
+                "tokens": [{"user": "ci", "secret": "ci-token", "lifetime": "30m"}],
+                "resources": {"limits": {"memory": "1Gi"}},
+                "scheduling": {"nodeSelector": {"pool": "system"}},
+            }
+        },
+    }
+}
 
 
 def rendered(case: str) -> dict[str, Object]:
@@ -138,6 +219,38 @@ def rendered(case: str) -> dict[str, Object]:
     objects += [generation.render_trial(cluster, DEFAULTS, name)]
     return {
         f"{number:02}-{each['kind'].lower()}-{PLAN.sub('', each['metadata']['name'])}.yaml": each
+        for number, each in enumerate(objects)
+    }
+
+
+def accounted(case: str) -> dict[str, Object]:
+    """The objects of slurmdbd and its database, and the ConfigMap with the lines of slurm.conf that name it."""
+    cluster_spec, nodesets = ACCOUNTED[case]
+    members = {name: NodeSetSpec.model_validate(spec) for name, spec in nodesets.items()}
+    spec = SlurmClusterSpec.model_validate(cluster_spec)
+    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members), accounted=True)
+    secrets = [name for name in wanted_files(cluster) if name.endswith("password")]
+    objects = [render_secret(cluster, name, {"password": b"secret"}) for name in secrets]
+    objects += [generation.render_live(cluster, config.files(cluster), State())]
+    objects += render_cluster.render_accounted(cluster, DEFAULTS, "0123456789abcdef")
+    return {
+        f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
+        for number, each in enumerate(objects)
+    }
+
+
+def for_users(case: str) -> dict[str, Object]:
+    """The objects of the users' slurmrestd, a Secret with a token, and the NetworkPolicies and the slurm.conf that know of them."""
+    cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(USERS[case]), accounted=True)
+    files = config.files(cluster)
+    name = config.generation(cluster)
+    state = State(name, name, 1.0, name, 1.0, 0, fixed=effects.fixed(files))
+    objects = [tokens.render_token(cluster, "ci-token", "token", Note("ci", 1800.0, 1800.0, "7"))]
+    objects += [generation.render_live(cluster, files, state)]
+    objects += [each for each in network.render_network(cluster) if each["kind"] == "NetworkPolicy"]
+    objects += rest_users.render_rest_users(cluster, DEFAULTS, state)
+    return {
+        f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
         for number, each in enumerate(objects)
     }
 

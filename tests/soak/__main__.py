@@ -12,8 +12,8 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from local import binaries, demo
-from local.demo import CLUSTER, NAMESPACE, STATE, Target
+from local import demo
+from local.demo import CLUSTER, NAMESPACE, local_target
 from tests.cluster.conftest import make_user
 from tests.cluster.fills import survive
 from tests.cluster.lab import PAIR, Lab, Timings
@@ -39,7 +39,7 @@ def main() -> int:
         "--only", choices=[*KILLS, POPULATE, CHANGES], help="the other lines of the report stay as they are"
     )
     said = parser.parse_args()
-    target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    target = local_target()
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     if said.only == CHANGES:
         return 0 if changes(lab, said.minutes or 20, said.seed) else 1

@@ -11,8 +11,8 @@ import statistics
 import time
 from datetime import UTC, datetime
 
-from local import binaries, demo
-from local.demo import CLUSTER, NAMESPACE, STATE, Target
+from local import demo
+from local.demo import CLUSTER, NAMESPACE, local_target
 from tests.cluster.checked import HEALTH, Checked, cluster
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, Timings
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--windows", type=int, default=24)
     said = parser.parse_args()
-    target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    target = local_target()
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     make_user(lab, "alice")
     with cluster(lab, HEALTH | {"interval": "99m"}) as checked:

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from local import binaries, demo
-from local.demo import CLUSTER, NAMESPACE, STATE, Target
+from local import demo
+from local.demo import CLUSTER, NAMESPACE, local_target
 from soperator.checks.check import Reading
 from soperator.checks.deepcheck import DeepCheck, shipped_deep
 from tests.cluster import deeps
@@ -40,7 +40,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tests.soak.deep", description=__doc__)
     parser.add_argument("--nodes", type=int, default=4)
     said = parser.parse_args()
-    target = Target(str(STATE / "kubeconfig"), f"{binaries.folder()}:{os.environ['PATH']}", is_local=True)
+    target = local_target()
     lab = Lab(target, NAMESPACE, CLUSTER, Timings())
     make_user(lab, "alice")
     with lab.pair_nodes("deep", said.nodes, patience=120) as nodes:

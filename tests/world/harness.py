@@ -190,8 +190,10 @@ class Town:
                     )
 
     def daemons_run(self, cluster="demo"):
-        """Do what the StatefulSet and Deployment controllers would: pods of slurmctld, slurmrestd and login."""
-        for role, kind in (("controller", kinds.STATEFULSET), ("rest", kinds.DEPLOYMENT), ("login", kinds.STATEFULSET)):
+        """Do what the StatefulSet and Deployment controllers would: pods of slurmctld, slurmrestd, login and the exporter."""
+        sets = {"controller": kinds.STATEFULSET, "login": kinds.STATEFULSET}
+        for role in ("controller", "rest", "login", "exporter"):
+            kind = sets.get(role, kinds.DEPLOYMENT)
             workload = self.find(kind, f"{cluster}-{role}")
             if workload and not self.find(kinds.POD, f"{cluster}-{role}-0"):
                 template = workload["spec"]["template"]

@@ -6,7 +6,7 @@ import pytest
 
 from soperator.kube import kinds
 from tests.unit.fake_world import Fault
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
@@ -271,3 +271,32 @@ async def test_an_operator_that_is_upgraded_before_its_definitions_goes_on_witho
         town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "script": "#!/bin/sh\ntrue\n"})
         await asyncio.sleep(40.0)
         assert town.find(kinds.HEALTHCHECK, "disk")["status"]["why"]
+
+
+async def test_the_exporter_comes_and_goes_with_its_field(town):
+    """Metrics switched on later restart nothing, and switched off leave nothing."""
+    await town.up(CLUSTER, WORKERS)
+    pods = town.names(kinds.POD)
+    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "metrics": {"enabled": True}})
+    await town.settle(quiet=0.5)
+    for kind in (kinds.DEPLOYMENT, kinds.SERVICE, kinds.NETWORKPOLICY):
+        assert "demo-exporter" in town.names(kind)
+    assert (served := condition(town, "MetricsServed"))["status"] == "False"
+    assert served["message"] == "the exporter: no pod yet"
+    town.daemons_run()
+    town.pods_run()
+    await town.settle(quiet=0.5)
+    assert condition(town, "MetricsServed")["status"] == "True"
+    assert condition(town, "Available")["status"] == "True"
+    assert {each for each in town.names(kinds.POD) if "exporter" not in each} == set(pods)
+    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "metrics": {"enabled": False}})
+    await town.settle(quiet=0.5)
+    for kind in (kinds.DEPLOYMENT, kinds.SERVICE, kinds.NETWORKPOLICY):
+        assert "demo-exporter" not in town.names(kind)
+    await until(lambda: condition(town, "MetricsServed") == {})
+
+
+def condition(town, name):
+    """A condition of the cluster; empty where there is none."""
+    found = town.status(kinds.SLURMCLUSTER, "demo")["conditions"]
+    return next((each for each in found if each["type"] == name), {})

@@ -112,7 +112,10 @@ async def test_a_spec_with_an_unknown_setting_is_not_even_tried(town):
 
 
 async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(town):
-    """The former files come back by themselves, the pod is replaced at once, and the condition has the words and the difference."""
+    """The former files come back by themselves, the pod is replaced at once, and the condition has the words and the difference.
+
+    Who has gone back and asks for it again has it tried again.
+    """
     before = conf(town)
     town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)
     await town.settle()
@@ -136,6 +139,12 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "", "jobSubmit": ""}})
     await town.settle()
     assert applied(town)[:2] == ("True", "Applied")
+    town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)
+    await town.settle()
+    assert applied(town)[:2] == ("False", "Trying")
+    town.trial_ends()
+    await town.settle(quiet=1.2)
+    assert "MaxJobCount=6" in conf(town)
 
 
 @pytest.mark.time_of_day

@@ -30,3 +30,18 @@ async def test_lines_of_ones_own_are_all_there_is():
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"]["gres.conf"] == own["gres"] + "\n"
         pod = town.find(kinds.POD, "demo-h100-0")
         assert "SOPERATOR_GPUS" not in {each["name"] for each in pod["spec"]["containers"][0]["env"]}
+
+
+async def test_a_nodeset_with_gpus_waits_for_lines_of_ones_own_too():
+    """Lines and a NodeSet that are applied at once: slurmctld reads the lines, and the first worker comes after that."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        own = {"gres": "NodeName=h100-[0-9] Name=gpu File=/dev/nvidia[0-1]"}
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": own})
+        town.apply(kinds.NODESET, "h100", GPUS)
+        await town.settle(quiet=0.3)
+        assert town.find(kinds.POD, "demo-h100-0") is None
+        town.trial_ends()
+        await town.settle(quiet=1.2)
+        assert town.find(kinds.CONFIGMAP, "demo-config")["data"]["gres.conf"] == own["gres"] + "\n"
+        assert town.find(kinds.POD, "demo-h100-0") is not None

@@ -141,8 +141,8 @@ def conditions_of(town):
         ),
     ],
 )
-async def test_what_slurmctlds_pod_says_of_its_state_is_a_condition(said, reason, words):
-    """It is told with the claim and the remedy."""
+async def test_what_a_pod_says_of_its_own_volume_is_a_condition(said, reason, words):
+    """Of slurmctld's state and of the database: it is told with the claim and the remedy."""
 
     async def hear(ip):
         assert ip == "10.0.0.2"
@@ -154,3 +154,7 @@ async def test_what_slurmctlds_pod_says_of_its_state_is_a_condition(said, reason
     (told,) = await Room(lambda: 0.0, hear).of_state(Cluster("slurm", "demo", "uid", spec), found)
     assert (told.status == "True", told.reason) == (reason == "Enough", reason)
     assert words in told.message
+    (told,) = await Room(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), found)
+    assert (told.type, told.status == "True", told.reason) == ("DatabaseHasRoom", reason == "Enough", reason)
+    assert words.replace("demo-state", "demo-database") in told.message
+    assert not await Room(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), [])

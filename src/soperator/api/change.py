@@ -116,6 +116,15 @@ class Drain(Model):
     )
 
 
+class GivesWay(Model):
+    """Nodes whose place Kubernetes may take for pods of a higher priority, when their jobs have ended."""
+
+    within: Duration = Field(
+        default="1d",
+        description="How long Kubernetes waits for their jobs, which it ends then: as long as the longest job, or longer.",
+    )
+
+
 class Maintenance(Model):
     """What on a Kubernetes Node means that its workers are to take no more jobs."""
 

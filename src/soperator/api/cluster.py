@@ -8,22 +8,35 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from soperator.api.accounting import Accounting
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
 from soperator.api.health import Health
+from soperator.api.metrics import Metrics
+from soperator.api.outside import Outside
+from soperator.api.rest import Rest
+from soperator.api.topology import Topology
 from soperator.api.upgrade import Upgrade
 
 
 class Images(Model):
     """Images of the cluster's pods; an empty one is the operator's, as it was when the cluster was made or upgraded last."""
 
-    slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd and sackd.")
+    slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd, sackd and slurmdbd.")
     login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
     munge: str = Field(default="", max_length=512, description="munged; used with auth.type munge only.")
     populate: str = Field(
-        default="", max_length=512, description=("Checks and seals the jail, and keeps the users known to slurmctld.")
+        default="",
+        max_length=512,
+        description=("Checks and seals the jail, keeps the users known to slurmctld, and exports metrics."),
     )
     sssd: str = Field(default="", max_length=512, description="SSSD; used with directory.secret only.")
+    mariadb: str = Field(
+        default="",
+        max_length=512,
+        description="MariaDB; used with accounting.enabled and a database of the operator's own only.",
+    )
+    proxy: str = Field(default="", max_length=512, description="nginx; used with rest.users.enabled only.")
     pull_policy: PullPolicy = Field(default="IfNotPresent", description="When the images are pulled.")
     pull_secrets: list[str] = Field(
         default_factory=list, max_length=8, description=("Names of Secrets with registry credentials.")
@@ -206,14 +219,6 @@ class Login(Model):
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
 
 
-class Rest(Model):
-    """slurmrestd, which the operator itself needs to see and drain Slurm nodes."""
-
-    replicas: Annotated[int, Field(ge=1, le=10)] = Field(default=1, description="Number of slurmrestd pods.")
-    resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmrestd.")
-    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmrestd may run.")
-
-
 class Partition(Model):
     """A Slurm partition over NodeSets."""
 
@@ -221,7 +226,12 @@ class Partition(Model):
     node_sets: list[NodeSetName] = Field(
         default_factory=list,
         max_length=256,
-        description=("NodeSets whose nodes belong to it; none means all of the cluster's."),
+        description=("NodeSets whose nodes belong to it; with no features either, all of the cluster's."),
+    )
+    features: list[Annotated[str, Field(pattern=SLURM_NAME, max_length=64)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="Features of NodeSets: nodes that have one of them belong to it too, whichever NodeSet they are of.",
     )
     default: bool = Field(default=False, description="Whether jobs that name no partition go here.")
     hidden: bool = Field(default=False, description="Whether sinfo and squeue leave it out.")
@@ -247,7 +257,10 @@ class Config(Model):
     )
     topology: Text = Field(
         default="",
-        description="The file topology.conf. Name every node that a NodeSet may have: one that it leaves out takes no jobs.",
+        description=(
+            "The file topology.conf, for topology/tree. Name every node that a NodeSet may have: one that it leaves out takes no jobs. "
+            "What follows from labels of Nodes is spec.topology."
+        ),
     )
     job_submit: Text = Field(
         default="", description="The file job_submit.lua, by which slurmctld judges and changes what is submitted."
@@ -314,10 +327,6 @@ class Containers(Model):
     mount_home: bool = Field(default=False, description="Whether the user's home is mounted.")
 
 
-class Accounting(Model):
-    """Accounting. Empty for now."""
-
-
 class SlurmClusterSpec(Model):
     """One Slurm cluster."""
 
@@ -337,10 +346,13 @@ class SlurmClusterSpec(Model):
     jobs: Jobs = Field(
         default_factory=Jobs, description="How jobs are held to the CPUs and the memory that they were given."
     )
+    topology: Topology = Field(default_factory=Topology, description="Which nodes lie close to each other.")
     config: Config = Field(default_factory=Config, description="Extra lines and files of Slurm's configuration.")
     containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
     upgrade: Upgrade = Field(
         default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
     )
     health: Health = Field(default_factory=Health, description="Health checks of the workers.")
-    accounting: Accounting = Field(default_factory=Accounting, description="Accounting.")
+    accounting: Accounting = Field(default_factory=Accounting, description="Who used what: slurmdbd and its database.")
+    metrics: Metrics = Field(default_factory=Metrics, description="What Prometheus is told of Slurm.")
+    outside: Outside = Field(default_factory=Outside, description="Hosts outside Kubernetes.")

@@ -125,7 +125,9 @@ class NodeStatus(Model):
     since: Seconds = Field(description="Since when, in seconds since 1970.")
     says: Short = Field(description="What is wrong.")
     broken: Short = Field(default="", description="Why nothing is known of a node that fails.")
-    fails: int = Field(default=0, ge=0, description="Failures in a row.")
+    fails: int = Field(
+        default=0, ge=0, description="Failures in a row; of a broken check, runs in a row that gave no answer."
+    )
     passes: int = Field(default=0, ge=0, description="Passes in a row since.")
     relapses: int = Field(default=0, ge=0, description="How often it failed soon after it had recovered.")
     job: int = Field(default=0, ge=0, description="The last job that counted.")

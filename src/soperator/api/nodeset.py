@@ -9,8 +9,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity
-from soperator.api.change import Drain, Maintenance, NodeLoss, Rollout
+from soperator.api.change import Drain, GivesWay, Maintenance, NodeLoss, Rollout
 from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
+from soperator.api.power import Power
+from soperator.api.topology import Place
 
 
 class Cdi(Model):
@@ -52,6 +54,13 @@ class Gpu(Model):
     type: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$", max_length=64)] = Field(
         default="", description="Type in GRES, for example h100, so that users can ask for gpu:h100:1."
     )
+    shards: Annotated[int, Field(ge=0, le=4096)] = Field(
+        default=0,
+        description=(
+            "Shards of all GPUs of a node together, the same number of each. Jobs that ask for shard:1 share a GPU, and nothing but their number "
+            "keeps them apart; a GPU is given out whole or in shards."
+        ),
+    )
     resource_name: str = Field(
         default="",
         max_length=253,
@@ -80,7 +89,14 @@ class NodeSetSpec(Model):
     """A number of equal worker nodes."""
 
     cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
-    replicas: Annotated[int, Field(ge=0, le=10000)] = Field(default=1, description="Number of nodes.")
+    replicas: Annotated[int, Field(ge=0, le=10000)] = Field(
+        default=1,
+        description="Number of nodes; with power Slurm's queue says how many there are, and this says nothing.",
+    )
+    power: Power | None = Field(
+        default=None,
+        description="Nodes that sleep until a job needs them; without it all nodes are there all the time.",
+    )
     image: str = Field(
         default="", max_length=512, description=("Image of slurmd; empty means the cluster's images.slurm.")
     )
@@ -118,12 +134,26 @@ class NodeSetSpec(Model):
         description=("Where those volumes are mounted in slurmd's container (not in the jail)."),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where these nodes may run.")
+    place: Place = Field(
+        default_factory=dict,
+        description=(
+            "Labels, levels of the cluster's topology, that the Nodes of these nodes have: nodes run nowhere else, and Slurm knows their place "
+            "before they run. What is not said is read from the Nodes."
+        ),
+    )
     rollout: Rollout = Field(
         default_factory=Rollout, description="How nodes are replaced when what this spec says of them changes."
     )
     drain: Drain = Field(
         default_factory=Drain,
         description="How long jobs may hold up a scale-in, a rollout, a maintenance or a deletion.",
+    )
+    gives_way: GivesWay | None = Field(
+        default=None,
+        description=(
+            "Whether these nodes give way to pods of a higher priority than scheduling.priorityClassName: they are drained first. Without it a node "
+            "that Kubernetes takes away loses its jobs."
+        ),
     )
     maintenance: Maintenance = Field(
         default_factory=Maintenance, description="What on a Kubernetes Node drains the Slurm nodes that lie on it."
@@ -138,3 +168,8 @@ class NodeSetSpec(Model):
             "(strategic merge)."
         ),
     )
+
+    @property
+    def size(self) -> int:
+        """How many nodes there may be at most."""
+        return self.power.max if self.power else self.replicas

@@ -12,16 +12,22 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from soperator.api import tenancy
+from soperator.api.accounting import ACCOUNTING
 from soperator.api.change import SHARE, SOME
 from soperator.api.cluster import LoginService, Partition, Refill, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.nodeset import Driver, Gpu
+from soperator.api.power import POWER
 from soperator.api.quantity import amount
 from soperator.api.refill import ASKED, REFILL
+from soperator.api.rest import REST_USERS
 from soperator.api.rule import Rule, cel_at_least, cel_list, cel_text
+from soperator.api.service import SERVICE
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
+from soperator.api.topology import TOPOLOGY
 
-RESERVED_NODESETS = ("accounting", "all", "controller", "default", "login", "rest")
+RESERVED_NODESETS = ("accounting", "all", "controller", "database", "default", "login", "rest")
 OWNED_OPTIONS = ("PartitionName", "Nodes", "Default", "Hidden")
 
 _CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -49,6 +55,18 @@ GPU = (
         holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
         field="vendor",
     ),
+    Rule(
+        cel="self.shards == 0 || (self.count > 0 && self.shards % self.count == 0)",
+        message="each GPU has the same number of shards: give a multiple of gpu.count",
+        holds=lambda gpu: gpu.shards == 0 or (gpu.count > 0 and gpu.shards % gpu.count == 0),
+        field="shards",
+    ),
+    Rule(
+        cel="self.count <= 1 || !has(self.resourceName) || !self.resourceName.contains('/mig-')",
+        message="Slurm could not tell the parts of a GPU apart in one pod: give count 1 and more nodes, which share a machine",
+        holds=lambda gpu: gpu.count <= 1 or "/mig-" not in gpu.resource_name,
+        field="count",
+    ),
 )
 
 DRIVER = (
@@ -60,12 +78,7 @@ DRIVER = (
 )
 
 LOGIN_SERVICE = (
-    Rule(
-        cel="self.type != 'ClusterIP' || self.nodePort == 0",
-        message="nodePort works with type NodePort or LoadBalancer only: choose one of them, or remove nodePort",
-        holds=lambda service: service.type != "ClusterIP" or service.node_port == 0,
-        field="node_port",
-    ),
+    *SERVICE,
     Rule(
         cel="self.type != 'ClusterIP' || !self.keepClientAddress",
         message=(
@@ -126,6 +139,18 @@ NODESET = (
         message=f"shmSize {UNBOUNDED}",
         holds=lambda spec: amount(spec.shm_size) >= amount(LEAST),
         field="shm_size",
+    ),
+    Rule(
+        cel="!has(self.power) || self.replicas <= 1",
+        message="replicas says nothing where power is given, for the queue says how many nodes are awake: set power.min and power.max",
+        holds=lambda spec: spec.power is None or spec.replicas <= 1,
+        field="replicas",
+    ),
+    Rule(
+        cel="!has(self.power) || !has(self.givesWay)",
+        message="nodes that sleep give their places back by themselves: remove givesWay, or power",
+        holds=lambda spec: spec.power is None or spec.gives_way is None,
+        field="gives_way",
     ),
 )
 
@@ -264,6 +289,9 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
         "HealthCheckSpec": HEALTHCHECK,
+        "Power": POWER,
+        "SlurmAccountSpec": tenancy.ACCOUNT,
+        "SlurmQOSSpec": tenancy.QOS,
         "Rollout": ROLLOUT,
         "Drain": DRAIN,
         "NodeLoss": NODE_LOSS,
@@ -272,12 +300,19 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Jail": (*JAIL, *ASKED),
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
+        "DatabaseClaim": CLAIM[1:],  # a database is moved as its records are: while nothing but slurmdbd waits
+        "Accounting": ACCOUNTING,
+        "Topology": TOPOLOGY,
+        "RestService": SERVICE,
+        "RestUsers": REST_USERS,
     }
 )
 
 #: Rules on metadata.name, by kind; `holds` takes the name.
 NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
+        "SlurmAccount": tenancy.names("SlurmAccount"),
+        "SlurmQOS": tenancy.names("SlurmQOS"),
         "HealthCheck": (
             Rule(
                 cel="size(self.metadata.name) <= 40",

@@ -59,6 +59,11 @@ class SlurmClusterStatus(Model):
     keys: str = Field(
         default="", max_length=63, description="The last request of spec.auth.rotate that was carried out."
     )
+    accounting: str = Field(
+        default="",
+        max_length=63,
+        description="On once slurmctld was told of slurmdbd, until accounting is switched off.",
+    )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
 
@@ -76,6 +81,13 @@ class NodeSetStatus(Model):
     allocated: int = Field(default=0, ge=0, description="Workers with a job on them, whole or in part.")
     draining: int = Field(default=0, ge=0, description="Workers that take no more jobs, whoever said so.")
     down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
+    wanted: int = Field(
+        default=0, ge=0, description="Nodes that are to be there: replicas, or with power those that Slurm has woken."
+    )
+    asleep: int = Field(default=0, ge=0, description="Nodes that sleep until a job needs them.")
+    waking: int = Field(
+        default=0, ge=0, description="Nodes that Slurm has asked for, and that have not registered yet."
+    )
     selector: str = Field(
         default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
     )

@@ -7,11 +7,12 @@ sake of a problem.
 """
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from soperator.api.accounting import accounting_references
 from soperator.api.base import Model, Problem
 from soperator.api.change import schedule_fault, seconds
 from soperator.api.cluster import SlurmClusterSpec
@@ -19,10 +20,14 @@ from soperator.api.common import Resources, Submount
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.pods import pod_problems
+from soperator.api.power import LONGEST_RESUME
 from soperator.api.quantity import amount
+from soperator.api.rest import rest_problems
 from soperator.api.rules import NAMES, RULES
 from soperator.api.ssh import fault_of
 from soperator.api.submounts import mount_problems, volume_problems
+from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.topology import place_problems, topology_problems
 from soperator.api.walk import pieces, shown
 
 
@@ -54,7 +59,9 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         *_resources(spec),
         *_keys(spec),
         *_networks(spec),
+        *rest_problems(spec.rest.users),
         *_partitions(name, spec, world),
+        *topology_problems(spec.topology, spec.config.topology),
         *mount_problems("spec.jail.submounts", spec.jail.submounts, []),
         *_cluster_references(spec, world),
     ]
@@ -77,6 +84,8 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *_claims("spec.submounts", spec.submounts, world),
         *_volumes(spec, world),
         *_window(spec),
+        *(place_problems(spec.place, cluster.topology) if cluster else ()),
+        *_asleep(spec),
     ]
     return [replace(problem, subject=f"NodeSet {name}") for problem in found]
 
@@ -88,6 +97,13 @@ def validate_healthcheck(name: str, spec: HealthCheckSpec, world: World) -> list
         if remedy := _not_a_member(spec.cluster, node_set, world):
             found.append(Problem(f"spec.nodeSets[{number}]", node_set, remedy))
     return [replace(problem, subject=f"HealthCheck {name}") for problem in found]
+
+
+def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
+    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without a world nothing is said about others."""
+    kind = type(spec).__name__.removesuffix("Spec")
+    found = [*_names(kind, spec.name or name), *_rules(spec), *(_cluster_of(spec, world) if world else ())]
+    return [replace(problem, subject=f"{kind} {name}") for problem in found]
 
 
 def _when(spec: HealthCheckSpec) -> Iterator[Problem]:
@@ -102,6 +118,21 @@ def _window(spec: NodeSetSpec) -> Iterator[Problem]:
     window = spec.rollout.window
     if window and (fault := schedule_fault(window.schedule)):
         yield Problem("spec.rollout.window.schedule", window.schedule, fault)
+
+
+def _asleep(spec: NodeSetSpec) -> Iterator[Problem]:
+    """A node without a pod is as large as the spec says; and Slurm's own limits."""
+    if spec.power is None:
+        return
+    said = {**spec.resources.requests, **spec.resources.limits}
+    for key in ("cpu", "memory"):
+        if key not in said:
+            remedy = f"with power Slurm has to know the size of nodes that have no pod: say {key} in requests or limits"
+            yield Problem("spec.resources", "", remedy)
+    if seconds(spec.power.resume_timeout) > LONGEST_RESUME:
+        yield Problem("spec.power.resumeTimeout", spec.power.resume_timeout, "give at most 18h")
+    if not 1 <= seconds(spec.power.suspend_timeout) <= LONGEST_RESUME:
+        yield Problem("spec.power.suspendTimeout", spec.power.suspend_timeout, "give 1s to 18h")
 
 
 def _names(kind: str, name: str) -> Iterator[Problem]:
@@ -134,12 +165,16 @@ def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
 
 
 def _networks(spec: SlurmClusterSpec) -> Iterator[Problem]:
-    for number, network in enumerate(spec.login.service.source_ranges):
-        try:
-            ipaddress.ip_network(network, strict=False)
-        except ValueError:
-            path = f"spec.login.service.sourceRanges[{number}]"
-            yield Problem(path, network, "write a network such as 192.0.2.0/24 or 2001:db8::/32")
+    said = {
+        "spec.login.service.sourceRanges": spec.login.service.source_ranges,
+        "spec.outside.networks": spec.outside.networks,
+    }
+    for path, networks in said.items():
+        for number, network in enumerate(networks):
+            try:
+                ipaddress.ip_network(network, strict=False)
+            except ValueError:
+                yield Problem(f"{path}[{number}]", network, "write a network such as 192.0.2.0/24 or 2001:db8::/32")
 
 
 def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
@@ -152,6 +187,16 @@ def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[
         for place, node_set in enumerate(partition.node_sets):
             if remedy := _not_a_member(cluster, node_set, world):
                 yield Problem(f"{path}.nodeSets[{place}]", node_set, remedy)
+        yield from _partition_features(f"{path}.features", cluster, partition.features, world)
+
+
+def _partition_features(path: str, cluster: str, features: Sequence[str], world: World) -> Iterator[Problem]:
+    members = world.members(cluster)
+    known = dict.fromkeys([*members, *(feature for each in members.values() for feature in each.features)])
+    for place, feature in enumerate(features):
+        if feature not in known and not world.partial:
+            remedy = f"no NodeSet of the cluster has this feature (there are: {', '.join(known) or 'none yet'}): give it to one, or remove it here"
+            yield Problem(f"{path}[{place}]", feature, remedy)
 
 
 def _not_a_member(cluster: str, node_set: str, world: World) -> str:
@@ -170,10 +215,15 @@ def _not_a_member(cluster: str, node_set: str, world: World) -> str:
 
 def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
     if world.claims is not None:
-        for path, claim in (("jail.claim", spec.jail.claim.name), ("controller.state", spec.controller.state.name)):
+        for path, claim in (
+            ("jail.claim", spec.jail.claim.name),
+            ("controller.state", spec.controller.state.name),
+            ("accounting.database.claim", spec.accounting.database.claim.name),
+        ):
             if claim and claim not in world.claims:
                 yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
     yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
+    yield from accounting_references(spec.accounting, world.claims, world.secrets)
     if world.secrets is not None:
         for number, secret in enumerate(spec.images.pull_secrets):
             if secret not in world.secrets:
@@ -216,7 +266,9 @@ def _no_claim(otherwise: str) -> str:
     return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
 
 
-def _cluster_of(spec: NodeSetSpec | HealthCheckSpec, world: World) -> Iterator[Problem]:
+def _cluster_of(
+    spec: NodeSetSpec | HealthCheckSpec | SlurmAccountSpec | SlurmQOSSpec, world: World
+) -> Iterator[Problem]:
     if spec.cluster not in world.clusters and not world.partial:
         known = ", ".join(world.clusters) or "none yet"
         remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
@@ -232,7 +284,7 @@ def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]
             remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
             yield Problem("metadata.name", name, remedy)
     for cluster in world.clusters:
-        for role in ("controller", "login"):
+        for role in ("accounting", "controller", "database", "login"):
             if cluster != spec.cluster and f"{cluster}-{role}" == ours:
                 remedy = (
                     f"its pods would be named {ours}-<n> as the {role} of SlurmCluster {cluster}: choose another name"

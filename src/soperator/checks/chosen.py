@@ -12,6 +12,8 @@ from soperator.checks.check import Check, CheckError, Rule, is_number, read_chec
 
 #: A report is written again after so many intervals, so that silence can be told from health.
 RENEWED = 10
+#: So many intervals without a word of a node's runner are silence.
+SILENCE = 2.5 * RENEWED
 _SIZES = ("above", "below", "grows")
 
 

@@ -37,6 +37,11 @@ class Standing:
     relapses: int = 0
 
     @property
+    def is_bad(self) -> bool:
+        """Whether it has failed often enough, and has not passed often enough since."""
+        return self.state in ("failing", "recovering")
+
+    @property
     def takes_out(self) -> bool:
         """Whether a node that fails it takes no more jobs."""
         return self.then != "tell"
@@ -75,7 +80,7 @@ def _failed(
         return replace(standing, broken="", passes=0)
     if standing and standing.state == "recovering":
         return replace(standing, state="failing", passes=0, relapses=standing.relapses + 1)
-    fails = (standing.fails if standing else 0) + 1
+    fails = (standing.fails if standing and standing.state == "suspect" else 0) + 1
     relapses = recovery.relapses + 1 if recovery and now - recovery.at <= SOON else 0
     state: State = "failing" if fails >= check.confirm else "suspect"
     if standing and standing.state == state:

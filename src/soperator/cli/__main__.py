@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from soperator.cli import crds, diff, explain, lint, operator, render, why
+from soperator.cli import crds, diff, explain, join, lint, operator, render, token, why
 
 app = typer.Typer(
     name="soperator",
@@ -25,6 +25,8 @@ app.command("render")(render.render)
 app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
 app.command("why")(why.why)
+app.command("token")(token.token)
+app.command("join")(join.join)
 app.command("operator")(operator.operator)
 
 

@@ -86,7 +86,7 @@ def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defau
         ]
         if old:
             yield f"NodeSet {each.name}: {len(old)} pods are replaced, each when its jobs have ended"
-        if each.name in live.templates and len(live.templates[each.name]) != each.spec.replicas:
+        if not each.spec.power and each.name in live.templates and len(live.templates[each.name]) != each.spec.replicas:
             yield f"NodeSet {each.name}: {len(live.templates[each.name])} pods become {each.spec.replicas}"
 
 
@@ -163,7 +163,7 @@ async def _specs(
     from soperator.kube.errors import NotFound
     from soperator.kube.kinds import NODESET, SLURMCLUSTER
     from soperator.kube.views import Custom
-    from soperator.render.cluster import with_members
+    from soperator.render.cluster import when_settled, with_members
     from soperator.render.model import Cluster, NodeSet
 
     mine = {each: spec for kind, each, spec in given if kind == "NodeSet" and isinstance(spec, NodeSetSpec)}
@@ -186,7 +186,7 @@ async def _specs(
         each: NodeSet(namespace, each, sets[each].uid if each in sets else "", spec) for each, spec in mine.items()
     }
     members = [each for each in sets.values() if each.spec.cluster == name]
-    return with_members(cluster, members), members
+    return when_settled(with_members(cluster, members)), members
 
 
 async def _live(api: "Api", cluster: "Cluster") -> Live:

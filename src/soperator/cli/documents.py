@@ -17,12 +17,15 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.strict import read
+from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
 from soperator.api.validate import World
 
 KINDS: Mapping[str, type[Model]] = {
     "SlurmCluster": SlurmClusterSpec,
     "NodeSet": NodeSetSpec,
     "HealthCheck": HealthCheckSpec,
+    "SlurmAccount": SlurmAccountSpec,
+    "SlurmQOS": SlurmQOSSpec,
 }
 
 
@@ -77,7 +80,7 @@ def worlds(objects: Iterable[Found], partial: bool = False) -> dict[str, World]:
             world = replace(world, node_sets={**world.node_sets, found.name: spec})
         elif isinstance(spec, HealthCheckSpec):
             world = replace(world, health_checks={**world.health_checks, found.name: spec})
-        else:
+        elif not isinstance(spec, SlurmAccountSpec | SlurmQOSSpec):
             world = replace(world, partial=True)
         out[found.namespace] = world
     return out

@@ -10,11 +10,12 @@ def lint(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
     partial: Annotated[bool, typer.Option(help="The files need not hold every object that they refer to.")] = False,
 ) -> None:
-    """Check SlurmClusters, NodeSets and HealthChecks in files, and print every problem: file, object, field, value, remedy."""
+    """Check objects of our kinds in files, and print every problem: file, object, field, value, remedy."""
     from soperator.api.healthcheck import HealthCheckSpec
     from soperator.api.nodeset import NodeSetSpec
+    from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
     from soperator.cli.documents import load, worlds
-    from soperator.decide.admission import cluster_problems, healthcheck_problems, nodeset_problems
+    from soperator.decide.admission import cluster_problems, healthcheck_problems, nodeset_problems, tenant_problems
 
     objects = load(files)
     spaces = worlds(objects, partial)
@@ -26,6 +27,8 @@ def lint(
             match found.spec:
                 case HealthCheckSpec():
                     problems += healthcheck_problems(found.name, found.spec, world)
+                case SlurmAccountSpec() | SlurmQOSSpec():
+                    problems += tenant_problems(found.name, found.spec, world)
                 case NodeSetSpec():
                     problems += nodeset_problems(found.name, world)
                 case _:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from soperator.api.nodeset import NodeSetSpec
     from soperator.cli.documents import Found
     from soperator.render.model import Cluster, Defaults, NodeSet, Object
 
@@ -36,7 +37,7 @@ def render(
 def _defaults(registry: str, tag: str) -> "Defaults":
     from soperator.render.model import Defaults
 
-    roles = ("slurm", "login", "munge", "populate", "jail", "sssd")
+    roles = ("slurm", "login", "munge", "populate", "jail", "sssd", "mariadb", "proxy")
     return Defaults(**{role: f"{registry}/{role}:{tag}" for role in roles})
 
 
@@ -44,7 +45,7 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
     """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
     from soperator.api.cluster import SlurmClusterSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.render.cluster import with_members
+    from soperator.render.cluster import when_settled, with_members
     from soperator.render.model import Cluster, NodeSet
 
     out: list[Object] = []
@@ -56,26 +57,32 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
                 if isinstance(other.spec, NodeSetSpec)
                 and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
             ]
-            cluster = with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets)
+            cluster = when_settled(with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets))
             out += _of_cluster(cluster, node_sets, defaults)
     return out
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
     from soperator.render import checks, config, generation, points, populate, worker
-    from soperator.render.cluster import render_cluster
+    from soperator.render.cluster import render_accounted, render_cluster
     from soperator.slurm import effects
     from soperator.slurm.transaction import State
 
     name, files = config.generation(cluster), config.files(cluster)
     state = State(name, name, asked=name, fixed=effects.fixed(files))
     out = [generation.render_live(cluster, files, state), *render_cluster(cluster, defaults, True, state)]
+    out += render_accounted(cluster, defaults)
     out += populate.render_populate(cluster, defaults)
     out += points.render_mount_points(cluster, node_sets, defaults)
     for node_set in node_sets:
         out += [worker.render_plan(cluster, node_set), *checks.render(cluster, node_set)]
-        out += [worker.render_worker(cluster, node_set, index, defaults) for index in range(node_set.spec.replicas)]
+        out += [worker.render_worker(cluster, node_set, index, defaults) for index in range(_pods(node_set.spec))]
     return [_unowned(each) for each in out]
+
+
+def _pods(spec: "NodeSetSpec") -> int:
+    """How many pods there are at once; of nodes that sleep one shows what a job wakes."""
+    return max(1, spec.power.min) if spec.power else spec.replicas
 
 
 def _unowned(each: "Object") -> "Object":

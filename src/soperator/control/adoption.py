@@ -16,6 +16,7 @@ from soperator.kube.views import Custom
 from soperator.render import config
 from soperator.render.model import Cluster, Object
 from soperator.runtime.apply import Owner
+from soperator.slurm import topology
 
 #: Under which name the workers' template stands in a NodeSet's note.
 PODS = "pods"
@@ -64,7 +65,11 @@ def _of_cluster(
 ) -> Note:
     gpus = {name: gpu.model_dump() for name, gpu in cluster.gpus.items()}
     checked = ["checked"] if cluster.checked else []
-    inputs = _digest([obj.metadata.generation, asdict(record), dict(cluster.shares), gpus, *checked])
+    accounted = [*(["accounted"] if cluster.accounted else []), *(cluster.sleeps or ())]
+    placed = [topology.note(cluster.places)] if cluster.places else []
+    inputs = _digest(
+        [obj.metadata.generation, _noted(record), dict(cluster.shares), gpus, *checked, *accounted, *placed]
+    )
     wishes = {**wanted, CONFIG: config.generation(cluster)}
     return adopt(
         _note(operator, obj), Note(operator.renderer, inputs, record.request, wishes), _may(cluster), is_same_config
@@ -105,6 +110,16 @@ def _note(operator: Operator, obj: Custom) -> Note | None:
     same: Mapping[str, Sequence[str]] = kept.get("same", {})
     listed = {key: tuple(each) for key, each in same.items()}
     return Note(kept["renderer"], kept.get("inputs", ""), kept.get("request", ""), kept.get("wanted", {}), listed)
+
+
+def _noted(record: Record) -> dict[str, Any]:
+    """The record without the roles that came after the first notes were written: their images alone would make every note another."""
+    return {
+        key: {role: image for role, image in value.items() if role not in ("mariadb", "proxy")}
+        if isinstance(value, Mapping)
+        else value
+        for key, value in asdict(record).items()
+    }
 
 
 def _may(cluster: Cluster) -> bool:

@@ -4,12 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, backups, configuration, ending, gather, images, jail, room, rotation
+from soperator.control import (
+    accounting,
+    adoption,
+    backups,
+    configuration,
+    ending,
+    gather,
+    images,
+    jail,
+    rest_users,
+    room,
+    rotation,
+    topology,
+)
 from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.adoption import Note
-from soperator.decide.availability import Facts, Verdict, judge
+from soperator.decide.availability import Facts, Role, Verdict, judge
 from soperator.decide.refill import Step
 from soperator.decide.upgrade import Stage
 from soperator.kube import kinds
@@ -37,6 +50,9 @@ class Pass:
     filling: jail.Look = field(default_factory=lambda: jail.Look(Step()))
     config: configuration.Look = field(default_factory=configuration.Look)
     keys: rotation.Turn = field(default_factory=rotation.Turn)
+    users: rest_users.Look = field(default_factory=rest_users.Look)
+    #: Why the database cannot be had.
+    missing: str = ""
     #: Whether the jail has every mount point.
     pointed: bool = False
     #: What Slurm refused.
@@ -61,6 +77,7 @@ class ClusterControl:
             return await self._end(obj)
         read = read_cluster(obj)
         if isinstance(read, Cluster):
+            await topology.ask(self.operator, read, gather.transaction(self.operator, read))
             read = gather.sized(self.operator, read)
         if not isinstance(read, Cluster):
             return await self._status(obj, None, Pass(problems=read))
@@ -83,8 +100,11 @@ class ClusterControl:
         pointed = not gather.point_wait(self.operator, cluster, gather.members(self.operator, cluster))
         seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
         done = replace(done, filling=seen, pointed=pointed, refused=refused)
+        missing = await accounting.ask_for_database(self.operator, cluster)
         note = await self._apply(obj, cluster, done)
-        return replace(done, note=note, keys=await rotation.turn(self.operator, cluster, done.keys.done))
+        keys = await rotation.turn(self.operator, cluster, done.keys.done)
+        users = await rest_users.settle(self.operator, cluster)
+        return replace(done, note=note, missing=missing, keys=keys, users=users)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -124,10 +144,12 @@ class ClusterControl:
         shown = login.closed(of_login) if had_login and not seen.step.login else of_login
         named = backups.addresses(operator, cluster, done.config)
         objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown), named)
+        objects += accounting.objects(operator, images.with_images(cluster, {"slurm": done.stage.slurmdbd}))
+        keep = done.config.keep | accounting.kept(cluster, done.config.is_as_wanted)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = adoption.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
-        await operator.applier.apply(owner, objects, PRUNED, done.config.keep, note.same)
+        await operator.applier.apply(owner, objects, PRUNED, keep, note.same)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(cluster.key)
         return note
@@ -136,7 +158,12 @@ class ClusterControl:
         problems, keys = done.problems, done.keys
         wait = jail.why_not(self.operator, cluster, done.filling) if cluster else ""
         facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
-        facts = replace(facts, slurm=facts.slurm or done.refused, config=done.config.why)
+        accounted = (
+            await accounting.look(self.operator, cluster, done.missing, done.config.state)
+            if cluster
+            else accounting.Look()
+        )
+        facts = replace(facts, slurm=facts.slurm or done.refused, config=done.config.why, accounting=accounted.why)
         verdict = judge(facts)
         fields = {
             "controller": str(facts.controller),
@@ -149,6 +176,7 @@ class ClusterControl:
             **images.told(obj, None if problems else done.stage),
             **adoption.told(done.note, obj),
             "keys": keys.done,
+            "accounting": accounting.told(accounted, obj) if cluster else obj.status.get("accounting", ""),
             "why": verdict.why,
         }
         ready = Condition("JailReady", "Unknown", "InvalidSpec")
@@ -160,17 +188,33 @@ class ClusterControl:
         said += [
             *configuration.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
             rotation.condition(keys),
+            *accounting.condition(accounted),
+            *(topology.condition(cluster) if cluster else []),
             *(await self._room(cluster) if cluster else []),
+            *rest_users.condition(done.users),
+            *(_metrics(gather.exporter(self.operator, cluster)) if cluster else []),
         ]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
+        again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
         soon = 1.0 if done.refused or keys.why else done.config.again
+        again = min(again, accounting.SOON) if accounted.why else again
         outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
-        return Outcome(outcome, min(again, done.filling.again or again, soon or again))
+        return Outcome(outcome, min(again, done.filling.again or again, done.users.again or again, soon or again))
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
         role_pods, said = self.operator.stores.role_pods, self.operator.room
         jail = await said.of_jail(cluster, role_pods(cluster.key, "worker"))
-        return [*jail, *await said.of_state(cluster, role_pods(cluster.key, "controller"))]
+        state = await said.of_state(cluster, role_pods(cluster.key, "controller"))
+        return [*jail, *state, *await said.of_database(cluster, role_pods(cluster.key, "database"))]
+
+
+def _metrics(exporter: Role | None) -> list[Condition]:
+    """The condition MetricsServed; none where there is no exporter. Nothing else waits for it."""
+    if exporter is None:
+        return []
+    if exporter.is_short:
+        return [Condition("MetricsServed", "False", "ExporterNotReady", f"the exporter: {exporter.trouble}")]
+    return [Condition("MetricsServed", "True", "Served")]
 
 
 def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail_ready: Condition) -> list[Condition]:

@@ -215,6 +215,10 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
     """Carry out a step; return what is known after it."""
     match step.act:
         case "try":
+            if seen.state != gather.transaction(
+                operator, cluster
+            ):  # forgiven, and so it is to stay when it is kept again
+                await _write(operator, cluster, await _files(operator, cluster, ""), seen.state)
             await _keep(operator, cluster, seen.wanted)
             await operator.api.apply(kinds.POD, generation.render_trial(cluster, operator.defaults, seen.wanted))
         case "drop":

@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, pods
+from soperator.api.change import seconds
+from soperator.control import accounting, adoption, pods, topology
 from soperator.control.operator import Operator
 from soperator.control.roster import COLUMNS, Crew
+from soperator.decide import phases
 from soperator.decide.availability import Facts, Role
 from soperator.decide.policy import policy_of
-from soperator.decide.workers import Seen, WorkerPod
+from soperator.decide.workers import OnDemand, Seen, WorkerPod
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import Condition
-from soperator.render import gpus, labels, limits, names, points, worker
+from soperator.render import gpus, labels, limits, names, points, records, worker
 from soperator.render.cluster import with_members
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
@@ -22,7 +24,11 @@ from soperator.slurm.transaction import State, read_state
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    return with_members(cluster, members(operator, cluster), bool(operator.stores.healthchecks_of(cluster.key)))
+    made = with_members(cluster, members(operator, cluster), bool(operator.stores.healthchecks_of(cluster.key)))
+    if cluster.has_topology:
+        crews = [(each, roster(operator, each)) for each in members(operator, cluster)]
+        made = replace(made, places=topology.places(operator, made, crews, transaction(operator, cluster)))
+    return replace(made, accounted=True) if accounting.is_on(operator, made, transaction(operator, cluster)) else made
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
@@ -67,7 +73,30 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         now=operator.wall(),
         ending=ending,
         calm=crew.calm.get(template, frozenset()) - done.keys(),
+        on_demand=on_demand(nodeset),
     )
+
+
+def on_demand(nodeset: NodeSet) -> OnDemand | None:
+    """What is wished of nodes that sleep; None where all are there all the time."""
+    said = nodeset.spec.power
+    if said is None:
+        return None
+    return OnDemand(
+        least=said.min,
+        most=said.max,
+        idle=seconds(said.idle_time),
+        resume=seconds(said.resume_timeout),
+        backoff=seconds(said.backoff),
+        shape=records.shape(nodeset),
+    )
+
+
+def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:
+    """Why no node sleeps yet: slurmctld does not run with the lines that let it wake one; empty where none is to sleep, or some do."""
+    if nodeset.spec.power is None or seen.is_known or running_config(operator, sized(operator, cluster)):
+        return ""
+    return "slurmctld is to run with the slurm.conf that lets nodes sleep first"
 
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
@@ -86,16 +115,32 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
     crew = roster(operator, nodeset)
     found, troubles = len(crew.workers), crew.troubles
+    if nodeset.spec.power:
+        return _awake(crew, operator.wall() - seconds(nodeset.spec.power.resume_timeout))
     ready = min(found - len(troubles), nodeset.spec.replicas)
     return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
 
 
+def _awake(crew: Crew, late: float) -> Role:
+    """Of nodes that sleep only those count that are awake: who wakes or goes to sleep lacks nothing.
+
+    Slurm calls one awake whose slurmd has registered, and Kubernetes calls its pod ready some seconds later; one from before `late` lacks that.
+    """
+    awake = [each for each in crew.workers if each.slurm is None or phases.phase_of(each.slurm) is phases.Phase.AWAKE]
+    found = [each for each in awake if not (each.seen and each.seen.born > late and pods.comes_up(each.pod))]
+    troubles = [each.trouble for each in found if each.trouble]
+    return Role(len(found) - len(troubles), len(found), troubles[0] if troubles else "")
+
+
 def counts(operator: Operator, nodeset: NodeSet, seen: Seen | None, former: Mapping[str, int]) -> Mapping[str, int]:
     """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
+    wanted = {"wanted": nodeset.spec.power.min if nodeset.spec.power else nodeset.spec.replicas}
     if seen is None or seen.nodes is None:
-        return {key: former[key] for key in ("updated", *COLUMNS) if key in former}
+        kept = ("updated", *COLUMNS, *(("asleep", "waking", "wanted") if nodeset.spec.power else ()))
+        return wanted | {key: former[key] for key in kept if key in former}
     crew = roster(operator, nodeset)
-    return {"updated": crew.templates.get(seen.template, 0), **crew.columns}
+    asleep = phases.counts(seen) if seen.on_demand else {}
+    return {**wanted, "updated": crew.templates.get(seen.template, 0), **crew.columns, **asleep}
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
@@ -157,11 +202,14 @@ def running_config(operator: Operator, cluster: Cluster) -> str:
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen) -> str:
     """Why no worker with GPUs begins yet: slurmctld does not run with the gres.conf that names them; empty where none is to begin.
 
-    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays.
+    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays. The lines are as new to slurmctld
+    where they are the user's own.
     """
-    if not gpus.has_gpus(nodeset.spec) or not gpus.is_ours(cluster):
+    if not gpus.has_gpus(nodeset.spec):
         return ""
     begins = not seen.pods or any(each.template != seen.template for each in seen.pods.values())
+    if seen.on_demand and phases.are_of_shape(seen):
+        return ""  # slurmctld takes no record of a node whose GPUs its gres.conf does not name
     if not begins or running_config(operator, sized(operator, cluster)):
         return ""
     return "slurmctld is to run with the gres.conf that names its GPUs first"
@@ -180,6 +228,11 @@ def unconfined(operator: Operator, cluster: Cluster) -> str:
             "switch UserNamespacesSupport on, or set spec.security.userNamespace to false"
         )
     return ""
+
+
+def exporter(operator: Operator, cluster: Cluster) -> Role | None:
+    """Whether the exporter's pod is ready; None where the spec asks for none."""
+    return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.enabled else None
 
 
 def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:

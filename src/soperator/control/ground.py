@@ -97,7 +97,7 @@ async def with_fresh(ground: Ground, book: Book) -> Ground:
 def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[Place]:
     """The nodes of a NodeSet, also those whose pod is just being replaced."""
     pods = gather.roster(operator, nodeset).seen
-    for index in sorted({*pods, *range(nodeset.spec.replicas)}):
+    for index in sorted({*pods, *range(nodeset.spec.size)}):
         pod, name = pods.get(index), f"{nodeset.name}-{index}"
         ready = bool(pod and pod.ready and not pod.deleting)
         yield Place(name, pod.born if pod else 0.0, ready, nodes.get(name))

@@ -54,7 +54,7 @@ async def act(workers: Workers, seen: Seen) -> Told:
     deep = deep_books(workers)
     if not (checks.is_on(workers.cluster.spec) or deep) or seen.nodes is None:
         return Told()
-    most = share(workers.nodeset.spec.replicas, spec.max_out)
+    most = share(workers.nodeset.spec.size, spec.max_out)
     policy = Policy(spec.checks == "Drain" or bool(deep), most, seconds(spec.interval), seconds(spec.replace.after))
     found = findings.findings(deep)
 

@@ -56,7 +56,7 @@ class HealthCheckControl:
         if obj is None:
             return Outcome("it is gone", last=True)
         if ending.is_ending(obj):
-            return await withdraw(self.operator, obj, _clock() - self.ending.setdefault(obj.metadata.uid, _clock()))
+            return await self._end(obj)
         check, problems = self._read(obj)
         if check is None or problems:
             said = "; ".join(map(str, problems))
@@ -67,6 +67,13 @@ class HealthCheckControl:
             await self._tell(obj, Condition("Ready", "False", "Waiting", why), why)
             return Outcome(why, _LATER)
         return await self._pass(obj, ground)
+
+    async def _end(self, obj: Custom) -> Outcome:
+        """A pass over a check that is being deleted; what it waits for stands in its status."""
+        outcome = await withdraw(self.operator, obj, _clock() - self.ending.setdefault(obj.metadata.uid, _clock()))
+        if outcome.again is not None:
+            await self._tell(obj, Condition("Ready", "False", "Deleting", outcome.said), outcome.said)
+        return outcome
 
     async def tell(self, key: Key, error: Exception) -> None:
         """Show what stopped a pass; the book stays."""
@@ -178,7 +185,7 @@ class HealthCheckControl:
 
     async def _write(self, obj: Custom, ground: Ground, before: Book, after: Book, plan: Plan) -> float | None:
         """Write the status: at once where the book is another one; else when it may be, in so many seconds."""
-        bad = [name for name, each in after.cases.items() if each.standing.state in ("failing", "recovering")]
+        bad = [name for name, each in after.cases.items() if each.standing.is_bad]
         passed = len(after.ran.keys() - after.cases.keys())
         last = max(after.ran.values(), default=0.0)
         written, said = books.write(after), _told(after)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from soperator.control import gather, pods
+from soperator.control import accounting, gather, pods
 from soperator.control.operator import Operator
 from soperator.control.read import read_nodeset
 from soperator.control.trial import remove, trial_of
@@ -21,7 +21,7 @@ from soperator.render import generation, labels
 from soperator.render.model import Cluster, Defaults, NodeSet
 from soperator.runtime.status import Condition
 
-ROLES = ("slurm", "login", "munge", "populate", "sssd")
+ROLES = ("slurm", "login", "munge", "populate", "sssd", "mariadb", "proxy")
 
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
@@ -137,6 +137,7 @@ def _running(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
         versions=dict(status.get("images", {}).get("versions", {})),
         trials={image: trial_of(operator, pod) for image, pod in _of_these_files(trials, good).items()},
         may_try=bool(good),
+        slurmdbd=accounting.slurmdbd(operator, cluster, status),
     )
 
 

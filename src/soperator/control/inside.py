@@ -3,7 +3,10 @@
 - A job is requeued by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
   job's processes behind.
 - Which configuration slurmctld runs with, and which one sackd hands to the commands of its pod.
+- Nodes that sleep are made, put to sleep, woken and given up by scontrol: many at a time in one command, where the REST takes one node.
 - A slurmd registers by SIGHUP to it, for slurmctld does not know whom to ask.
+- Accounts and QOS are read and written by sacctmgr (`control/ledger`).
+- What slurmdbd said last of its database, while it does not answer.
 - A daemon is brought to new keys (images/slurm/keys).
 
 An exec that fails has told nothing, and counts as not done.
@@ -14,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from soperator.decide.configuration import Heard
+from soperator.decide.workers import Verb
 from soperator.kube import exec as remote
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError
@@ -28,7 +32,6 @@ _SCONTROL = "/opt/soperator/bin/scontrol"
 #: A command that is executed in a container has the container's environment, and not that of the entry script.
 _KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
 _WITH_KEYS = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}\n'
-_AS_SLURM = f'{_WITH_KEYS}exec "$0" "$@"'
 
 _MARK = r"^SlurmctldParameters *=.*generation=\([0-9a-f]*\).*"
 #: One line for the files that the pod sees, and one for what slurmctld says: the generation that stands in SlurmctldParameters.
@@ -37,8 +40,13 @@ sed -n 's/{_MARK}/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
 timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
 """
 _LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
+#: getent ends with 2 for a name that nobody has.
+_UID = 'line=$(getent passwd -- "$1") || { [ $? = 2 ] && exit 0; exit 1; }; echo "$line" | cut -d: -f3'
 _KEYS_SCRIPT = "/usr/lib/soperator/keys"
 
+#: The reason of a node that was just made; a policy that finds it DOWN resumes it.
+NEW = "soperator: it is new"
+_LONGEST = 600
 _PATIENCE = 20.0
 _SOON = 10.0
 
@@ -68,6 +76,14 @@ class Inside:
             return ""
         return done.stdout.strip()
 
+    async def slurmdbd(self, namespace: str, pod: str) -> str:
+        """What a slurmdbd that is not ready said last of its database; empty where nobody says. Never raises."""
+        try:
+            done = await self._within(_SOON, remote.Target(namespace, pod, "slurmdbd"), ["cat", "/tmp/said"])
+        except KubeError:
+            return ""
+        return "" if done.code else done.stdout.strip()[:_LONGEST]
+
     async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
         """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
@@ -78,15 +94,34 @@ class Inside:
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
         """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""
+        return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
+
+    async def uid(self, cluster: Cluster, user: str) -> int | None:
+        """The number by which slurmctld knows a user, None where it knows none; raises SlurmError."""
+        line = (await self.beside_slurmctld(cluster, f"getent passwd {user}", _UID, (user,))).strip()
+        return int(line) if line.isdecimal() else None
+
+    async def beside_slurmctld(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
+        """What a script prints, in the first pod of slurmctld in which it ends well; `what` names it in the error. Raises SlurmError."""
         refusals: list[SlurmError] = []
         for number in range(cluster.spec.controller.replicas):
             target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
-            command = ["sh", "-c", _AS_SLURM, _SCONTROL, *words]
+            command = ["sh", "-c", f"{_WITH_KEYS}{script}", "sh", *words]
             try:
-                return await self._done(f"scontrol {' '.join(words)}", target, command)
+                return await self._done(what, target, command)
             except SlurmError as error:
                 refusals.append(error)
         raise refusals[0]
+
+    async def record(self, cluster: Cluster, nodes: str, words: Sequence[str]) -> None:
+        """Make nodes known that sleep; raises SlurmError.
+
+        A node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
+        shared (node_mgr.c, share_node_bitmap).
+        """
+        await self.scontrol(cluster, "create", *words)
+        await self.scontrol(cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={NEW}")
+        await self.scontrol(cluster, "update", f"NodeName={nodes}", f"State={Verb.ALLOW}")
 
     async def register(self, namespace: str, pod: str) -> None:
         """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""

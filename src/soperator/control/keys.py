@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import AlreadyExists
-from soperator.render import openssh
+from soperator.render import openssh, storage
 from soperator.render.keys import REST_FILE, render_secret, wanted_files
 from soperator.render.model import Cluster
 from soperator.runtime.store import Store
@@ -48,6 +48,8 @@ def _material(cluster: Cluster, name: str) -> dict[str, bytes]:
         return _host_key(cluster)
     if REST_FILE in files:
         return {REST_FILE: rest_key()}
+    if storage.PASSWORD in files:
+        return {storage.PASSWORD: secrets.token_urlsafe(32).encode()}
     return {file: auth_key() for file in files}
 
 

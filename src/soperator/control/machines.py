@@ -39,6 +39,17 @@ def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Change
     return listener
 
 
+def wake_moved(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
+    """A listener that wakes the passes of a Node that now lies elsewhere, for all that its labels say."""
+
+    def listener(change: Changed[Node]) -> None:
+        if change.old and change.new and change.old.metadata.labels != change.new.metadata.labels:
+            for key in keys(change.new.metadata.name):
+                queue.add(key)
+
+    return listener
+
+
 def _causes(node: Node, maintenance: Maintenance) -> Iterator[str]:
     name = f"Node {node.metadata.name}"
     for taint in node.spec.taints:

@@ -11,11 +11,13 @@ from pathlib import Path
 import structlog
 
 from soperator import __version__
+from soperator.control import tenants
 from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
 from soperator.control.healthcheck import HealthCheckControl
 from soperator.control.inside import Inside, Run
 from soperator.control.nodeset import NodeSetControl
+from soperator.control.observed import observed
 from soperator.control.operator import Operator
 from soperator.control.pace import Pace
 from soperator.control.pulls import Pulls
@@ -67,6 +69,8 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
         populate=image("populate"),
         jail=image("jail"),
         sssd=image("sssd"),
+        mariadb=image("mariadb"),
+        proxy=image("proxy"),
         cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
     )
     lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None
@@ -110,7 +114,7 @@ def assemble(
     `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container;
     `wall` is the time of day.
     """
-    clusters, nodesets, healthchecks = Queue(), Queue(), Queue()
+    clusters, nodesets, healthchecks, accounts, qos = Queue(), Queue(), Queue(), Queue(), Queue()
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets, healthchecks))
     recorder, pace = Recorder(api, clock=_now), Pace(clock=_now)
@@ -131,14 +135,21 @@ def assemble(
         renderer=said.renderer,
     )
     metrics = Metrics()
+    metrics.export(lambda: observed(stores, slurm, operator.room))
     cluster, nodeset, check = ClusterControl(operator), NodeSetControl(operator), HealthCheckControl(operator)
+    account, quality = tenants.make_controls(operator)
     manager = Manager(
         api=api,
-        reflectors=make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
+        reflectors=[
+            *make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
+            *tenants.make_reflectors(api, stores, said.namespace, accounts, qos),
+        ],
         controllers=[
             Controller("slurmcluster", cluster.reconcile, clusters, metrics=metrics, tell=cluster.tell),
             Controller("nodeset", nodeset.reconcile, nodesets, metrics=metrics, tell=nodeset.tell),
             Controller("healthcheck", check.reconcile, healthchecks, metrics=metrics, tell=check.tell),
+            Controller("slurmaccount", account.reconcile, accounts, metrics=metrics, tell=account.tell),
+            Controller("slurmqos", quality.reconcile, qos, metrics=metrics, tell=quality.tell),
         ],
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,

@@ -8,6 +8,7 @@ from soperator.control import adoption, ending, gather, health, hints, images, j
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
+from soperator.decide import phases
 from soperator.decide.adoption import Note
 from soperator.decide.availability import Role
 from soperator.decide.refill import held
@@ -70,11 +71,17 @@ class NodeSetControl:
         seen = adoption.with_same(seen, note)
         if unnamed := gather.gpu_wait(self.operator, cluster, nodeset, seen):
             return await self._status(obj, nodeset, Told(unnamed, "GpusNotNamed", seen=seen))
+        if unready := gather.power_wait(self.operator, cluster, nodeset, seen):
+            outcome = await self._status(obj, nodeset, Told(unready, "ClusterNotReady", seen=seen))
+            return replace(outcome, again=_soonest(outcome.again, 1.0))
         workers = Workers(self.operator, obj, cluster, nodeset)
         plan, refused = await workers.act(seen)
         found = await health.act(workers, seen)
         failed = refused or found.failed or await hints.tell(workers, seen)
-        told = Told(failed, "SlurmRefused" if failed else "", plan, seen, note, found)
+        short = phases.trouble(seen) if seen.on_demand else ""
+        told = Told(
+            failed or short, "SlurmRefused" if failed else "NoCapacity" if short else "", plan, seen, note, found
+        )
         outcome = await self._status(obj, nodeset, told)
         soon = found.verdict.again if found.verdict else None
         return replace(outcome, again=_soonest(outcome.again, plan.again, soon, 2.0 if failed else None))

@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from soperator.control.certificate import Certificate
 from soperator.control.inside import Inside
 from soperator.control.keys import Answers
 from soperator.control.known import Namespaces
@@ -19,6 +20,7 @@ from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
 from soperator.control.word import Ask, ask_jail
 from soperator.decide.configuration import Handed
+from soperator.decide.topology import Placed
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -31,9 +33,15 @@ from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Key
 
 #: Fields whose change is told at once.
-_NEWS = ("config", "refilled", "images", "keys")
+_NEWS = ("accounting", "config", "refilled", "images", "keys")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
-_UNTOLD = {"JailHasRoom": "True", "StateHasRoom": "True"}
+_UNTOLD = {
+    "JailHasRoom": "True",
+    "StateHasRoom": "True",
+    "DatabaseHasRoom": "True",
+    "MetricsServed": "True",
+    "RestServed": "True",
+}
 #: Conditions whose reason is news too, and the one that is none at first.
 _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
 
@@ -63,6 +71,9 @@ class Operator:
     turning: dict[Key, Answers] = field(default_factory=dict)
     handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
     hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
+    databases: dict[Key, str] = field(default_factory=dict)
+    placed: dict[Key, Placed] = field(default_factory=dict)
+    certificates: dict[Key, tuple[str, Certificate]] = field(default_factory=dict)
 
     @cached_property
     def namespaces(self) -> Namespaces:
@@ -117,6 +128,8 @@ class Operator:
         self.room.forget(key)
         self.turning.pop(key, None)
         self.handed.pop(key, None)
+        self.databases.pop(key, None)
+        self.placed.pop(key, None)
 
 
 def _condition(raw: Mapping[str, Any]) -> Condition:

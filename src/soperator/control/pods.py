@@ -24,6 +24,7 @@ _FAILING = (
     "CreateContainerError",
     "RunContainerError",
 )
+_GIVES_WAY = "its pod gives way"
 #: A container that a signal ended has this and the signal's number as its exit code.
 _SIGNALLED = 128
 #: What containerd and the kubelet say of a container whose end nobody saw.
@@ -34,6 +35,20 @@ def is_ready(pod: Pod) -> bool:
     """Whether Kubernetes calls the pod ready and it is not on its way out."""
     ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
     return ready and pod.metadata.deletion_timestamp is None
+
+
+def comes_up(pod: Pod) -> bool:
+    """Whether the pod is on its way to be ready for the first time: nothing needs a person, and it has not ceased to be ready."""
+    if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
+        return False
+    since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
+    began = [each.state.running.started_at for each in pod.status.container_statuses if each.state.running]
+    return not any(since and each and since > each for each in began)
+
+
+def is_running(pod: Pod, container: str) -> bool:
+    """Whether a container of the pod runs, ready or not."""
+    return any(each.name == container and each.state.running for each in pod.status.container_statuses)
 
 
 def trouble(pod: Pod, nodes: Store[Node]) -> str:
@@ -68,11 +83,17 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         failing=is_failing(pod),
         born=made.timestamp() if made else 0.0,
         machine=pod.spec.node_name,
+        leave=_GIVES_WAY if _gives_way(pod) else "",
         protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
         noted=pod.metadata.annotations.get(labels.DRAINED, ""),
         told=_told(pod),
         ready_since=_ready_since(pod),
     )
+
+
+def _gives_way(pod: Pod) -> bool:
+    """Whether somebody deletes the pod, and its end waits until its node is drained."""
+    return pod.metadata.deletion_timestamp is not None and labels.GIVES_WAY in pod.metadata.annotations
 
 
 def in_service(pod: Pod) -> Condition | None:

@@ -13,6 +13,7 @@ from soperator.api.base import Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
 from soperator.kube.views import Custom
 from soperator.render.model import Cluster, HealthCheck, NodeSet
 
@@ -20,7 +21,7 @@ S = TypeVar("S", bound=Model)
 
 
 def named(obj: Custom) -> str:
-    """The cluster that a NodeSet or a HealthCheck names; empty where its spec is not even that well formed."""
+    """The cluster that a NodeSet or another object names; empty where its spec is not even that well formed."""
     return field(obj, "cluster")
 
 
@@ -54,6 +55,16 @@ def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:
     meta = obj.metadata
     since = meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0
     return HealthCheck(meta.namespace, meta.name, meta.uid, spec, since)
+
+
+def read_account(obj: Custom) -> SlurmAccountSpec | list[Problem]:
+    """The spec of a SlurmAccount, or what is wrong with it."""
+    return _spec(obj, SlurmAccountSpec, "SlurmAccount")
+
+
+def read_qos(obj: Custom) -> SlurmQOSSpec | list[Problem]:
+    """The spec of a SlurmQOS, or what is wrong with it."""
+    return _spec(obj, SlurmQOSSpec, "SlurmQOS")
 
 
 def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:

@@ -1,23 +1,49 @@
-"""Whether there is room left on the shared root, as one worker of the cluster says, and on slurmctld's state, as its pod says.
+"""Whether there is room left on the shared root, as one worker of the cluster says, and on slurmctld's state and on the database that the operator
+runs, as their pods say.
 
-A full root stops everybody at once; with a full state Slurm takes no job, and forgets at its next start what it could not write. What warns of both
-costs next to nothing: who looks at a jail knows (spank/watch.c), so one pod of each kind is asked once a minute. Nobody is drained for it, for jobs
-that do not write go on.
+A full root stops everybody at once; with a full state Slurm takes no job, and forgets at its next start what it could not write; with a full database
+slurmctld keeps its records until it can keep no more. What warns of them costs next to nothing: who looks at a jail knows (spank/watch.c), so one pod
+of each kind is asked once a minute. Nobody is drained for it, for jobs that do not write go on.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from soperator.control import pods
 from soperator.control.word import hear_jail, plain
 from soperator.kube.views import Pod
 from soperator.render.controller import state_claim
+from soperator.render.database import database_claim
 from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
 
 EVERY = 60.0
+_SIZES = re.compile(r"room (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19})")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a volume is, what ordinary users can still have of it, and how many seconds a look at it took.
+
+    `files_available` is None where the file system does not say how many files it can have.
+    """
+
+    size: int
+    available: int
+    files_available: int | None
+    look: float
+
+
+def sizes_of(answer: str) -> Sizes | None:
+    """What the last line of an answer says in numbers; None where a pod of an older image has none."""
+    found = _SIZES.fullmatch(answer.rstrip("\n").rpartition("\n")[2])
+    if not found:
+        return None
+    size, available, files, free, took = map(int, found.groups())
+    return Sizes(size, available, free if files else None, took / 1e6)
 
 
 @dataclass
@@ -36,23 +62,26 @@ class Room:
         if not lines or lines[0] != "ok":
             return []
         return _condition(
-            "JailHasRoom", lines[1:], f"enlarge the claim {jail_claim(cluster)}, or remove files that nobody needs"
+            "JailHasRoom", lines[1:2], f"enlarge the claim {jail_claim(cluster)}, or remove files that nobody needs"
         )
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[Condition]:
         """The condition StateHasRoom; none where no slurmctld has been heard yet. Never raises."""
-        lines = await self._lines(cluster, "state", controllers)
-        if not lines:
-            return []
-        if lines[0] != "ok":
-            why = f"{plain(lines[0])}: mend the volume of claim {state_claim(cluster)}; slurmctld cannot write what it learns"
-            return [Condition("StateHasRoom", "False", "NotAnswering", why)]
-        return _condition(
-            "StateHasRoom",
-            lines[1:],
+        remedy = (
             f"enlarge the claim {state_claim(cluster)}, or remove what is not slurmctld's; a full one takes no job, and what cannot be "
-            "written is forgotten when slurmctld starts anew",
+            "written is forgotten when slurmctld starts anew"
         )
+        mend = f"mend the volume of claim {state_claim(cluster)}; slurmctld cannot write what it learns"
+        return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
+
+    async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[Condition]:
+        """The condition DatabaseHasRoom; none where the operator runs no database, or it has not been heard yet. Never raises."""
+        if not databases:
+            return []
+        claim = database_claim(cluster)
+        remedy = f"enlarge the claim {claim}, or purge old records; with a full one slurmctld keeps its records until MaxDBDMsgs of them wait"
+        mend = f"mend the volume of claim {claim}; slurmctld keeps what it has to tell"
+        return _answered("DatabaseHasRoom", await self._lines(cluster, "database", databases), mend, remedy)
 
     async def _lines(self, cluster: Cluster, of: str, found: Sequence[Pod]) -> list[str]:
         key = (cluster.key, of)
@@ -62,10 +91,25 @@ class Room:
             self._said[key] = (self.clock(), said)
         return said.splitlines()
 
+    def measured(self) -> Iterator[tuple[Key, str, Sizes]]:
+        """What is known of the volumes `jail`, `state` and `database` of each cluster, as of the last answers."""
+        for (key, of), (_, said) in self._said.items():
+            if sizes := sizes_of(said):
+                yield key, of, sizes
+
     def forget(self, key: Key) -> None:
         """Drop what is known of a cluster that is gone."""
-        for of in ("jail", "state"):
+        for of in ("jail", "state", "database"):
             self._said.pop((key, of), None)
+
+
+def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[Condition]:
+    """The condition of a volume that is one pod's; none where that has not been heard yet."""
+    if not lines:
+        return []
+    if lines[0] != "ok":
+        return [Condition(kind, "False", "NotAnswering", f"{plain(lines[0])}: {mend}")]
+    return _condition(kind, lines[1:2], remedy)
 
 
 def _condition(kind: str, warnings: Sequence[str], remedy: str) -> list[Condition]:

@@ -26,7 +26,7 @@ from soperator.slurm.keys import Record, turned
 
 #: How many daemons are asked in one pass, and how many at once.
 _BATCH, _AT_ONCE = 96, 16
-_DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd"}
+_DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
 _POKE = "soperator-keys"
 
 
@@ -118,13 +118,14 @@ def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta
     auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
     is_made = rest.annotations.get(labels.ROTATION) == record.request and labels.DIGEST in rest.annotations
     rest_words = [f"{REST_FILE}:{rest.annotations[labels.DIGEST]}"] if is_made else []
-    first, last = [], []
+    first: list[Ask] = []
+    last: list[Ask] = []
     for pod in operator.stores.cluster_pods(cluster.key):
         daemon = _DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
-        rests = rest_words if daemon == "slurmctld" else []
+        rests = rest_words if daemon in ("slurmctld", "slurmdbd") else []
         if daemon and cluster.spec.auth.type == "munge":
             first += _ask(pod, "munged", verb, [auth_word])
-            last += _ask(pod, daemon, verb, rests) if rests else []
+            (last if daemon == "slurmctld" else first).extend(_ask(pod, daemon, verb, rests) if rests else [])
         elif daemon:
             (last if daemon == "slurmctld" else first).extend(_ask(pod, daemon, verb, [auth_word, *rests]))
     return first + last

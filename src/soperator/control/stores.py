@@ -50,6 +50,8 @@ class Stores:
     clusters: Store[Custom]
     nodesets: Store[Custom]
     healthchecks: Store[Custom]
+    accounts: Store[Custom]
+    qos: Store[Custom]
     pods: Store[Pod]
     nodes: Store[Node]
     claims: Store[PersistentVolumeClaim]
@@ -91,6 +93,8 @@ def make_stores() -> Stores:
         clusters=Store({NAMESPACE: _namespace}),
         nodesets=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
         healthchecks=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
+        accounts=Store({CLUSTER: _of_cluster}),
+        qos=Store({CLUSTER: _of_cluster}),
         pods=Store(
             {
                 CLUSTER: by_cluster,
@@ -128,6 +132,7 @@ def make_reflectors(
 
     read_nodes = Reflector(api, Source(kinds.NODE, Node), stores.nodes)
     read_nodes.listen(machines.wake(nodesets, lambda name: _nodesets_on(stores, name)))
+    read_nodes.listen(machines.wake_moved(clusters, lambda name: _clusters_on(stores, name)))
 
     read_claims = Reflector(api, Source(kinds.PVC, PersistentVolumeClaim, namespace), stores.claims)
     read_claims.feed(clusters, lambda claim: _all_in(stores.clusters, claim.metadata.namespace))
@@ -185,6 +190,14 @@ def _nodesets_of_child(stores: Stores, child: Any) -> Iterable[Key]:
 def _nodesets_on(stores: Stores, machine: str) -> set[Key]:
     return {
         (pod.metadata.namespace, pod.metadata.labels[labels.NODESET])
+        for pod in stores.pods.by(MACHINE, machine)
+        if labels.NODESET in pod.metadata.labels
+    }
+
+
+def _clusters_on(stores: Stores, machine: str) -> set[Key]:
+    return {
+        (pod.metadata.namespace, pod.metadata.labels[labels.CLUSTER])
         for pod in stores.pods.by(MACHINE, machine)
         if labels.NODESET in pod.metadata.labels
     }

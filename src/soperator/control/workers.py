@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from soperator.control import pods
 from soperator.control.operator import Operator
-from soperator.decide.rollout import decide
+from soperator.decide import power, rollout
 from soperator.decide.service import IN_SERVICE
 from soperator.decide.workers import (
     Action,
@@ -25,8 +25,10 @@ from soperator.decide.workers import (
     Plan,
     Register,
     Resume,
+    Say,
     Seen,
     Tell,
+    Verb,
     Warn,
 )
 from soperator.kube import kinds
@@ -35,6 +37,7 @@ from soperator.kube.errors import AlreadyExists, Conflict, NotFound
 from soperator.kube.views import Custom, Pod
 from soperator.render import labels, names, worker
 from soperator.render.model import Cluster, NodeSet
+from soperator.render.records import hosts, record
 from soperator.runtime.controller import Retry
 from soperator.runtime.events import Note, Regarding
 from soperator.runtime.status import timestamp
@@ -84,9 +87,9 @@ class Workers:
 
         async def take(each: Action) -> None:
             try:
-                await self._take(each)
+                await (self._say(each) if isinstance(each, Say) else self._take(each))
             except SlurmError as error:
-                refusals.append(f"{names.slurm_node(self.nodeset.name, each.index)}: {error}")
+                refusals.append(f"{hosts(self.nodeset.name, indexes_of(each))}: {error}")
             else:
                 self._tell(each)
 
@@ -139,6 +142,18 @@ class Workers:
                         await self.operator.inside.requeue(self.cluster, job.number)
                     else:
                         await client.cancel(job.number)
+
+    async def _say(self, said: Say) -> None:
+        inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
+        match said.verb:
+            case Verb.RECORD:
+                await inside.record(self.cluster, nodes, record(self.nodeset, said.indexes))
+            case Verb.ERASE:
+                await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
+            case Verb.DENY:
+                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={said.why}")
+            case verb:
+                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
 
     async def _delete(self, index: int) -> None:
         pod = self._pod(index)
@@ -196,9 +211,25 @@ class Workers:
         return self.operator.stores.pods.get(self.nodeset.namespace, name)
 
     def _tell(self, action: Action) -> None:
-        node, verb = names.slurm_node(self.nodeset.name, action.index), type(action).__name__
-        note = Note("Warning" if isinstance(action, Warn | End) else "Normal", verb, f"{node}: {action.why}", verb)
+        node = hosts(self.nodeset.name, indexes_of(action))
+        verb = action.verb.name.capitalize() if isinstance(action, Say) else type(action).__name__
+        note = Note(
+            "Warning" if isinstance(action, Warn | End) or verb == "Deny" else "Normal",
+            verb,
+            f"{node}: {action.why}",
+            verb,
+        )
         self.operator.recorder.emit(Regarding(kinds.NODESET, self.obj.metadata), note)
+
+
+def indexes_of(action: Action) -> tuple[int, ...]:
+    """Whom an action is about."""
+    return action.indexes if isinstance(action, Say) else (action.index,)
+
+
+def decide(seen: Seen) -> Plan:
+    """The policy that a NodeSet's workers are under."""
+    return power.decide(seen) if seen.on_demand else rollout.decide(seen)
 
 
 async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
@@ -237,7 +268,7 @@ async def _fresh(seen: Seen, plan: Plan, client: SlurmRest) -> Seen:
 
 
 def _touched(seen: Seen, plan: Plan) -> set[str]:
-    return {seen.name(each.index) for each in plan.actions if _matters(seen, each)}
+    return {seen.name(index) for each in plan.actions if _matters(seen, each) for index in indexes_of(each)}
 
 
 def _matters(seen: Seen, action: Action) -> bool:

@@ -1,13 +1,14 @@
 """Everything that is computed from the models and checked in, written at once: `make crds`."""
 
 from soperator.crd import generate, reference, values
+from soperator.observe import grafana
 
 
 def main() -> None:
-    """Write the CRDs, the chart's values schema and the reference pages below the working directory."""
+    """Write the CRDs, the chart's values schema, the reference pages and the dashboards below the working directory."""
     values.PATH.parent.mkdir(parents=True, exist_ok=True)
     values.PATH.write_text(values.text(), encoding="utf-8")
-    for path in (*generate.write(generate.CHART), values.PATH, *reference.write(reference.FOLDER)):
+    for path in (*generate.write(generate.CHART), values.PATH, *reference.write(reference.FOLDER), *grafana.write()):
         print(path)
 
 

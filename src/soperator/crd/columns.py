@@ -10,6 +10,7 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec, HealthCheckStatus
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.status import NodeSetStatus, SlurmClusterStatus
+from soperator.api.tenancy import SlurmAccountSpec, SlurmAccountStatus, SlurmQOSSpec, SlurmQOSStatus
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,10 @@ NODESET = Definition(
     status=NodeSetStatus,
     columns=(
         Column("Cluster", ".spec.cluster", description="The SlurmCluster that they belong to."),
-        Column("Wanted", ".spec.replicas", "integer", "Number of nodes wanted."),
+        Column("Wanted", ".status.wanted", "integer", "Nodes that are to be there."),
         Column("Ready", ".status.ready", "integer", "Nodes that Slurm can give jobs to."),
+        Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
+        Column("Waking", ".status.waking", "integer", "Nodes that Slurm has asked for."),
         Column("Updated", ".status.updated", "integer", "Nodes that are as the spec says.", priority=1),
         Column("Idle", ".status.idle", "integer", "Nodes that are idle.", priority=1),
         Column("Allocated", ".status.allocated", "integer", "Nodes with jobs.", priority=1),
@@ -113,4 +116,44 @@ HEALTHCHECK = Definition(
     ),
 )
 
-ALL = (CLUSTER, NODESET, HEALTHCHECK)
+_IN_STEP = Column(
+    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether Slurm has it as the spec says."
+)
+_KEEPS = Column("Why", ".status.why", description="What keeps it from being as the spec says.")
+
+ACCOUNT = Definition(
+    kind="SlurmAccount",
+    plural="slurmaccounts",
+    short_names=("slacct",),
+    description="SlurmAccount is an account of one SlurmCluster with its users, shares and limits, kept in step with Slurm's database.",
+    spec=SlurmAccountSpec,
+    status=SlurmAccountStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster that has it."),
+        Column("Account", ".status.account", description="Name of the account in Slurm."),
+        Column("Parent", ".spec.parent", description="The account above it."),
+        Column("Users", ".status.users", description="Users in Slurm, of wanted."),
+        _IN_STEP,
+        _AGE,
+        _KEEPS,
+    ),
+)
+
+QOS = Definition(
+    kind="SlurmQOS",
+    plural="slurmqos",
+    short_names=("slqos",),
+    description="SlurmQOS is a QOS in the database of one SlurmCluster, kept in step with it.",
+    spec=SlurmQOSSpec,
+    status=SlurmQOSStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose database has it."),
+        Column("QOS", ".status.qos", description="Name of the QOS in Slurm."),
+        Column("Priority", ".spec.priority", "integer", "What it adds to the priority of jobs."),
+        _IN_STEP,
+        _AGE,
+        _KEEPS,
+    ),
+)
+
+ALL = (CLUSTER, NODESET, HEALTHCHECK, ACCOUNT, QOS)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from soperator.crd.columns import CLUSTER, HEALTHCHECK, NODESET, Definition
+from soperator.crd.columns import ACCOUNT, CLUSTER, HEALTHCHECK, NODESET, QOS, Definition
 from soperator.crd.schema import Schema, structural
 
-KINDS: Mapping[str, Definition] = MappingProxyType({"cluster": CLUSTER, "nodeset": NODESET, "healthcheck": HEALTHCHECK})
+KINDS: Mapping[str, Definition] = MappingProxyType(
+    {"cluster": CLUSTER, "nodeset": NODESET, "healthcheck": HEALTHCHECK, "account": ACCOUNT, "qos": QOS}
+)
 
 
 @dataclass(frozen=True)

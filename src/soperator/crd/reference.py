@@ -5,7 +5,7 @@ from pathlib import Path
 
 from soperator.api.base import API_VERSION
 from soperator.api.rules import NAMES
-from soperator.crd import checks, deepchecks
+from soperator.crd import checks, deepchecks, metrics
 from soperator.crd.columns import ALL, Definition
 from soperator.crd.fields import fields, rules_of
 from soperator.crd.schema import Schema, structural
@@ -23,6 +23,7 @@ def files() -> Mapping[str, str]:
     return {f"{kind.kind.lower()}.md": page(kind) for kind in ALL} | {
         checks.NAME: checks.page(),
         deepchecks.NAME: deepchecks.page(),
+        metrics.NAME: metrics.page(),
     }
 
 

@@ -28,9 +28,12 @@ LIST_KEYS: Mapping[str, str] = MappingProxyType(
         "NodeStatus": "node",
         "RunStatus": "job",
         "Condition": "type",
+        "AccountUser": "name",
     }
 )
 
+#: What JSON Schema has and Kubernetes refuses: `validate()` looks at the names of a map.
+_UNKNOWN = ("propertyNames", "patternProperties")
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
@@ -88,11 +91,12 @@ def _structural(node: Schema, definitions: Mapping[str, Schema], name: str = "")
     out = {
         key: value
         for key, value in node.items()
-        if key not in ("title", "properties", "items", "additionalProperties", "default")
+        if key not in ("title", "properties", "items", "additionalProperties", "default", *_UNKNOWN)
     }
     if properties := node.get("properties"):
         out["properties"] = {key: _structural(value, definitions) for key, value in properties.items()}
-    if (values := node.get("additionalProperties")) and not node.get(_PRESERVE):
+    named = {"": node.get("additionalProperties"), **node.get("patternProperties", {})}
+    if (values := next(filter(None, named.values()), None)) and not node.get(_PRESERVE):
         out["additionalProperties"] = _structural(values, definitions)
     if items := node.get("items"):
         out |= _list_of(items, definitions)

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.healthcheck import HealthCheckSpec
-from soperator.api.validate import World, validate_cluster, validate_healthcheck, validate_nodeset
+from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.validate import World, validate_cluster, validate_healthcheck, validate_nodeset, validate_tenant
 from soperator.checks import chosen
 from soperator.checks.deepcheck import limit_names, shipped_deep
+from soperator.decide import wishes
 from soperator.slurm.lint import lint_cluster, lint_nodeset
 
 
@@ -35,6 +37,12 @@ def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list
     """Return the problems of one HealthCheck beside the objects of the world, each with it as its subject."""
     unknown = [replace(each, subject=f"HealthCheck {name}") for each in _unknown_check(spec)]
     return _unique([*validate_healthcheck(name, spec, world), *unknown])
+
+
+def tenant_problems(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
+    """Return the problems of one SlurmAccount or SlurmQOS; without a world only of what it says itself."""
+    subject = f"{type(spec).__name__.removesuffix('Spec')} {name}"
+    return _unique([*validate_tenant(name, spec, world), *_of(subject, list(wishes.problems(spec)))])
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:

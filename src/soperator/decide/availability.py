@@ -33,7 +33,8 @@ class Role:
 class Facts:
     """What a pass has seen.
 
-    `jail`, `points`, `confined`, `slurm` and `config` are sentences, empty when there is nothing to say; `limits` is a reason and such a sentence.
+    `jail`, `points`, `confined`, `slurm`, `config` and `accounting` are sentences, empty when there is nothing to say; `limits` is a
+    reason and such a sentence.
     """
 
     problems: Sequence[Problem] = ()
@@ -43,6 +44,7 @@ class Facts:
     limits: tuple[str, str] = ("Unknown", "")
     slurm: str = ""
     config: str = ""
+    accounting: str = ""
     controller: Role = field(default_factory=Role)
     rest: Role = field(default_factory=Role)
     login: Role = field(default_factory=Role)
@@ -93,4 +95,6 @@ def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
         found.append((False, "SlurmNotAnswering", facts.slurm))
     if facts.config:
         found.append((False, "ConfigNotApplied", facts.config))
+    if facts.accounting:
+        found.append((False, "AccountingNotReady", facts.accounting))
     return found

@@ -16,7 +16,8 @@ runs into the book, `decide` says what to do. The book is written before anythin
 Invariants, tested by generated histories in which the operator dies at every step:
 - At most `Wish.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
 - A run begins on nobody's node: idle for a while, or drained by this check alone.
-- A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated.
+- A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated. A check that
+  is broken is too, `confirm` times in all.
 - A node that was opened for a test is closed again, whatever happened in between.
 """
 
@@ -27,7 +28,7 @@ from soperator.api.healthcheck import MOST_READINGS
 from soperator.checks import standing
 from soperator.checks.check import Reading
 from soperator.checks.deepjudge import nodes_of
-from soperator.checks.standing import Recovery
+from soperator.checks.standing import Recovery, Standing
 from soperator.decide import drain
 from soperator.decide.runs import Action, Book, Cancel, Case, Close, Ended, Open, Past, Place, Plan, Run, Submit, Wish
 from soperator.decide.window import latest
@@ -110,9 +111,11 @@ def count(book: Book, wish: Wish, each: Ended) -> Book:
         return book
     before = book.cases.get(node)
     after = standing.fold(wish.check, before.standing if before else None, each.verdict, each.at, _recovery(book, node))
+    if after and after.state == "broken":
+        after = replace(after, fails=1 + (before.standing.fails if before else 0))
     others = {name: case for name, case in book.cases.items() if name != node}
     if after is None:
-        was_bad = before is not None and before.standing.state in ("failing", "recovering")
+        was_bad = before is not None and before.standing.is_bad
         past = (
             [Past(node, before.standing.since, each.at, before.standing.says, each.run.job, before.standing.relapses)]
             if before and was_bad
@@ -211,7 +214,7 @@ def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> 
     if place.node is None or place.is_away:
         return False
     last, case = book.ran.get(place.name), book.cases.get(place.name)
-    if case and case.standing.state in ("suspect", "recovering"):
+    if case and (case.standing.state in ("suspect", "recovering") or _may_be_chance(case.standing, wish)):
         return True
     return (
         (wish.after_creation and (last is None or place.born > last))
@@ -219,6 +222,11 @@ def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> 
         or called > (last or 0.0)
         or (wish.idle is not None and _idle(place, now) >= wish.idle[0] and now - (last or 0.0) >= wish.idle[1])
     )
+
+
+def _may_be_chance(each: Standing, wish: Wish) -> bool:
+    """Whether a broken run is to be repeated, as a failure is: Slurm may have lost the job while it was told a new configuration."""
+    return each.state == "broken" and each.fails < wish.confirm
 
 
 def _idle(place: Place, now: float) -> float:

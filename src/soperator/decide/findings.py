@@ -39,9 +39,7 @@ def findings(books: Iterable[tuple[str, Book]]) -> Findings:
 
 def withdrawn(book: Book, now: float) -> Book:
     """The book of a check that is being deleted: all that failed it does so no more."""
-    bad = [
-        (name, case.standing) for name, case in book.cases.items() if case.standing.state in ("failing", "recovering")
-    ]
+    bad = [(name, case.standing) for name, case in book.cases.items() if case.standing.is_bad]
     return replace(book, cases={}, ended=(*book.ended, *(Past(name, each.since, now, each.says) for name, each in bad)))
 
 
@@ -74,4 +72,4 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
 def _counting(node: SlurmNode, standings: Iterable[Standing]) -> Iterable[Standing]:
     """Those that matter to a node: one that is out does not wait for a check that was only about to fail, or that does not work."""
     is_out = drain.is_of_check(node)
-    return [each for each in standings if not is_out or each.state in ("failing", "recovering")]
+    return [each for each in standings if not is_out or each.is_bad]

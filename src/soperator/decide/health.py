@@ -38,8 +38,6 @@ from soperator.slurm.node import SlurmNode
 LATELY = 3600.0
 #: So many intervals a new pod's runner has to be content before the drain of a former one is taken back.
 _PATIENCE = 4
-#: So many intervals without a word of a node's runner are silence: it renews its report after `chosen.RENEWED`.
-_SILENCE = 2.5 * chosen.RENEWED
 _NAMED = 3
 
 
@@ -72,7 +70,7 @@ class Policy:
     @property
     def silence(self) -> float:
         """After how many seconds without a word a runner is taken for one that does not run."""
-        return _SILENCE * self.interval
+        return chosen.SILENCE * self.interval
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from soperator.decide.workers import Policy
 
 
 def policy_of(spec: NodeSetSpec) -> Policy:
-    """The policy of a NodeSet; percentages are of its replicas."""
+    """The policy of a NodeSet; percentages are of its size."""
     rollout, drain, loss = spec.rollout, spec.drain, spec.node_loss
     window = rollout.window
     return Policy(
         on_delete=rollout.strategy == "OnDelete",
-        max_unavailable=share(spec.replicas, rollout.max_unavailable),
+        max_unavailable=share(spec.size, rollout.max_unavailable),
         wait_for_idle=rollout.busy == "Wait",
         window=Hours(window.schedule, seconds(window.duration)) if window else None,
         progress_deadline=seconds(rollout.progress_deadline),
@@ -21,5 +21,5 @@ def policy_of(spec: NodeSetSpec) -> Policy:
         signal=drain.signal,
         warn_before=seconds(drain.warn_before),
         replace_after=seconds(loss.replace_after) if loss.replace_after else None,
-        max_replaced=share(spec.replicas, loss.max_replaced),
+        max_replaced=share(spec.size, loss.max_replaced),
     )

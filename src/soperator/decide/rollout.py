@@ -41,10 +41,12 @@ def decide(seen: Seen) -> Plan:
     for pod in slots:
         if pod.index in seen.calm and pod.index not in goes:
             continue
-        if pod.index in goes:
-            actions += _retire(seen, pod, seen.ending or SCALE_IN)
+        if pod.deleting and pod.leave:
+            actions += _vacate(seen, pod)
+        elif pod.index in goes:
+            actions += retire(seen, pod, seen.ending or SCALE_IN)
         elif pod.index in rolls:
-            actions += _retire(seen, pod, ROLLOUT)
+            actions += retire(seen, pod, ROLLOUT)
         elif leave_of(seen, pod):
             actions += _vacate(seen, pod)
         else:
@@ -134,7 +136,7 @@ def _has_failed(seen: Seen, pod: WorkerPod) -> bool:
     return pod.failing or (not _is_ours(seen, pod) and seen.now - pod.born > seen.policy.progress_deadline)
 
 
-def _retire(seen: Seen, pod: WorkerPod, why: str) -> list[Action]:
+def retire(seen: Seen, pod: WorkerPod, why: str) -> list[Action]:
     """Drain, wait, delete; a pod in which nothing ever ran or runs is deleted at once."""
     if pod.deleting:
         return []

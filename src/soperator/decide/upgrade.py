@@ -2,8 +2,9 @@
 
 - What the spec does not name is what the operator had when it first saw the cluster, until a person asks for what it has now. So an upgrade
   of the operator restarts nothing.
-- New images go the way of Slurm's upgrades: slurmctld first; slurmrestd and the workers when it runs with them; login when every worker does.
-  A daemon or a client of Slurm may be older than the slurmctld that it speaks to, by up to three releases, and never newer
+- New images go the way of Slurm's upgrades: slurmdbd first, where there is one; slurmctld when it runs with them; slurmrestd and the workers
+  after that; login when every worker does.
+  A daemon or a client of Slurm may be older than the slurmctld or slurmdbd that it speaks to, by up to three releases, and never newer
   (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
 - slurmctld gets a new image only when a slurmctld of that image has read the cluster's configuration beside it. It then says which Slurm is
   in it, and slurmctld does not go back to an older release: that would refuse the state that the newer one has written, and be down.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 from soperator.decide.configuration import Trial
 
-#: Images by their roles: slurm, login, munge, populate, jail, sssd.
+#: Images by their roles: slurm, login, munge, populate, jail, sssd, mariadb.
 Images = Mapping[str, str]
 #: Roles that have Slurm, or speak to it, from one image.
 _TOGETHER = ("slurm", "login", "munge")
@@ -47,7 +48,8 @@ class Running:
     """The image of Slurm that every slurmctld is ready with, empty where not all are with the same one, and how many workers have which.
 
     `placed` are the images that pods of slurmctld have, ready or not. `versions` are those of Slurm by images that were tried, empty where an image
-    did not say, and `trials` those that are under way; without `may_try` there is no configuration to try an image with.
+    did not say, and `trials` those that are under way; without `may_try` there is no configuration to try an image with. `slurmdbd` is the image that
+    slurmdbd is ready with, empty while it is not, and None where slurmctld does not speak to it.
     """
 
     slurmctld: str = ""
@@ -56,17 +58,19 @@ class Running:
     versions: Mapping[str, str] = field(default_factory=dict)
     trials: Mapping[str, Trial] = field(default_factory=dict)
     may_try: bool = False
+    slurmdbd: str | None = None
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The images of slurmctld, and of the others by the record; a reason and a sentence where something is yet to come.
+    """The images of slurmctld, that of slurmdbd, and of the others by the record; a reason and a sentence where something is yet to come.
 
     `tries` are images that are to be tried, and `versions` what is known by now.
     """
 
     wanted: Images
     record: Record
+    slurmdbd: str = ""
     reason: str = ""
     why: str = ""
     tries: Collection[str] = ()
@@ -93,9 +97,11 @@ def stage(record: Record | None, wish: Wish, running: Running) -> Stage:
     taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
     wanted = {**taken, **wish.said}
     if record is None:
-        return Stage(wanted, Record(taken, wanted, wanted, wish.request))
+        return Stage(wanted, Record(taken, wanted, wanted, wish.request), wanted["slurm"])
     request = wish.request if asked else record.request
     gate = _gate(record, wanted["slurm"], running)
+    slurmdbd = gate.stays or wanted["slurm"]
+    gate = gate if gate.stays else _behind_slurmdbd(record, slurmdbd, running)
     if gate.stays:
         wanted = {**wanted, **{role: record.workers.get(role, wanted[role]) for role in _TOGETHER}, "slurm": gate.stays}
     slurm, behind = wanted["slurm"], _behind(wanted["slurm"], running)
@@ -104,7 +110,7 @@ def stage(record: Record | None, wish: Wish, running: Running) -> Stage:
     workers, login = wanted if may_work else record.workers, wanted if may_log_in else record.login
     reason, why = _told(wish, taken, slurm, may_work, may_log_in, behind)
     reason, why = gate.reason or reason, gate.why or why
-    return Stage(wanted, Record(taken, workers, login, request), reason, why, gate.tries, _learned(running))
+    return Stage(wanted, Record(taken, workers, login, request), slurmdbd, reason, why, gate.tries, _learned(running))
 
 
 def _gate(record: Record, slurm: str, running: Running) -> Gate:
@@ -133,6 +139,14 @@ def _gate(record: Record, slurm: str, running: Running) -> Gate:
             "name an image of that release or a newer one in spec.images.slurm",
         )
     return Gate()
+
+
+def _behind_slurmdbd(record: Record, slurm: str, running: Running) -> Gate:
+    """slurmctld waits for slurmdbd, which understands older daemons and no newer ones; a slurmctld that has the image already goes on."""
+    has = next(iter(running.placed), record.workers.get("slurm", slurm))
+    if running.slurmdbd in (None, slurm) or slurm in running.placed or slurm == has:
+        return Gate()
+    return Gate(has, "Slurmdbd", f"slurmdbd is to run {slurm} first; slurmctld follows")
 
 
 def _learned(running: Running) -> Mapping[str, str]:

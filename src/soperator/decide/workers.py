@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
 from soperator.decide.window import Hours
 from soperator.slurm.job import SlurmJob
-from soperator.slurm.node import SlurmNode
+from soperator.slurm.node import Shape, SlurmNode
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,24 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class OnDemand:
+    """What is wished of nodes that sleep: how many are awake at least and there at most, times in seconds, and what Slurm is to say of one."""
+
+    least: int
+    most: int
+    idle: float
+    resume: float
+    backoff: float
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True)
 class Seen:
     """What is known: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is wanted.
 
     `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
     NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `calm.is_calm` is true,
-    for who knows some; it changes no answer.
+    for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing.
     """
 
     nodeset: str
@@ -87,6 +100,7 @@ class Seen:
     now: float = 0.0
     ending: str = ""
     calm: frozenset[int] = frozenset()
+    on_demand: OnDemand | None = None
 
     def name(self, index: int) -> str:
         """The name of the Slurm node of an index."""
@@ -222,7 +236,36 @@ class Register:
     why: str
 
 
-Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End | Tell | Register
+class Verb(StrEnum):
+    """What is said to Slurm of nodes that sleep, wake or are to; the values are the states of `scontrol update`, but for the first two.
+
+    RESUME makes slurmctld wait for a sleeper to respond, which passes over it once slurmctld has started anew; IDLE does not
+    (node_mgr.c, _require_node_reg; read_config.c, _build_bitmaps).
+    """
+
+    RECORD = "create"
+    ERASE = "delete"
+    SLEEP = "POWER_DOWN"
+    WAKE = "POWER_UP"
+    DENY = "DOWN"
+    ALLOW = "IDLE"
+
+
+@dataclass(frozen=True)
+class Say:
+    """Say one thing to Slurm of the nodes of several indexes, in one request."""
+
+    verb: Verb
+    indexes: tuple[int, ...]
+    why: str
+
+    @property
+    def index(self) -> int:
+        """The first of them."""
+        return self.indexes[0]
+
+
+Action = Create | Delete | Drain | Resume | Forget | Mark | Warn | End | Tell | Register | Say
 
 
 @dataclass(frozen=True)

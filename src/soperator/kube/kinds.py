@@ -66,14 +66,17 @@ NETWORKPOLICY = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolic
 ROLE = Kind("rbac.authorization.k8s.io", "v1", "roles", "Role")
 ROLEBINDING = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 CRD = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+MARIADB = Kind("k8s.mariadb.com", "v1alpha1", "mariadbs", "MariaDB")
 SLURMCLUSTER = Kind("slurm.soperator.io", "v1alpha1", "slurmclusters", "SlurmCluster")
 NODESET = Kind("slurm.soperator.io", "v1alpha1", "nodesets", "NodeSet")
 HEALTHCHECK = Kind("slurm.soperator.io", "v1alpha1", "healthchecks", "HealthCheck")
+SLURMACCOUNT = Kind("slurm.soperator.io", "v1alpha1", "slurmaccounts", "SlurmAccount")
+SLURMQOS = Kind("slurm.soperator.io", "v1alpha1", "slurmqos", "SlurmQOS")
 
 ALL = (
     POD, SERVICE, CONFIGMAP, SECRET, SERVICEACCOUNT, PVC, PV, NODE, NAMESPACE, EVENT, SAID, LEASE, STATEFULSET, DEPLOYMENT,
     DAEMONSET, JOB, CRONJOB, PDB, NETWORKPOLICY, ROLE, ROLEBINDING, CRD, SLURMCLUSTER, NODESET,
-    HEALTHCHECK,
+    HEALTHCHECK, SLURMACCOUNT, SLURMQOS, MARIADB,
 )  # fmt: skip
 
 BY_TYPE: Mapping[tuple[str, str], Kind] = MappingProxyType({(kind.api_version, kind.kind): kind for kind in ALL})

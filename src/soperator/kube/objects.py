@@ -1,9 +1,11 @@
 """Views of the kinds other than Pod and our own; `views` has their common parts and the reasons."""
 
 from datetime import datetime
+from sys import intern
 
 import msgspec
 
+from soperator.api.topology import UNREAD
 from soperator.kube.views import ChildMeta, Condition, ObjectMeta, View
 
 
@@ -23,9 +25,12 @@ class Address(View, frozen=True):
 
 
 class NodeMeta(ObjectMeta, frozen=True):
-    """The metadata of a Node but for its labels: a Node has dozens, and a pass reads none."""
+    """The metadata of a Node, with those of its labels that may say where it lies: of the others a Node has dozens."""
 
-    labels: dict[str, str] = msgspec.field(default_factory=dict, name="-")
+    def __post_init__(self) -> None:
+        """Drop the others; the few values that there are of each label are kept once."""
+        kept = {intern(key): intern(value) for key, value in self.labels.items() if not key.startswith(UNREAD)}
+        msgspec.structs.force_setattr(self, "labels", kept)
 
 
 class NodeCondition(View, frozen=True):

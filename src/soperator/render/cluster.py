@@ -3,7 +3,21 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from soperator.render import controller, gpus, jail, limits, login, network, rest
+from soperator.render import (
+    accounting,
+    controller,
+    database,
+    exporter,
+    gpus,
+    jail,
+    limits,
+    login,
+    network,
+    power,
+    rest,
+    rest_users,
+    usage,
+)
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
 from soperator.slurm.transaction import State
 
@@ -11,7 +25,14 @@ from soperator.slurm.transaction import State
 def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = False) -> Cluster:
     """The cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
     specs = {each.name: each.spec for each in nodesets}
-    return replace(cluster, shares=limits.shares(specs), gpus=gpus.counted(specs), checked=checked)
+    return replace(
+        cluster, shares=limits.shares(specs), gpus=gpus.counted(specs), checked=checked, sleeps=power.timeouts(specs)
+    )
+
+
+def when_settled(cluster: Cluster) -> Cluster:
+    """The cluster as it is once everything has come up: slurm.conf names slurmdbd where accounting is on."""
+    return replace(cluster, accounted=cluster.spec.accounting.enabled)
 
 
 def render_cluster(
@@ -35,5 +56,18 @@ def render_cluster(
         *network.render_network(cluster),
         *controller.render_controller(cluster, defaults, known.fixed, addresses),
         *rest.render_rest(of_rest, defaults, known.good or known.generation),
+        *rest_users.render_rest_users(of_rest, defaults, state),
+        *exporter.render_exporter(of_rest, defaults),
+        *usage.render_policy(cluster),
         *[each for each in login.render_login(of_login, defaults) if jail_ready or each["kind"] != "StatefulSet"],
+    ]
+
+
+def render_accounted(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
+    """slurmdbd and its database, where accounting is on; `secrets` are the versions of the Secrets that both read at their start."""
+    if not cluster.spec.accounting.enabled:
+        return []
+    return [
+        *database.render_database(cluster, defaults, secrets),
+        *accounting.render_accounting(cluster, defaults, secrets),
     ]

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from soperator.api.base import Problem
+from soperator.api.change import seconds
 from soperator.api.cluster import Containers, Partition, SlurmClusterSpec
-from soperator.render import checks, gpus, limits, names, pod
+from soperator.render import checks, closeness, gpus, limits, names, pod, power, storage
 from soperator.render.model import Cluster
 from soperator.render.once import once
 from soperator.slurm import checkjob, conf
@@ -29,6 +30,8 @@ MAX_NODES = 16384
 #: What a ConfigMap holds, less some room for its metadata.
 LARGEST = 1000 * 1024
 MARK = "generation="
+#: The bound of the tokens that slurmctld makes for users.
+LONGEST = "max_token_lifespan="
 _PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, for then slurmctld hands them out
 _CHECKS = "checks-{}.sh"
 
@@ -58,7 +61,7 @@ def too_large(cluster: Cluster) -> list[Problem]:
 def _files(cluster: Cluster, mark: str) -> dict[str, str]:
     extra = cluster.spec.config
     scripts = {
-        "topology.conf": extra.topology,
+        "topology.conf": closeness.topology_conf(cluster),
         "job_submit.lua": extra.job_submit,
         _PROLOG: extra.prolog,
         _EPILOG: extra.epilog,
@@ -79,11 +82,15 @@ def slurm_conf(cluster: Cluster) -> str:
 
 
 def _slurm_conf(cluster: Cluster, mark: str) -> str:
-    shared = _shared(cluster.spec, mark)
+    shared = _shared(cluster, mark)
     ours = [conf.line(ClusterName=cluster.name), *_hosts(cluster)]
-    ours += conf.lines(_identity(shared) | _auth(cluster.spec) | _paths() | _behaviour() | limits.settings(cluster))
+    ours += conf.lines(
+        _identity(shared) | _auth(cluster.spec) | _paths() | _behaviour(shared) | limits.settings(cluster)
+    )
+    ours += conf.lines(storage.settings(cluster) | power.settings(cluster.sleeps))
     ours += [conf.line(**{key: _CHECKS.format(key.lower())}) for key in checks.hooks(cluster.spec)]
-    ours += conf.lines(checks.settings(cluster.spec) | _hooks(cluster.spec)) + _node_sets(cluster.spec)
+    ours += conf.lines(checks.settings(cluster.spec) | closeness.settings(cluster) | _hooks(cluster.spec))
+    ours += closeness.spares(cluster) + _node_sets(cluster.spec)
     ours += conf.lines(_preemption(cluster))
     ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
     ours += (
@@ -93,16 +100,16 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     return _with_extra(conf.render(ours), extra) + shared_lines(extra, shared)
 
 
-def _shared(spec: SlurmClusterSpec, mark: str) -> dict[str, str]:
+def _shared(cluster: Cluster, mark: str) -> dict[str, str]:
     """The lists that hold values of ours beside the user's."""
-    mine = {"JobSubmitPlugins": "lua"} if spec.config.job_submit.strip() else {}
+    mine = {"JobSubmitPlugins": "lua"} if cluster.spec.config.job_submit.strip() else {}
+    mine |= {"GresTypes": gpus.gres_types(cluster)}
     return {**SHARED, "SlurmctldParameters": f"{SHARED['SlurmctldParameters']},{MARK}{mark}", **mine}
 
 
 def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
     """What makes Slurm use the files that a person brings."""
     said = {
-        "TopologyPlugin": spec.config.topology and "topology/tree",
         "JobSubmitPlugins": spec.config.job_submit and "lua",
         "Prolog": spec.config.prolog and _PROLOG,
         "Epilog": spec.config.epilog and _EPILOG,
@@ -157,8 +164,14 @@ def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
         "AuthType": f"auth/{spec.auth.type}",
         "CredType": f"cred/{spec.auth.type}",
         "AuthAltTypes": "auth/jwt",
-        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key",
+        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key{_longest_token(spec)}",
     }
+
+
+def _longest_token(spec: SlurmClusterSpec) -> str:
+    """The bound of what users ask for by `scontrol token`, where they have a slurmrestd; without it a token may last for ever."""
+    users = spec.rest.users
+    return f",{LONGEST}{seconds(users.max_lifetime):.0f}" if users.enabled else ""
 
 
 def _paths() -> dict[str, str | int]:
@@ -172,7 +185,7 @@ def _paths() -> dict[str, str | int]:
     }
 
 
-def _behaviour() -> dict[str, str | int]:
+def _behaviour(shared: Mapping[str, str]) -> dict[str, str | int]:
     """Settings that users may override: they stand before the extra lines, and Slurm takes the last."""
     return {
         "ReturnToService": 2,
@@ -181,19 +194,24 @@ def _behaviour() -> dict[str, str | int]:
         "MessageTimeout": 30,
         "InactiveLimit": 120,  # an srun or salloc whose login pod is gone gives its nodes back
         "SelectType": "select/cons_tres",
-        "GresTypes": "gpu",
+        "GresTypes": shared["GresTypes"],
         "MpiDefault": "pmix",
         "PropagateResourceLimitsExcept": "MEMLOCK",
     }
 
 
 def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
-    used = sorted({nodeset for partition in spec.partitions for nodeset in partition.node_sets})
-    return [conf.line(NodeSet=nodeset, Feature=nodeset) for nodeset in used]
+    used = sorted({each for partition in spec.partitions for each in _members(partition)})
+    return [conf.line(NodeSet=each, Feature=each) for each in used]
+
+
+def _members(partition: Partition) -> list[str]:
+    """The features whose nodes belong to a partition; the name of a NodeSet is one of its nodes'."""
+    return list(dict.fromkeys([*partition.node_sets, *partition.features]))
 
 
 def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
-    pairs = [("PartitionName", partition.name), ("Nodes", ",".join(partition.node_sets) or "ALL")]
+    pairs = [("PartitionName", partition.name), ("Nodes", ",".join(_members(partition)) or "ALL")]
     pairs += [("Default", "YES")] if partition.default else []
     pairs += [("Hidden", "YES")] if partition.hidden else []
     pairs += limits.partition_options(cluster, partition)
@@ -225,7 +243,10 @@ def _with_extra(ours: str, extra: str) -> str:
 
 
 def place(cluster: Cluster, said: str) -> str:
-    """What Slurm said of a line of slurm.conf, with the line of the spec that it is."""
+    """What Slurm said of a line of slurm.conf or of a partition, with the place in the spec that it is."""
+    for number, each in enumerate(cluster.spec.partitions):
+        words = rf"\b[Pp]artition \(?{re.escape(each.name)}\b(?![.-])\)?"
+        said = re.sub(words, lambda found, at=number: f"{found[0]} (spec.partitions[{at}])", said)  # type: ignore[misc]
 
     def told(found: re.Match[str]) -> str:
         number = int(found[1]) - first

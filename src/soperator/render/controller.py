@@ -14,7 +14,7 @@ from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.plan import ROOT
 
 _STATE = "/var/spool/slurmctld"
-_USERS = "/var/lib/extrausers"
+USERS = "/var/lib/extrausers"
 
 
 def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", addresses: int = 0) -> list[Object]:
@@ -71,8 +71,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             "volumes": [
                 pod.config_map("config", names.config(cluster.name)),
                 pod.claim("state", state_claim(cluster)),
-                pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
-                pod.empty("users"),
+                *users_volumes(cluster),
                 *pod.scratch(),
                 *directory.volumes(cluster),
                 pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
@@ -93,7 +92,7 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
         "volumeMounts": [
             pod.mount("config", "/etc/slurm", readOnly=True),
             pod.mount("state", _STATE),
-            pod.mount("users", _USERS, readOnly=True),
+            pod.mount("users", USERS, readOnly=True),
             pod.mount("run", "/run/slurmctld"),
             pod.mount("host-tmp", "/tmp"),
             *directory.mounts(cluster),
@@ -115,8 +114,8 @@ def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
     }
 
 
-def identity(cluster: Cluster, defaults: Defaults) -> Object:
-    """The sidecar that makes the jail's users known to the daemons of its pod."""
+def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> Object:
+    """The sidecar that makes the jail's users known to its pod; it looks at the jail every so many seconds."""
     image = cluster.spec.images.populate or defaults.populate
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
@@ -127,15 +126,23 @@ def identity(cluster: Cluster, defaults: Defaults) -> Object:
             "--jail",
             ROOT,
             "--to",
-            _USERS,
+            USERS,
             "--interval",
-            "0.025",
+            interval,
             "--ids",
             str(pod.id_range(cluster)),
         ],
         "securityContext": pod.unprivileged(pod.AGENT_UID),
-        "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", _USERS)],
+        "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", USERS)],
     }
+
+
+def users_volumes(cluster: Cluster) -> list[Object]:
+    """Where `identity` reads, and where it writes."""
+    return [
+        pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
+        pod.empty("users"),
+    ]
 
 
 def _apart(cluster: Cluster) -> Object:

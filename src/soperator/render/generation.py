@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from soperator.api.common import Resources
-from soperator.render import config, labels, names, plan, pod
+from soperator.render import closeness, config, labels, names, plan, pod
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.slurm.transaction import State
 
@@ -27,7 +27,7 @@ _HOST = re.compile(r"^SlurmctldHost=([^(\s]+)(?:\(([^)\s]+)\))?", re.MULTILINE)
 def render_live(cluster: Cluster, files: Mapping[str, str], state: State) -> Object:
     """The ConfigMap that is mounted, with what is known of its content."""
     meta = pod.metadata(cluster, names.config(cluster.name), "controller")
-    meta["annotations"] = {labels.TRANSACTION: state.text()}
+    meta["annotations"] = {labels.TRANSACTION: state.text(), **closeness.noted(cluster)}
     return _config_map(meta, files)
 
 

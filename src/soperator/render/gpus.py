@@ -5,6 +5,8 @@ gres.conf serves all nodes. So the entry script links each node's own, in the or
 are the names in gres.conf. AutoDetect=nvidia is not it: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not have;
 slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian's has none for AMD.
 
+A shard is a part of a GPU by agreement alone: Slurm gives so many to each, and tells a job with shards its GPU as it tells one with GPUs.
+
 Whoever writes lines of gres.conf in `config.gres` says it all: then nothing is added.
 """
 
@@ -39,15 +41,26 @@ def is_ours(cluster: Cluster) -> bool:
 
 
 def gres_conf(cluster: Cluster) -> str:
-    """The lines of gres.conf: one for each NodeSet with GPUs, over all names that its nodes may have."""
-    return conf.render(_line(name, gpu) for name, gpu in cluster.gpus.items()) if is_ours(cluster) else ""
+    """The lines of gres.conf: those of each NodeSet with GPUs, over all names that its nodes may have."""
+    return (
+        conf.render(line for name, gpu in cluster.gpus.items() for line in lines(name, gpu)) if is_ours(cluster) else ""
+    )
 
 
-def _line(name: str, gpu: Gpu) -> conf.Line:
+def gres_types(cluster: Cluster) -> str:
+    """The kinds of GRES of slurm.conf."""
+    return "gpu,shard" if any(gpu.shards for gpu in cluster.gpus.values()) else "gpu"
+
+
+def lines(name: str, gpu: Gpu) -> list[conf.Line]:
+    """The lines of a NodeSet of this name."""
     numbers = f"[0-{gpu.count - 1}]" if gpu.count > 1 else "0"
-    pairs = [("NodeName", f"{name}-[0-{_LAST}]"), ("Name", "gpu")]
-    pairs += [("Type", gpu.type)] if gpu.type else []
-    return conf.Line((*pairs, ("File", f"{_FOLDER}/{numbers}"), ("Flags", _FLAGS[gpu.vendor])))
+    nodes, flags = ("NodeName", f"{name}-[0-{_LAST}]"), ("Flags", _FLAGS[gpu.vendor])
+    kind = [("Type", gpu.type)] if gpu.type else []
+    found = [conf.Line((nodes, ("Name", "gpu"), *kind, ("File", f"{_FOLDER}/{numbers}"), flags))]
+    if gpu.shards:
+        found.append(conf.Line((nodes, ("Name", "shard"), ("Count", str(gpu.shards)), flags)))
+    return found
 
 
 def environment(cluster: Cluster, nodeset: NodeSet) -> list[Object]:

@@ -1,6 +1,6 @@
 """The jail's claim. The Job that fills it is `populate`'s, and how a node mounts it the mount plan's (`plan`)."""
 
-from soperator.api.common import ClaimRef, StateClaim
+from soperator.api.common import ClaimRef
 from soperator.render import names, pod
 from soperator.render.model import Cluster, Object
 
@@ -10,7 +10,7 @@ def render_claim(cluster: Cluster) -> list[Object]:
     ref = cluster.spec.jail.claim
     if ref.name or cluster.spec.jail.per_node:
         return []
-    return [_claim(cluster, names.jail_claim(cluster.name), ref, "ReadWriteMany", owned=False)]
+    return [claim(cluster, names.jail_claim(cluster.name), ref, "ReadWriteMany", owned=False)]
 
 
 def jail_claim(cluster: Cluster) -> str:
@@ -18,7 +18,8 @@ def jail_claim(cluster: Cluster) -> str:
     return cluster.spec.jail.claim.name or names.jail_claim(cluster.name)
 
 
-def _claim(cluster: Cluster, name: str, ref: ClaimRef | StateClaim, mode: str, owned: bool) -> Object:
+def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) -> Object:
+    """A claim that the operator makes; one without an owner stays when the cluster is deleted."""
     spec: Object = {"accessModes": [mode], "resources": {"requests": {"storage": ref.size}}}
     if ref.storage_class_name:
         spec["storageClassName"] = ref.storage_class_name
@@ -31,4 +32,4 @@ def render_state_claim(cluster: Cluster) -> list[Object]:
     if cluster.spec.controller.state.name:
         return []
     mode = "ReadWriteOnce" if cluster.spec.controller.replicas == 1 else "ReadWriteMany"
-    return [_claim(cluster, names.state_claim(cluster.name), cluster.spec.controller.state, mode, owned=True)]
+    return [claim(cluster, names.state_claim(cluster.name), cluster.spec.controller.state, mode, owned=True)]

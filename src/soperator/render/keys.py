@@ -7,7 +7,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 
-from soperator.render import labels, names, pod
+from soperator.render import database, labels, names, pod, storage
 from soperator.render.model import Cluster, Object
 from soperator.slurm.keys import Record, Stage
 
@@ -16,7 +16,13 @@ REST_FILE = "jwt_hs256.key"
 
 def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     """The Secrets that a cluster needs, with the files that each must hold."""
+    made = (
+        {names.database_password(cluster.name): (storage.PASSWORD,)}
+        if database.has_password(cluster.spec.accounting)
+        else {}
+    )
     return {
+        **made,
         names.auth_key(cluster.name): ("munge.key" if cluster.spec.auth.type == "munge" else "slurm.key",),
         names.jwt_key(cluster.name): (REST_FILE,),
         names.host_keys(cluster.name): ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub"),
@@ -29,9 +35,13 @@ def auth_file(cluster: Cluster) -> str:
 
 
 def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
-    """A Secret with the given files, owned by the cluster unless its keys are to be kept. Keys that are new need no rotation."""
-    meta = pod.metadata(cluster, name, "keys", owned=not cluster.spec.auth.keep_keys)
-    if cluster.spec.auth.rotate:
+    """A Secret with the given files, owned by the cluster unless its keys are to be kept. Keys that are new need no rotation.
+
+    The password of the database stays with the database.
+    """
+    is_password = name == names.database_password(cluster.name)
+    meta = pod.metadata(cluster, name, "keys", owned=not (cluster.spec.auth.keep_keys or is_password))
+    if cluster.spec.auth.rotate and not is_password:
         meta["annotations"] = meta.get("annotations", {}) | {labels.ROTATION: cluster.spec.auth.rotate}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": _data(content)}
 

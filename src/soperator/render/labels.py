@@ -15,10 +15,14 @@ CONFIG = f"{GROUP}/config"
 GENERATION = f"{GROUP}/generation"
 FIXED = f"{GROUP}/fixed-settings"
 TRANSACTION = f"{GROUP}/transaction"
+#: Beside Slurm's files: where the nodes lie of which topology.conf says so.
+PLACES = f"{GROUP}/places"
 PLAN = f"{GROUP}/plan"
 POINTS = f"{GROUP}/mount-points"
 FILL = f"{GROUP}/fill"
 DRAINED = f"{GROUP}/drained"
+#: Annotation of a worker whose end waits until its node is drained.
+GIVES_WAY = f"{GROUP}/gives-way"
 #: On a Kubernetes Node: the failed check for which a worker has left it, as evidence.
 UNHEALTHY = f"{GROUP}/unhealthy"
 ABANDON = f"{GROUP}/abandon-jobs"
@@ -33,6 +37,10 @@ ROTATION = f"{GROUP}/rotation"
 STAGE = f"{GROUP}/rotation-stage"
 SINCE = f"{GROUP}/rotation-since"
 DIGEST = f"{GROUP}/keys"
+#: On a Secret with a user's token: whose it is, until when (seconds), and which version of the key signed it.
+TOKEN = f"{GROUP}/token"
+#: On slurmdbd's pod: the versions of the Secrets that it was started with, for it reads them at its start alone.
+SECRETS = f"{GROUP}/secrets"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

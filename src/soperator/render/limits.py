@@ -86,7 +86,9 @@ def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str,
     said = [*partition.options, *(each.key for each in read(cluster.spec.config.slurm))]
     if not is_memory_given_out(cluster) or any(key.lower() in _DEFAULTS for key in said):
         return []
-    smallest = _smallest(cluster, partition.node_sets or cluster.shares)
+    smallest = _smallest(
+        cluster, partition.node_sets if partition.node_sets and not partition.features else cluster.shares
+    )
     return [("DefMemPerCPU", str(smallest))] if smallest else []
 
 

@@ -12,6 +12,7 @@ from soperator.api.base import API_VERSION
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import Gpu, NodeSetSpec
+from soperator.slurm.topology import Place
 
 #: A Kubernetes object as the API server takes it.
 Object = dict[str, Any]
@@ -27,6 +28,8 @@ class Defaults:
     populate: str
     jail: str
     sssd: str = ""
+    mariadb: str = ""
+    proxy: str = ""
     cluster_domain: str = "cluster.local"
 
 
@@ -35,7 +38,9 @@ class Cluster:
     """A SlurmCluster object, and what its configuration takes from its NodeSets.
 
     `shares` is the memory per CPU of each in MiB, None where unknown (`limits.shares`); `gpus` those of each that has any (`gpus.counted`).
-    `checked` is whether a HealthCheck names it.
+    `checked` is whether a HealthCheck names it, `accounted` whether slurmctld is to tell slurmdbd of its jobs by now,
+    `places` where each node lies that topology.conf is to name.
+    `sleeps` are the longest times in which its nodes wake and go to sleep, None where none ever sleeps (`power.timeouts`).
     """
 
     namespace: str
@@ -45,11 +50,19 @@ class Cluster:
     shares: Mapping[str, int | None] = field(default_factory=lambda: MappingProxyType({}))
     gpus: Mapping[str, Gpu] = field(default_factory=lambda: MappingProxyType({}))
     checked: bool = False
+    accounted: bool = False
+    places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
+    sleeps: tuple[int, int] | None = None
 
     @property
     def key(self) -> tuple[str, str]:
         """Namespace and name."""
         return self.namespace, self.name
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether Slurm is to have a topology.conf, ours or the user's."""
+        return self.spec.topology.is_on or bool(self.spec.config.topology.strip())
 
     @property
     def owner(self) -> Object:

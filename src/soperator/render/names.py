@@ -10,10 +10,19 @@ LABEL_LIMIT = 63
 
 CONTROLLER_PORT = 6817
 SLURMD_PORT = 6818
+DBD_PORT = 6819
 REST_PORT = 6820
+#: Where nginx of the users' slurmrestd takes their requests, and where it says that it can.
+REST_USERS_PORT = 6821
+REST_READY_PORT = 8081
+DATABASE_PORT = 3306
 SSH_PORT = 22
 #: Where a worker says whether its jail can be entered.
 JAIL_PORT = 6822
+#: Where a worker says what its jobs use.
+USAGE_PORT = 6823
+#: Where the exporter serves metrics.
+METRICS_PORT = 8080
 
 
 def fit(name: str) -> str:
@@ -51,6 +60,36 @@ def login(cluster: str) -> str:
 def rest(cluster: str) -> str:
     """The Deployment and the Service of slurmrestd."""
     return f"{cluster}-rest"
+
+
+def rest_users(cluster: str) -> str:
+    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget of the users' slurmrestd."""
+    return f"{cluster}-rest-users"
+
+
+def accounting(cluster: str) -> str:
+    """The StatefulSet, the Service and the ConfigMap of slurmdbd."""
+    return f"{cluster}-accounting"
+
+
+def database(cluster: str) -> str:
+    """The StatefulSet and the Service of the operator's MariaDB, its claim, or the MariaDB resource."""
+    return f"{cluster}-database"
+
+
+def database_password(cluster: str) -> str:
+    """The Secret with the password of slurmdbd's user in a database that the operator asked for."""
+    return f"{cluster}-database-password"
+
+
+def usage(cluster: str) -> str:
+    """The NetworkPolicy of who may ask workers what their jobs use."""
+    return f"{cluster}-usage"
+
+
+def exporter(cluster: str) -> str:
+    """The Deployment, the Service and the NetworkPolicy of the exporter."""
+    return f"{cluster}-exporter"
 
 
 def config(cluster: str) -> str:

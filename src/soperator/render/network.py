@@ -1,5 +1,7 @@
 """Names and walls: the headless Service behind every host name, the NetworkPolicies, and the budget over protected workers."""
 
+from ipaddress import ip_network
+
 from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Object
 
@@ -21,34 +23,71 @@ def _nodes_service(cluster: Cluster) -> Object:
 
 def _policies(cluster: Cluster) -> list[Object]:
     """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
-    reached from login and other workers only. From outside come SSH to login, and the operator to REST and to what workers
-    say of their jail, and slurmctld's pod of its state.
+    reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From elsewhere come SSH to
+    login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. Where users have a slurmrestd of their
+    own, the operator's is closed to them.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
-    inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}], "ports": high}
+    outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.outside.networks]
+    inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}, *outside], "ports": high}
     users = {
         "from": [{"podSelector": {"matchLabels": labels.role(cluster.name, role)}} for role in ("login", "worker")]
     }
     ssh = {"ports": [{"port": names.SSH_PORT, "protocol": "TCP"}]}
-    operator = {
-        "from": [{"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}],
-        "ports": [{"port": names.REST_PORT, "protocol": "TCP"}],
-    }
-    asked = operator | {"ports": [{"port": names.JAIL_PORT, "protocol": "TCP"}]}
     return [
-        _policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users),
-        _policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
-        _policy(cluster, names.rest(cluster.name), labels.role(cluster.name, "rest"), operator),
-        _policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked),
-        _policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked),
+        _but_for_others(
+            cluster, policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users)
+        ),
+        policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
+        policy(
+            cluster,
+            names.rest(cluster.name),
+            labels.role(cluster.name, "rest"),
+            _operator(names.REST_PORT),
+            *_exporter(cluster),
+        ),
+        policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked()),
+        policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked()),
     ]
 
 
-def _policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object) -> Object:
+def asked() -> Object:
+    """The rule by which the operator reaches what a pod says of the volume that it watches."""
+    return _operator(names.JAIL_PORT)
+
+
+def scraped(cluster: Cluster, port: int) -> Object:
+    """The rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
+    peers = [*cluster.spec.metrics.scrapers] or [{"namespaceSelector": {}}]
+    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def _operator(port: int) -> Object:
+    source = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
+    return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def _but_for_others(cluster: Cluster, made: Object) -> Object:
+    """A policy that leaves out the pods that have one of their own: the database's (`render/database.py`), and the operator's slurmrestd."""
+    roles = ["database", *(["rest"] if cluster.spec.rest.users.enabled else [])]
+    made["spec"]["podSelector"]["matchExpressions"] = [{"key": labels.ROLE, "operator": "NotIn", "values": roles}]
+    return made
+
+
+def _exporter(cluster: Cluster) -> list[Object]:
+    """The exporter's way to a slurmrestd that is closed to the cluster's other pods."""
+    if not (cluster.spec.rest.users.enabled and cluster.spec.metrics.enabled):
+        return []
+    exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
+    return [{"from": [exporter], "ports": [{"port": names.REST_PORT, "protocol": "TCP"}]}]
+
+
+def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object, role: str = "network") -> Object:
+    """Who reaches the pods of a selector: whom one of the rules lets in, and nobody else but by another policy. `role` is the label of the policy."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": pod.metadata(cluster, name, "network"),
+        "metadata": pod.metadata(cluster, name, role),
         "spec": {"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [*rules]},
     }
 

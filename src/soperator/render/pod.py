@@ -13,6 +13,8 @@ from soperator.render.model import Cluster, Defaults, Object
 SLURM_UID = 64030
 REST_UID = 64031
 MUNGE_UID = 64032
+DATABASE_UID = 64034
+PROXY_UID = 64035
 AGENT_UID = 65532
 
 _IDS = 65536

@@ -7,9 +7,10 @@ protected from eviction from its creation. A hash of everything but the index te
 import hashlib
 import json
 
-from soperator.api.nodeset import Gpu
+from soperator.api.change import seconds
 from soperator.render import (
     checks,
+    closeness,
     directory,
     driver,
     gpus,
@@ -21,11 +22,12 @@ from soperator.render import (
     points,
     rights,
     submounts,
+    usage,
     watch,
 )
 from soperator.render import plan as mount_plan
 from soperator.render.model import Cluster, Defaults, NodeSet, Object
-from soperator.slurm import size
+from soperator.render.records import node_conf
 
 #: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and whether it goes on
 #: well is Slurm's to say: so it has no readiness probe, which besides would delay a node by up to its period.
@@ -41,12 +43,14 @@ _SSH_MOUNTS = [
     pod.mount("hostkeys", "/etc/soperator/hostkeys", readOnly=True),
     pod.mount("ssh", "/etc/soperator/ssh", readOnly=True),
 ]
+#: What waits until the node is drained (images/slurm), and the seconds in which slurmd ends then.
+_GIVEWAY, _TO_END = "/usr/lib/soperator/giveway", 30
 _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
 def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults, template: str = "") -> Object:
     """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, for who has it already."""
-    made = _pod(cluster, nodeset, index, defaults)
+    made = closeness.together(cluster, nodeset, _pod(cluster, nodeset, index, defaults))
     made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
     return made
 
@@ -82,29 +86,9 @@ def plan_name(cluster: Cluster, nodeset: NodeSet) -> str:
     return names.jail_plan(cluster.name, nodeset.name, plan_hash(cluster, nodeset))
 
 
-def node_conf(nodeset: NodeSet) -> str:
-    """The node's own configuration for `slurmd --conf`: its size as Kubernetes grants it, GPUs, features, weight."""
-    resources = {**nodeset.spec.resources.requests, **nodeset.spec.resources.limits}
-    pairs: list[tuple[str, object]] = [
-        ("CPUs", size.cpus(resources)),
-        ("RealMemory", size.memory_mib(resources)),
-        ("Feature", ",".join([nodeset.name, *nodeset.spec.features])),
-        ("Weight", nodeset.spec.weight if nodeset.spec.weight != 1 else None),
-        ("Gres", _gres(nodeset.spec.gpu)),
-    ]
-    said = [f"{key}={value}" for key, value in pairs if value is not None]
-    return " ".join([*said, nodeset.spec.slurmd_conf.strip()]).strip()
-
-
-def _gres(gpu: Gpu) -> str | None:
-    if gpu.vendor == "none":
-        return None
-    return f"gpu:{gpu.type}:{gpu.count}" if gpu.type else f"gpu:{gpu.count}"
-
-
 def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
     image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
-    metadata = {
+    metadata: Object = {
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
         "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
@@ -112,6 +96,9 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
         "ownerReferences": [nodeset.owner],
     }
     spec = _spec(cluster, nodeset, index, defaults)
+    if way := nodeset.spec.gives_way:
+        metadata["annotations"] |= {labels.GIVES_WAY: "true"}
+        spec["terminationGracePeriodSeconds"] = int(seconds(way.within)) + _TO_END
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     return merge.strategic(made, nodeset.spec.pod_template)
 
@@ -120,6 +107,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
     base = pod.base(cluster, defaults, nodeset.spec.scheduling)
     return base | {
         "tolerations": [*base.get("tolerations", []), *_tolerations(nodeset)],
+        **closeness.selector(nodeset, base.get("nodeSelector", {})),
         "hostname": names.slurm_node(nodeset.name, index),
         "hostUsers": not cluster.spec.security.user_namespace,
         "restartPolicy": "Always",
@@ -130,7 +118,11 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *own_root.init_containers(cluster, defaults, points.own_points(cluster, [nodeset])),
             *driver.init_containers(cluster, nodeset, defaults),
         ],
-        "containers": [_slurmd(cluster, nodeset, index, defaults), watch.container(cluster, nodeset, defaults)],
+        "containers": [
+            _slurmd(cluster, nodeset, index, defaults),
+            watch.container(cluster, nodeset, defaults),
+            *usage.containers(cluster, nodeset, defaults),
+        ],
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
             *own_root.volumes(cluster),
@@ -140,6 +132,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
             *driver.volumes(nodeset),
             *checks.volumes(cluster, nodeset),
+            *usage.volumes(cluster),
             *(_ssh_volumes(cluster) if nodeset.spec.ssh else []),
             *nodeset.spec.volumes,
             *_devices(nodeset),
@@ -181,10 +174,12 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
             SOPERATOR_NODE_CONF=node_conf(nodeset),
             **({"SOPERATOR_SSH": "true", "SOPERATOR_NODES": pod.nodes_domain(cluster, defaults)} if ssh else {}),
+            **({"SOPERATOR_ON_DEMAND": "true"} if nodeset.spec.power else {}),
             **({"SOPERATOR_LIMITS": "Cgroup"} if cluster.spec.jobs.limits == "Cgroup" else {}),
         )
         + driver.environment(nodeset)
         + gpus.environment(cluster, nodeset)
+        + usage.environment(cluster)
         + pod.wide_ids(cluster),
         "ports": [{"name": "slurmd", "containerPort": names.SLURMD_PORT}, *([_SSH_PORT] if ssh else [])],
         "securityContext": pod.jail_maker(*rights.ACCOUNTANT, *(rights.BINDER if cluster.spec.jobs.bind_cpus else ())),
@@ -197,6 +192,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *submounts.mounts(submounts.of_worker(cluster, nodeset)),
             *driver.mounts(nodeset),
             *checks.mounts(cluster),
+            *usage.mounts(cluster),
             *(_SSH_MOUNTS if ssh else []),
             *nodeset.spec.volume_mounts,
             *devices,
@@ -204,6 +200,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *pod.auth_mounts(cluster),
         ],
         "startupProbe": _HAS_STARTED,
+        **({"lifecycle": {"preStop": {"exec": {"command": [_GIVEWAY]}}}} if nodeset.spec.gives_way else {}),
     }
     return _with_devices(made, nodeset)
 

@@ -1,24 +1,45 @@
-"""What the operator's log looks like: one plain line for each thing that happened, a traceback where a pass crashed.
+"""What the log of the operator and the exporter looks like: one line of JSON for each thing that happened, and plain text for a person at a terminal.
 
-structlog's own choice would draw a traceback with the values of all local variables, keys among them, and take seconds for it.
+A collector has the fields without a rule of its own (docs/howto/logs.md). A traceback is one string of its line; structlog's own choice would draw
+it with the values of all local variables, keys among them, and take seconds for it.
 """
 
 import sys
 
 import structlog
+from structlog.typing import Processor
+
+_FIRST = ("time", "level", "message")
 
 
 def configure() -> None:
-    """Make every line of this process plain text on standard output, in colour only where a person looks on."""
+    """Make each line of this process JSON on standard output, and text where a person looks on."""
+    ends = _for_a_person() if sys.stdout.isatty() else _for_a_collector()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.StackInfoRenderer(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer(
-                colors=sys.stdout.isatty(), exception_formatter=structlog.dev.plain_traceback
-            ),
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            *ends,
         ],
         cache_logger_on_first_use=False,
     )
+
+
+def _for_a_person() -> list[Processor]:
+    return [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback, timestamp_key="time")]
+
+
+def _for_a_collector() -> list[Processor]:
+    return [
+        structlog.processors.format_exc_info,
+        structlog.processors.EventRenamer("message"),
+        _ordered,
+        structlog.processors.JSONRenderer(ensure_ascii=False),
+    ]
+
+
+def _ordered(_: object, __: str, said: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """When, how grave and what stand first, for a person reads such lines too."""
+    return {key: said[key] for key in _FIRST if key in said} | dict(said)

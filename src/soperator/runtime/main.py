@@ -21,7 +21,8 @@ from soperator.kube.api import Api
 from soperator.runtime.controller import Controller
 from soperator.runtime.events import Recorder
 from soperator.runtime.lease import Elector, LostLease
-from soperator.runtime.metrics import Metrics, Sources
+from soperator.runtime.metrics import Metrics, QueueState, Sources
+from soperator.runtime.queue import Queue
 from soperator.runtime.reflector import Reflector
 from soperator.runtime.server import build_app, serve
 
@@ -51,10 +52,15 @@ class Manager:
         return Sources(
             requests=lambda: self.api.requests,
             stores=lambda: {each.source.kind.plural: len(each.store) for each in self.reflectors},
+            synced=self.checks,
             relists=lambda: {each.source.kind.plural: each.relists for each in self.reflectors},
-            queues=lambda: {each.name: (each.queue.depth, each.queue.active) for each in self.controllers},
+            queues=lambda: {each.name: _state_of(each.queue) for each in self.controllers},
             is_leader=lambda: self.elector is None or self.elector.is_leader,
         )
+
+
+def _state_of(queue: Queue) -> QueueState:
+    return QueueState(queue.depth, queue.active, queue.waiting, queue.failing)
 
 
 async def run(manager: Manager, stop: asyncio.Event | None = None) -> int:

@@ -1,19 +1,33 @@
-"""What the operator says of itself, as Prometheus metrics in a registry of its own.
+"""What the operator says of itself, as Prometheus metrics in a registry of its own; observe/operator.py has their names.
 
 Counts that some object keeps anyway (queue depth, store sizes, requests by verb) are read from it when scraped, so that
 no second copy of them can be wrong.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client import Counter as Count
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+from soperator.observe import operator as names
+from soperator.observe.metric import Metric as Name
+
+#: Samples of one metric: the values of its labels, and its value.
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """How many keys of a queue are ready, are being worked on, wait for their time, and failed last."""
+
+    ready: int = 0
+    active: int = 0
+    waiting: int = 0
+    failing: int = 0
 
 
 @dataclass(frozen=True)
@@ -22,8 +36,9 @@ class Sources:
 
     requests: Callable[[], Counter[tuple[str, str, int]]] = Counter
     stores: Callable[[], Mapping[str, int]] = dict
+    synced: Callable[[], Mapping[str, bool]] = dict
     relists: Callable[[], Mapping[str, int]] = dict
-    queues: Callable[[], Mapping[str, tuple[int, int]]] = dict
+    queues: Callable[[], Mapping[str, QueueState]] = dict
     is_leader: Callable[[], bool] = bool
 
 
@@ -36,59 +51,50 @@ class Metrics:
     seconds: Histogram = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self,
-            "passes",
-            Count(
-                "soperator_passes_total", "Passes by result: ok, failed or terminal.", ["controller", "result"],
-                registry=self.registry,
-            ),
-        )  # fmt: skip
-        object.__setattr__(
-            self,
-            "seconds",
-            Histogram(
-                "soperator_pass_seconds", "How long passes took.", ["controller"],
-                buckets=SECONDS, registry=self.registry,
-            ),
-        )  # fmt: skip
+        made, many, long = self.registry, names.PASSES, names.PASS_SECONDS
+        object.__setattr__(self, "passes", Count(many.name, many.help, many.labels, registry=made))
+        seconds = Histogram(long.name, long.help, long.labels, buckets=long.buckets, registry=made)
+        object.__setattr__(self, "seconds", seconds)
+        ProcessCollector(registry=made)
 
     def read_from(self, sources: Sources) -> None:
         """Export the counts of `sources` too."""
-        self.registry.register(_Scraped(sources))
+        self.export(lambda: _of(sources))
+
+    def export(self, read: Callable[[], Iterable[tuple[Name, Samples]]]) -> None:
+        """Export what `read` returns when it is asked, at each scrape."""
+        self.registry.register(_Scraped(read))
 
 
 class _Scraped(Collector):
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, read: Callable[[], Iterable[tuple[Name, Samples]]]) -> None:
+        self._read = read
 
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        requests = CounterMetricFamily(
-            "soperator_api_requests",
-            "Requests to the API server; code 0 had no answer.",
-            labels=["verb", "kind", "code"],
-        )
-        for (verb, kind, code), count in sorted(self._sources.requests().items()):
-            requests.add_metric([verb, kind, str(code)], count)
-        yield requests
-        stores = GaugeMetricFamily("soperator_store_objects", "Objects in each cache.", labels=["kind"])
-        for kind, size in self._sources.stores().items():
-            stores.add_metric([kind], size)
-        yield stores
-        relists = CounterMetricFamily("soperator_relists", "Whole lists read, by cache.", labels=["kind"])
-        for kind, count in self._sources.relists().items():
-            relists.add_metric([kind], count)
-        yield relists
-        depth = GaugeMetricFamily("soperator_queue_depth", "Keys that wait for a worker.", labels=["controller"])
-        active = GaugeMetricFamily("soperator_queue_active", "Keys being worked on.", labels=["controller"])
-        for name, (ready, busy) in self._sources.queues().items():
-            depth.add_metric([name], ready)
-            active.add_metric([name], busy)
-        yield depth
-        yield active
-        leader = GaugeMetricFamily("soperator_leader", "1 in the replica that leads.")
-        leader.add_metric([], float(self._sources.is_leader()))
-        yield leader
+        for name, samples in self._read():
+            of = CounterMetricFamily if name.kind == "counter" else GaugeMetricFamily
+            family = of(name.name, name.help, labels=name.labels)
+            for labels, value in samples:
+                family.add_metric(labels, value)
+            yield family
+
+
+def _of(sources: Sources) -> Iterator[tuple[Name, Samples]]:
+    requests = sorted(sources.requests().items())
+    yield names.REQUESTS, [((verb, kind, str(code)), count) for (verb, kind, code), count in requests]
+    yield names.STORED, _by_name(sources.stores())
+    yield names.SYNCED, _by_name(sources.synced())
+    yield names.RELISTS, _by_name(sources.relists())
+    queues = sources.queues()
+    yield names.DEPTH, _by_name({name: each.ready for name, each in queues.items()})
+    yield names.ACTIVE, _by_name({name: each.active for name, each in queues.items()})
+    yield names.WAITING, _by_name({name: each.waiting for name, each in queues.items()})
+    yield names.FAILING, _by_name({name: each.failing for name, each in queues.items()})
+    yield names.LEADER, [((), float(sources.is_leader()))]
+
+
+def _by_name(counts: Mapping[str, float]) -> Samples:
+    return [((name,), float(count)) for name, count in counts.items()]

@@ -71,6 +71,11 @@ class Queue:
         """How many keys wait for a timer."""
         return len(self._timers)
 
+    @property
+    def failing(self) -> int:
+        """How many keys have failed in their last pass."""
+        return len(self._failures)
+
     def failures(self, key: Key) -> int:
         """Return how often in a row the key's pass has failed."""
         return self._failures.get(key, 0)

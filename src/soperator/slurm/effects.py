@@ -23,6 +23,10 @@ FIXED = frozenset(
         "authinfo",
         "credtype",
         "slurmuser",
+        # slurmctld is to begin with the number by which the database knows the cluster (images/slurm/accounted).
+        "accountingstoragetype",
+        "accountingstoragehost",
+        "accountingstorageport",
     }
 )
 #: Settings whose change is a danger for what runs, and what Slurm's manual says of it.

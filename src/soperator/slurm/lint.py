@@ -14,7 +14,9 @@ from soperator.api.base import Problem
 from soperator.api.cluster import Config, SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.slurm import keywords
-from soperator.slurm.owned import OWNED, OWNED_NODE, OWNED_PARTITION, SHARED
+from soperator.slurm.owned import ACCOUNTING, OWNED, OWNED_NODE, OWNED_PARTITION, SHARED, TOPOLOGY
+from soperator.slurm.partitions import PARTITION
+from soperator.slurm.switches import switch_problems
 
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*("[^"]*"|[^\s]+)(?=\s|$)')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
@@ -107,17 +109,20 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     """Return the problems of a SlurmCluster's extra lines and partition options."""
     # Which settings another image's Slurm knows, only its own slurmctld can say, on which every change is tried.
     known = () if spec.images.slurm else keywords.SLURM_CONF
+    owned = {**OWNED, **(ACCOUNTING if spec.accounting.enabled else {}), **(TOPOLOGY if spec.topology.is_on else {})}
     found = [
-        *lint_text("spec.config.slurm", spec.config.slurm, OWNED, known),
+        *lint_text("spec.config.slurm", spec.config.slurm, owned, known),
         *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
         *lint_text("spec.config.gres", spec.config.gres, {}),
         *lint_text("spec.config.topology", spec.config.topology, {}),
+        *switch_problems(spec.config.topology),
         *lint_plugins("spec.config.plugstack", spec.config.plugstack),
         *lint_scripts(spec.config),
     ]
+    options = {} if spec.images.slurm else {each.lower(): each for each in PARTITION}
     for number, partition in enumerate(spec.partitions):
         for key, value in partition.options.items():
-            found += _option(f"spec.partitions[{number}].options.{key}", key, value)
+            found += _option(f"spec.partitions[{number}].options.{key}", key, value, options)
     return found
 
 
@@ -144,12 +149,16 @@ def shared_lines(extra: str, shared: Mapping[str, str] = SHARED) -> str:
     return "\n" + "".join(lines) if lines else ""
 
 
-def _option(field: str, key: str, value: str) -> list[Problem]:
+def _option(field: str, key: str, value: str, known: Mapping[str, str]) -> list[Problem]:
     owner = next((remedy for owned, remedy in OWNED_PARTITION.items() if owned.lower() == key.lower()), "")
     if owner:
         return [Problem(field, value, f"{owner}, and remove it from options")]
     if not re.fullmatch(r"[A-Za-z0-9_]+", key):
         return [Problem(field, value, "write the option's name as in slurm.conf, for example MaxTime")]
+    if known and key.lower() not in known:
+        near = difflib.get_close_matches(key.lower(), known, 1, 0.8)
+        meant = f": write {known[near[0]]}" if near else ": correct it or remove it"
+        return [Problem(field, value, f"a partition of Slurm {keywords.VERSION} has no such option{meant}")]
     if not value or re.search(r'[\s"#\\]', value):
         return [Problem(field, value, "a value must not be empty nor hold spaces, quotation marks, # or backslashes")]
     return []

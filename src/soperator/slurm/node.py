@@ -5,7 +5,9 @@ set *and* none of ALLOCATED, MIXED and COMPLETING: a peer took DRAIN with ALLOCA
 Source: slurm.h NODE_STATE_*, the REST parser v0.0.42.
 """
 
+import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
@@ -16,6 +18,8 @@ from soperator.slurm.job import NEVER
 #: Reasons that we write into Slurm begin so, and only those do we ever clear.
 REASON_PREFIX = "soperator: "
 
+_SOCKETS = re.compile(r"\([^)]*\)")
+_SHARD_TYPE = re.compile(r"\bshard:[^:,()]+:")
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 #: Flags that every worker has.
 _ALWAYS = frozenset({"DYNAMIC_NORM"})
@@ -23,6 +27,17 @@ _UP = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 _UNUSABLE = frozenset(
     {"DOWN", "NOT_RESPONDING", "INVALID_REG", "ERROR", "UNKNOWN", "FAIL", "REBOOT_ISSUED", "POWERED_DOWN"}
 )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What Slurm gives out of a node, and to whom: whole CPUs, memory in MiB."""
+
+    cpus: int
+    memory: int
+    features: frozenset[str]
+    weight: int = 1
+    gres: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,7 @@ class SlurmNode:
     reason_by: str = ""
     last_busy: float = field(default=0.0, compare=False)
     report: Report | None = None
+    shape: Shape | None = None
 
     @property
     def is_busy(self) -> bool:
@@ -121,6 +137,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     reason_changed_at: Number | int | None = None
     last_busy: Number | int | None = None
     extra: str | None = None
+    cpus: int = 0
+    real_memory: int = 0
+    features: list[str] | None = None
+    weight: int = 1
+    gres: str | None = None
 
 
 def _value(raw: Number | int | None) -> float:
@@ -142,4 +163,11 @@ def read_node(record: Record) -> SlurmNode:
         reason_at=_value(record.reason_changed_at),
         last_busy=_value(record.last_busy),
         report=report.read(record.extra) if record.extra else None,
+        shape=_shape(record.cpus, record.real_memory, tuple(record.features or ()), record.weight, record.gres or ""),
     )
+
+
+@lru_cache(maxsize=256)
+def _shape(cpus: int, memory: int, features: tuple[str, ...], weight: int, gres: str) -> Shape:
+    """A shape; nodes of one kind share it. Of GRES the sockets and the types of shards, which slurmd adds, are left out."""
+    return Shape(cpus, memory, frozenset(features), weight, _SHARD_TYPE.sub("shard:", _SOCKETS.sub("", gres)))

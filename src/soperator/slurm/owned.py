@@ -50,6 +50,26 @@ OWNED: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_DATABASE = "slurmdbd is the operator's: say it in spec.accounting, and remove the line"
+
+#: Settings of slurm.conf that are the operator's too where accounting is on.
+ACCOUNTING: Mapping[str, str] = MappingProxyType(
+    {
+        "AccountingStorageBackupHost": _DATABASE,
+        "AccountingStorageEnforce": "say it in spec.accounting.enforce, and remove the line",
+        "AccountingStorageHost": _DATABASE,
+        "AccountingStoragePass": _DATABASE,
+        "AccountingStoragePort": _DATABASE,
+        "AccountingStorageType": _DATABASE,
+        "AccountingStorageUser": _DATABASE,
+    }
+)
+
+#: And where it has a topology of the operator's.
+TOPOLOGY: Mapping[str, str] = MappingProxyType(
+    {"TopologyPlugin": "it follows from spec.topology.kind: remove the line"}
+)
+
 #: Lists of slurm.conf that hold values of ours beside the administrator's. A trigger's program would run beside the keys, and root of the jail
 #: can become the one who may set triggers.
 SHARED: Mapping[str, str] = MappingProxyType(
@@ -78,7 +98,7 @@ OWNED_PARTITION: Mapping[str, str] = MappingProxyType(
     {
         "Default": "say it in default",
         "Hidden": "say it in hidden",
-        "Nodes": "say it in nodeSets",
+        "Nodes": "say it in nodeSets and features",
         "PartitionName": "say it in name",
     }
 )

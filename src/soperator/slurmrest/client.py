@@ -193,7 +193,9 @@ class SlurmRest:
 
     def _headers(self, user: str = "slurm") -> dict[str, str]:
         token = sign(self._key, user, int(time.time()) - 5, _LIFETIME)
-        return {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token, "Accept-Encoding": "identity"}
+        # Unless it is named, 24.11 writes JSON with all its blanks, whatever SLURMRESTD_JSON says (src/slurmrestd/operations.c, _resolve_mime).
+        accepted = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        return {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token, **accepted}
 
 
 def _asked(verb: str, path: str) -> str:

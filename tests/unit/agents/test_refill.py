@@ -1,5 +1,6 @@
 """A sealed jail is replaced or mended only upon a request, keeps what it is to keep, and survives a kill at any step."""
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from soperator.agents.populate import Wanted, seal
+from soperator.agents.populate import Wanted, main, seal
 from soperator.agents.refusal import Refusal
 
 REPOSITORY = Path(__file__).parents[3]
@@ -170,33 +171,39 @@ def test_a_path_that_cannot_be_renamed_gives_the_former_jail_back(claim: Path, s
     assert_overwritten(claim)
 
 
-#: Runs seal, and ends it by itself at the n-th change of a name, or refuses the renames of one path.
-DYING = """
-import errno, os, sys
-how, what = sys.argv.pop(1), sys.argv.pop(1)
-seen = 0
-def hook(event, args):
-    global seen
-    if event not in ("os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.mkdir"):
-        return
-    if how == "refuse" and event == "os.rename" and str(args[0]) == what.strip("/"):
-        raise OSError(errno.EXDEV, "Invalid cross-device link")
-    seen += 1
-    if how == "die" and seen == int(what):
-        os._exit(99)
-sys.addaudithook(hook)
-from soperator.agents.populate import main
-main()
-"""
-
-
 def die_or_refuse(claim: Path, wanted: Wanted, how: str, what: str) -> int:
-    """Run seal in a process that ends, or is refused a rename, where it is told to; return its exit code."""
+    """Run seal in a process that ends at the n-th change of a name (`die`), or is refused the renames of one path; return its exit code."""
     words = ["seal", "--claim", str(claim), "--image", wanted.image, "--request", wanted.request, "--mode", wanted.mode]
     words += [word for path in wanted.keep for word in ("--keep", path)]
-    command = [sys.executable, "-S", "-c", DYING, how, what, *words]
-    env = {"PYTHONPATH": str(REPOSITORY / "src")}
-    return subprocess.run(command, env=env, capture_output=True, check=False).returncode
+    if child := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code: object = 70
+    try:
+        _watch(how, what)
+        sys.argv[1:] = words
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    finally:
+        os._exit(code if isinstance(code, int) else 70)
+
+
+def _watch(how: str, what: str) -> None:
+    """Let this process, which is to end soon, die or be refused as said."""
+    seen = 0
+
+    def hook(event: str, args: tuple[object, ...]) -> None:
+        nonlocal seen
+        if event not in ("os.rename", "os.remove", "os.rmdir", "shutil.rmtree", "os.mkdir"):
+            return
+        if how == "refuse" and event == "os.rename" and str(args[0]) == what.strip("/"):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        seen += 1
+        if how == "die" and seen == int(what):
+            os._exit(99)
+
+    sys.addaudithook(hook)
 
 
 @pytest.mark.parametrize("wanted", [OVERWRITE, MISSING], ids=["overwrite", "missing"])

@@ -49,6 +49,15 @@ def test_a_partition_over_an_unknown_nodeset_names_the_known_ones() -> None:
     )
 
 
+def test_a_partition_over_a_feature_of_no_nodeset_names_those_there_are() -> None:
+    """A misspelt feature would be a partition without nodes, of which Slurm says nothing."""
+    sets = {"worker": node_set(features=["big"]), "other": node_set("another", features=["bug"])}
+    spec = cluster(partitions=[{"name": "p", "features": ["big", "bug"]}])
+    (problem,) = validate_cluster("demo", spec, World({"demo": spec}, sets))
+    assert problem.field == "spec.partitions[0].features[1]"
+    assert "(there are: worker, big)" in problem.remedy
+
+
 def test_a_partition_over_another_clusters_nodeset_names_that_cluster() -> None:
     """The NodeSet exists, but is not ours."""
     spec = cluster(partitions=[{"name": "gpu", "nodeSets": ["worker"]}])

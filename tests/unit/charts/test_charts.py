@@ -18,6 +18,7 @@ from soperator.control.main import options
 from soperator.control.stores import CHILDREN
 from soperator.crd.columns import ALL
 from soperator.kube import kinds
+from soperator.render.labels import role
 
 CHARTS = Path(__file__).parents[3] / "charts"
 NAMES = sorted(path.name for path in CHARTS.iterdir())
@@ -226,6 +227,13 @@ class TestStorage:
             assert volume["accessModes"] == claim["accessModes"]
         assert claims["prod-jail"]["accessModes"] == ["ReadWriteMany"]
 
+    def test_a_database_has_storage_where_it_is_asked_for(self, helm: str) -> None:
+        """Its size says that it is."""
+        objects = template(helm, "slurm-cluster-storage", "--set", "cluster=prod,hostPath.path=/data,database.size=5Gi")
+        claims = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "PersistentVolumeClaim")}
+        assert claims["prod-database"]["resources"] == {"requests": {"storage": "5Gi"}}
+        assert claims["prod-database"]["accessModes"] == ["ReadWriteOnce"]
+
     @pytest.mark.parametrize(
         ("value", "words"),
         [
@@ -259,3 +267,50 @@ def test_nodes_are_written_on_only_where_machines_may_be_replaced(helm: str) -> 
         "nodes": ["get", "list", "watch", "patch"],
         "nodes/status": ["patch"],
     }
+
+
+def test_monitors_are_made_where_their_kinds_exist(helm: str) -> None:
+    """Three PodMonitors and the alerts as they stand in the file, with the labels by which a Prometheus selects; nothing without the kinds."""
+    group = "monitoring.coreos.com/v1"
+    assert [each for each in template(helm, "soperator") if each["apiVersion"] == group] == []
+    found = template(helm, "soperator", "--api-versions", group, "--set", "monitoring.labels.release=prom")
+    made = [each for each in found if each["apiVersion"] == group]
+    assert sorted(each["kind"] for each in made) == ["PodMonitor", "PodMonitor", "PodMonitor", "PrometheusRule"]
+    assert {each["metadata"]["labels"]["release"] for each in made} == {"prom"}
+    (rule,) = of_kind(made, "PrometheusRule")
+    assert rule["spec"] == yaml.safe_load((CHARTS / "soperator/files/alerts.yaml").read_text())
+    former = template(helm, "soperator", "--api-versions", group, "--set", "monitoring=null")
+    assert len([each for each in former if each["apiVersion"] == group]) == 4
+    off = template(helm, "soperator", "--api-versions", group, "--set-string", "monitoring.enabled=false")
+    assert [each for each in off if each["apiVersion"] == group] == []
+
+
+def test_the_monitors_find_what_they_are_for(helm: str) -> None:
+    """The labels of the operator's pod, and those of an exporter and of a worker."""
+    found = template(helm, "soperator", "--set-string", "monitoring.enabled=true")
+    (deployment,) = of_kind(found, "Deployment")
+    operator, exporters, workers = of_kind(found, "PodMonitor")
+    assert (
+        operator["spec"]["selector"]["matchLabels"].items()
+        <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    )
+    assert exporters["spec"]["selector"]["matchLabels"].items() <= role("demo", "exporter").items()
+    assert workers["spec"]["selector"]["matchLabels"].items() <= role("demo", "worker").items()
+    assert exporters["spec"]["namespaceSelector"] == workers["spec"]["namespaceSelector"] == {"any": True}
+
+
+def test_dashboards_are_made_where_they_are_asked_for(helm: str) -> None:
+    """A ConfigMap for each file, with the label that Grafana's sidecar looks for and links to where the runbooks are; none by default."""
+    assert of_kind(template(helm, "soperator"), "ConfigMap") == []
+    words = ["--set", "monitoring.dashboards=true,monitoring.runbooks=https://git.test/soperator/"]
+    made = of_kind(template(helm, "soperator", *words), "ConfigMap")
+    files = {path.name: path.read_text() for path in (CHARTS / "soperator/files/dashboards").glob("*.json")}
+    assert len(made) == len(files) > 0
+    for each in made:
+        kubernetes_validate.validate(each, "1.30", strict=True)
+        assert each["metadata"]["labels"]["grafana_dashboard"] == "1"
+        ((name, text),) = each["data"].items()
+        assert json.loads(text.replace("https://git.test/soperator/", "")) == json.loads(
+            files[name.removeprefix("soperator-")]
+        )
+        assert "](docs/" not in text

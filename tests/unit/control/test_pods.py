@@ -46,3 +46,19 @@ def test_a_container_that_waits_is_told_with_its_former_end():
         "waits, CrashLoopBackOff: back-off 10s; it ended with 1: no key"
     )
     assert told(waits, {"terminated": {"exitCode": 0}}) == "waits, CrashLoopBackOff: back-off 10s"
+
+
+def ready(status, since, began, **waits):
+    """A pod whose container began at this minute, and whose readiness is so since another."""
+    state = {"waiting": waits} if waits else {"running": {"startedAt": f"2026-01-01T00:0{began}:00Z"}}
+    condition = {"type": "Ready", "status": status, "lastTransitionTime": f"2026-01-01T00:0{since}:00Z"}
+    said = {"conditions": [condition], "containerStatuses": [{"name": "slurmd", "ready": False, "state": state}]}
+    return msgspec.convert({"metadata": {"name": "p", "namespace": "n"}, "status": said}, Pod, strict=False)
+
+
+def test_a_pod_comes_up_until_it_is_ready_for_the_first_time():
+    """Not one that was ready since its container began, nor one whose container needs a person."""
+    assert pods.comes_up(ready("False", since=1, began=2))
+    assert not pods.comes_up(ready("True", since=3, began=2))
+    assert not pods.comes_up(ready("False", since=3, began=2))
+    assert not pods.comes_up(ready("False", since=1, began=2, reason="ImagePullBackOff", message="no"))

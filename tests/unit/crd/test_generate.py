@@ -1,5 +1,6 @@
 """The CRDs are what the models say, small enough, and structural."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,11 @@ class TestDefinition:
         for node in nodes(root(kind)["properties"]["spec"]):
             assert node.get("type") != "array" or "maxItems" in node
 
+    def test_rules_search_no_text_whose_bound_is_lost(self, kind: Definition) -> None:
+        """To the API server a text after orValue may have any length, and it refuses a CRD that searches one for its cost."""
+        rules = [rule["rule"] for node in nodes(root(kind)) for rule in node.get("x-kubernetes-validations", [])]
+        assert [rule for rule in rules if re.search(r"orValue\(''\)\.(contains|matches)\(", rule)] == []
+
     def test_messages_of_rules_say_a_remedy(self, kind: Definition) -> None:
         """A colon divides the fault from what to do next, and no message is longer than a terminal takes."""
         for node in nodes(root(kind)):
@@ -138,3 +144,18 @@ def test_describe_names_what_there_is_for_a_wrong_path(path: str, words: str) ->
     """The error is a sentence."""
     with pytest.raises(KeyError, match=words):
         describe(path)
+
+
+#: The fields of JSONSchemaProps in Kubernetes that ours have; the API server refuses every other one.
+KNOWN = {
+    "type", "format", "description", "properties", "items", "additionalProperties", "required", "default", "enum", "pattern", "nullable",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems",
+    "minProperties", "maxProperties", "uniqueItems", "anyOf", "oneOf", "allOf", "not",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.kind)
+def test_kubernetes_knows_every_word_of_a_schema(kind: Definition) -> None:
+    """JSON Schema has more of them, such as propertyNames, with which the API server takes no CRD at all."""
+    found = {key for node in nodes(root(kind)) for key in node if not key.startswith("x-kubernetes-")}
+    assert found <= KNOWN

@@ -62,6 +62,22 @@ def test_what_slurm_says_of_a_line_names_the_line_of_the_spec():
     assert config.place(cluster(), "error in slurm.conf line 2") == "error in slurm.conf line 2"
 
 
+def test_what_slurm_says_of_a_partition_is_placed_too():
+    """By its name, as Slurm writes it."""
+    made = cluster(partitions=[{"name": "a"}, {"name": "a-b"}])
+    said = config.place(made, "fatal: Invalid node names in partition a-b")
+    assert said == "fatal: Invalid node names in partition a-b (spec.partitions[1])"
+
+
+def test_a_partition_may_be_over_features_of_nodes():
+    """Beside NodeSets or without; each feature is a set of nodes that need not be there yet."""
+    wide = [{"name": "a", "nodeSets": ["w"], "features": ["big"]}, {"name": "b", "features": ["big"]}]
+    text = config.slurm_conf(cluster(partitions=wide))
+    assert "NodeSet=big Feature=big\nNodeSet=w Feature=w\n" in text
+    assert "PartitionName=a Nodes=w,big" in text
+    assert "PartitionName=b Nodes=big" in text
+
+
 def test_files_that_no_configmap_holds_are_a_problem():
     """The problem says how large they are."""
     options = {f"Option{number}": "x" * 1024 for number in range(60)}

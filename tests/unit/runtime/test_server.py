@@ -4,8 +4,12 @@ from collections import Counter
 
 import httpx2
 
-from soperator.runtime.metrics import Metrics, Sources
+from soperator.observe import operator as names
+from soperator.runtime.metrics import Metrics, QueueState, Sources
 from soperator.runtime.server import build_app
+
+#: Those of them that tell of volumes.
+VOLUMES = (names.VOLUME_SIZE, names.VOLUME_AVAILABLE, names.VOLUME_FILES, names.VOLUME_LOOK)
 
 
 async def ask(path: str, metrics: Metrics, **checks: bool) -> httpx2.Response:
@@ -36,7 +40,8 @@ async def test_metrics_show_counts_as_they_are_when_scraped() -> None:
             requests=lambda: requests,
             stores=lambda: {"pods": 7},
             relists=lambda: {"pods": 1},
-            queues=lambda: {"cluster": (2, 1)},
+            synced=lambda: {"pods": True},
+            queues=lambda: {"cluster": QueueState(2, 1, 5, 3)},
             is_leader=lambda: True,
         )
     )
@@ -47,8 +52,24 @@ async def test_metrics_show_counts_as_they_are_when_scraped() -> None:
         'soperator_relists_total{kind="pods"} 1.0',
         'soperator_queue_depth{controller="cluster"} 2.0',
         'soperator_queue_active{controller="cluster"} 1.0',
+        'soperator_queue_waiting{controller="cluster"} 5.0',
+        'soperator_queue_failing{controller="cluster"} 3.0',
+        'soperator_store_synced{kind="pods"} 1.0',
         "soperator_leader 1.0",
     ):
         assert line in text.splitlines()
     requests["patch", "Pod", 200] += 1
     assert 'verb="patch"} 4.0' in (await ask("/metrics", metrics)).text
+
+
+async def test_every_metric_of_the_registry_is_exported() -> None:
+    """What alerts and documents name is there; those that the clusters' caches give come with `export`."""
+    metrics = Metrics()
+    metrics.read_from(Sources())
+    metrics.export(lambda: [(each, []) for each in (names.INFO, names.CONDITION, names.ANSWERING, *VOLUMES)])
+    text = (await ask("/metrics", metrics)).text
+    told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    assert {each.name for each in names.METRICS} <= told
+    assert {name for name in told if name.startswith("soperator_")} <= {each.name for each in names.METRICS} | {
+        "soperator_pass_seconds_created"
+    }

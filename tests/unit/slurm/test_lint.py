@@ -97,6 +97,16 @@ def test_partition_options_are_checked() -> None:
     }
 
 
+def test_an_option_that_no_partition_has_is_told_with_the_one_that_was_meant() -> None:
+    """Of another image's Slurm only its own slurmctld knows."""
+    partitions = [{"name": "a", "options": {"MaxTimes": "60", "priorityTier": "5"}}]
+    (problem,) = lint_cluster(SlurmClusterSpec.model_validate({"partitions": partitions}))
+    assert problem.field == "spec.partitions[0].options.MaxTimes"
+    assert problem.remedy.endswith("write MaxTime")
+    other = {"partitions": partitions, "images": {"slurm": "my/slurm:26"}}
+    assert lint_cluster(SlurmClusterSpec.model_validate(other)) == []
+
+
 def test_extra_lines_of_every_file_are_checked() -> None:
     """The field says which file."""
     spec = SlurmClusterSpec.model_validate({"config": {"slurm": "NodeSet=a", "cgroup": "x", "gres": "Include y"}})
@@ -124,3 +134,12 @@ def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
         ("cpus=4", "say it in resources"),
         ("Gres=gpu:1", "say it in gpu"),
     ]
+
+
+def test_lines_about_slurmdbd_are_the_operators_where_accounting_is_on() -> None:
+    """Whoever has a slurmdbd of their own says so in slurm.conf, and leaves accounting off."""
+    lines = {"config": {"slurm": "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=qos"}}
+    assert lint_cluster(SlurmClusterSpec.model_validate(lines)) == []
+    problems = lint_cluster(SlurmClusterSpec.model_validate(lines | {"accounting": {"enabled": True}}))
+    assert [each.field for each in problems] == ["spec.config.slurm, line 1", "spec.config.slurm, line 2"]
+    assert ["spec.accounting" in each.remedy for each in problems] == [True, True]

@@ -31,6 +31,14 @@ def test_a_node_is_read_from_the_rest_answer():
     assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
 
 
+def test_what_slurmd_adds_to_gres_makes_no_other_node():
+    """A node that sleeps again is as it was made, although its GRES name sockets and its shards the type of their GPU."""
+    shapes = [
+        read_node(Record("l4-0", gres=gres)).shape for gres in ("gpu:l4:2,shard:16", "gpu:l4:2(S:0-1),shard:l4:16(S:0)")
+    ]
+    assert shapes[0] == shapes[1]
+
+
 @pytest.mark.parametrize(
     ("states", "up"), [({"IDLE"}, True), ({"MIXED"}, True), ({"IDLE", "NOT_RESPONDING"}, False), ({"DOWN"}, False)]
 )

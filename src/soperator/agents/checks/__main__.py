@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from soperator.agents.checks import guard, memory, runner, turnaway
+from soperator.agents.checks import guard, log, memory, runner, turnaway
 from soperator.agents.checks.probes.place import Place
 from soperator.checks import report
 from soperator.checks.check import CONTEXTS, Check, CheckError, read_check
@@ -45,6 +45,7 @@ def main() -> None:
     except CheckError as error:
         broken = Standing("plan", "broken", runner.clock(), str(error), "tell")
         _tell(said.scontrol, memory.load(said.memory), [broken], said.memory)
+        log.say(str(error))
         sys.exit(f"soperator: {error}")
     due = [each for each in plan.checks if said.context in each.at]
     if said.show:
@@ -57,7 +58,7 @@ def main() -> None:
             _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
             if said.context == "prolog" and plan.turns_away:
                 bad = turnaway.new_failures(known.standings, done.memory.standings)
-                print(turnaway.turn_away(said.scontrol, bad), end="", file=sys.stderr)
+                log.say(turnaway.turn_away(said.scontrol, bad))
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,14 @@ def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: 
     if known.told == told and (known.changed_at > now or is_due(node, renew, known.told_at, now)):
         made = replace(made, at=known.changed_at, renewed=made.at)
     if known.told != told or made.renewed:
-        command = (scontrol, "update", f"nodename={node}", f"extra={report.write(made)}")
-        done = guard.run([guard.Task("report", _PATIENCE, command=command)], _PATIENCE)["report"]
+        done = guard.ask((scontrol, "update", f"nodename={node}", f"extra={report.write(made)}"), _PATIENCE)
         if done.how == "ended" and done.code == 0:
+            if known.told[1] != told[1]:
+                log.say("; ".join(f"{each.check} is {each.state}: {each.says}" for each in standings) or "all pass")
             known = replace(known, told=told, told_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
-            print(f"soperator: the checks' report is not told yet: {why}", file=sys.stderr)
+            log.say(f"the report is not told yet: {why}")
     memory.save(known, path)
 
 

@@ -96,6 +96,11 @@ def run(tasks: Sequence[Task], deadline: float) -> dict[str, Ended]:
     return ended
 
 
+def ask(command: Sequence[str], limit: float) -> Ended:
+    """Run one command for `limit` seconds at most, and return how it ended."""
+    return run([Task("asked", limit, command=command)], limit)["asked"]
+
+
 def failed(ended: Ended) -> str:
     """Why a function failed, in its words; empty where it did not."""
     if ended.trouble:

@@ -133,7 +133,7 @@ def _remembered(
         after = fold(check, before, verdict, now, recoveries.get(name))
         if after:
             standings[name] = after
-        elif before and before.state in ("failing", "recovering"):
+        elif before and before.is_bad:
             recoveries[name] = Recovery(now, before.relapses)
             last = Ended(name, before.since, now, before.says)
         ran[name] = now

@@ -17,7 +17,7 @@ _PATIENCE = 2.5
 
 def new_failures(before: Mapping[str, Standing], after: Mapping[str, Standing]) -> list[Standing]:
     """The failures that take a node out and that began between two rounds."""
-    known = {name for name, each in before.items() if each.state in ("failing", "recovering")}
+    known = {name for name, each in before.items() if each.is_bad}
     return [each for name, each in after.items() if each.state == "failing" and each.takes_out and name not in known]
 
 
@@ -39,5 +39,5 @@ def turn_away(scontrol: str, found: Iterable[Standing], environment: Mapping[str
 
 
 def _said(scontrol: str, *words: str) -> str:
-    done = guard.run([guard.Task("slurm", _PATIENCE, command=(scontrol, *words))], _PATIENCE)["slurm"]
-    return (done.out or done.err).strip()
+    done = guard.ask((scontrol, *words), _PATIENCE)
+    return done.trouble or (done.out or done.err).strip()

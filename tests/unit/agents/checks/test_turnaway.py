@@ -26,15 +26,17 @@ class Prolog:
         self.scontrol.chmod(0o755)
 
     def begin(self, *checks, context="prolog", turns_away=True):
-        """Run the checks, and return what was said on stderr."""
+        """Run the checks, and return what was said of the job."""
         (self.folder / "job").write_text(" ".join(f"{key}={value}" for key, value in self.job.items()) + "\n")
         plan = {"checks": {each.name: table(each) for each in checks}, "turnsAway": turns_away}
         (self.folder / "plan.json").write_text(json.dumps(plan))
         where = [f"--{key}={self.folder}/{key}.json" for key in ("plan", "memory")]
         words = [sys.executable, "-m", "soperator.agents.checks", context, *where, f"--scontrol={self.scontrol}"]
-        environment = {**os.environ, "PYTHONPATH": "src", "SLURMD_NODENAME": "w-1", "SLURM_JOB_ID": "7"}
+        slurmd = {"SLURMD_NODENAME": "w-1", "SLURM_JOB_ID": "7", "SLURM_SCRIPT_CONTEXT": f"{context}_slurmd"}
+        environment = {**os.environ, "PYTHONPATH": "src", **slurmd}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-        return done.stderr
+        said = [line.removeprefix(f"{context}: [7] ") for line in done.stderr.splitlines(keepends=True)]
+        return "".join(line for line in said if line.startswith("job 7"))
 
     @property
     def asked(self):

@@ -1,0 +1,273 @@
+"""A day of jobs on three NodeSets that sleep, in virtual time: the policy itself over a stand-in of Slurm and of Kubernetes.
+
+Two thousand jobs, drawn from a seeded distribution, and three spans in which there are fewer machines than nodes. It is held against the same
+scheduler with nodes that boot in no time and go the moment that nobody needs them. What is counted: jobs lost, jobs that waited although the policy
+could have had a node for them, node-hours of both. `make bench-day` writes docs/reports/power-day.md and its plot; a smaller day is a unit test.
+"""
+
+import heapq
+from dataclasses import dataclass, field, replace
+
+from local.bench.dayjobs import BOOT, REQUEUE, SETS, SHORTAGES, SUSPEND, WISH, Job, Result
+from soperator.decide import power
+from soperator.decide.phases import Phase, phase_of
+from soperator.decide.workers import Create, Delete, Mark, Say, Seen, Verb, WorkerPod
+from soperator.slurm.node import SlurmNode
+
+
+@dataclass
+class Set:
+    """One NodeSet: its records in Slurm, its pods, and who holds which node."""
+
+    name: str
+    most: int
+    nodes: dict[str, SlurmNode] = field(default_factory=dict)
+    pods: dict[int, WorkerPod] = field(default_factory=dict)
+    holders: dict[str, int] = field(default_factory=dict)
+    falling: dict[str, float] = field(default_factory=dict)
+    again: float | None = None
+    known: object = None
+    hours: float = 0.0
+
+    def change(self, name: str, add: set[str], drop: set[str]) -> None:
+        """Change the states of a node."""
+        self.nodes[name] = replace(self.nodes[name], states=self.nodes[name].states - drop | add)
+
+    def usable(self) -> list[str]:
+        """The nodes that a job may have, the awake ones first."""
+        found = [
+            each
+            for each in self.nodes.values()
+            if "IDLE" in each.states and each.name not in self.holders and "POWER_DOWN" not in each.states
+        ]
+        order = {Phase.AWAKE: 0, Phase.WAKING: 1, Phase.ASLEEP: 2}
+        ready = [each for each in found if phase_of(each) in order]
+        return [each.name for each in sorted(ready, key=lambda node: (order[phase_of(node)], _number(node.name)))]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+@dataclass
+class Day:
+    """The day with the policy: events in virtual time, after each of which Slurm schedules and the operator has its pass."""
+
+    todo: list[Job]
+    now: float = 0.0
+    sets: dict[str, Set] = field(default_factory=lambda: {name: Set(name, most) for name, most in SETS.items()})
+    queue: list[tuple[float, Job]] = field(default_factory=list)
+    running: dict[int, tuple[Job, str, list[str], bool]] = field(default_factory=dict)
+    events: list[tuple[float, int, str, object]] = field(default_factory=list)
+    counted: int = 0
+    result: Result = field(default_factory=Result)
+
+    def run(self) -> Result:
+        """Until nobody waits, nobody runs and all sleep."""
+        for job in self.todo:
+            self.at(job.queued, "submit", job)
+        for _, start, end, _ in SHORTAGES:
+            self.at(start * 3600, "look", None)
+            self.at(end * 3600, "look", None)
+        self.at(0.0, "look", None)
+        while self.events:
+            moment = self.events[0][0]
+            self.pass_time(moment)
+            while self.events and self.events[0][0] <= moment:
+                _, _, what, about = heapq.heappop(self.events)
+                getattr(self, what)(about)
+            self.schedule()
+            while self.operate():
+                self.schedule()
+            self.judge()
+        self.result.node_hours = sum(each.hours for each in self.sets.values())
+        return self.result
+
+    def at(self, moment: float, what: str, about: object) -> None:
+        """Let something happen then."""
+        self.counted += 1
+        heapq.heappush(self.events, (moment, self.counted, what, about))
+
+    def pass_time(self, moment: float) -> None:
+        """Count the nodes that there are meanwhile: a pod on a machine costs, whatever it does."""
+        for each in self.sets.values():
+            each.hours += sum(bool(pod.machine) for pod in each.pods.values()) * (moment - self.now) / 3600
+        self.now = moment
+        pods = sum(bool(pod.machine) for each in self.sets.values() for pod in each.pods.values())
+        self.result.curve.append((moment, sum(len(each.holders) for each in self.sets.values()), pods))
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def look(self, _: object) -> None:
+        """Nothing but a pass."""
+
+    def submit(self, job: Job) -> None:
+        """A job is queued, or again."""
+        self.queue.append((self.now, job))
+
+    def register(self, about: tuple[str, int, float]) -> None:
+        """A pod has started and its slurmd registers, if it is that pod still."""
+        name, index, born = about
+        there = self.sets[name]
+        pod = there.pods.get(index)
+        if pod is None or pod.born != born or pod.deleting:
+            return
+        there.pods[index] = replace(pod, phase="Running", ready=True, ready_since=self.now)
+        node = f"{name}-{index}"
+        there.change(node, set(), {"POWERING_UP", "DOWN"})
+        there.nodes[node] = replace(there.nodes[node], last_busy=self.now)
+        for number, (job, of, nodes, began) in list(self.running.items()):
+            awake = of == name and not began and all(phase_of(there.nodes[each]) is Phase.AWAKE for each in nodes)
+            if awake:
+                self.running[number] = job, of, nodes, True
+                self.result.waited.append(self.now - job.queued)
+                self.at(self.now + job.length, "end", number)
+
+    def end(self, number: int) -> None:
+        """A job ends."""
+        _, of, nodes, _ = self.running.pop(number)
+        there = self.sets[of]
+        for each in nodes:
+            del there.holders[each]
+            there.change(each, {"IDLE"}, {"ALLOCATED"})
+            there.nodes[each] = replace(there.nodes[each], last_busy=self.now)
+        self.result.ended += 1
+
+    def doze(self, about: tuple[str, str]) -> None:
+        """SuspendTimeout is over."""
+        name, node = about
+        if "POWERING_DOWN" in self.sets[name].nodes[node].states:
+            self.sets[name].change(node, {"POWERED_DOWN"}, {"POWERING_DOWN"})
+
+    def vanish(self, about: tuple[str, int, float]) -> None:
+        """A deleted pod is gone, and its machine with it."""
+        name, index, born = about
+        pod = self.sets[name].pods.get(index)
+        if pod and pod.born == born:
+            del self.sets[name].pods[index]
+
+    # -- Slurm --------------------------------------------------------------------------------------------------------
+
+    def schedule(self) -> None:
+        """Each job in its turn gets nodes where there are enough; one that does not fit holds up none behind it."""
+        left: list[tuple[float, Job]] = []
+        for since, job in self.queue:
+            if since > self.now or not self._start(job):
+                left.append((since, job))
+        self.queue = left
+
+    def _start(self, job: Job) -> bool:
+        for name in sorted(job.sets, key=lambda each: self._asleep(each, job)):
+            there = self.sets[name]
+            found = there.usable()[: job.nodes]
+            if len(found) < job.nodes:
+                continue
+            awake = all(phase_of(there.nodes[each]) is Phase.AWAKE for each in found)
+            for each in found:
+                if phase_of(there.nodes[each]) is Phase.ASLEEP:
+                    there.change(each, {"POWERING_UP"}, {"POWERED_DOWN"})
+                there.change(each, {"ALLOCATED"}, {"IDLE"})
+                there.holders[each] = job.number
+            self.running[job.number] = job, name, found, awake
+            if awake:
+                self.result.waited.append(self.now - job.queued)
+                self.at(self.now + job.length, "end", job.number)
+            return True
+        return False
+
+    def _asleep(self, name: str, job: Job) -> int:
+        there = self.sets[name]
+        return sum(phase_of(there.nodes[each]) is not Phase.AWAKE for each in there.usable()[: job.nodes])
+
+    def requeue(self, number: int) -> None:
+        """A job whose node is given up is queued again, and looked at after Slurm's two minutes."""
+        job, of, nodes, began = self.running.pop(number)
+        assert not began, "a job that runs is given up"
+        for each in nodes:
+            del self.sets[of].holders[each]
+            self.sets[of].change(each, {"IDLE"}, {"ALLOCATED"})
+        self.queue.append((self.now + REQUEUE, job))
+        self.at(self.now + REQUEUE, "look", None)
+        self.result.requeued += 1
+
+    # -- the operator -------------------------------------------------------------------------------------------------
+
+    def operate(self) -> bool:
+        """A pass over each NodeSet of which something is new, or due; returns whether anything was done."""
+        done = False
+        for there in self.sets.values():
+            known = (dict(there.nodes), dict(there.pods))
+            if there.known == known and not (there.again is not None and there.again <= self.now):
+                continue
+            there.known = known
+            wish = replace(WISH, most=there.most)
+            seen = Seen(there.name, 0, "new", dict(there.pods), dict(there.nodes), now=self.now, on_demand=wish)
+            plan = power.decide(seen)
+            done = done or bool(plan.actions)
+            for action in plan.actions:
+                self.take(there, action)
+            there.again = None if plan.again is None else self.now + plan.again
+            if there.again is not None:
+                self.at(there.again, "look", None)
+        self.settle()
+        return done
+
+    def take(self, there: Set, action: object) -> None:
+        """Carry out an action."""
+        match action:
+            case Create(index):
+                there.pods[index] = WorkerPod(index, "new", "Pending", False, False, born=self.now)
+            case Delete(index):
+                pod = there.pods[index]
+                holder = there.holders.get(f"{there.name}-{index}")
+                assert holder is None or not self.running[holder][3], "a pod is deleted under a running job"
+                there.pods[index] = replace(pod, deleting=True, ready=False)
+                self.at(self.now + 2, "vanish", (there.name, index, pod.born))
+            case Mark(index, _, protected, noted):
+                there.pods[index] = replace(there.pods[index], protected=protected, noted=noted)
+            case Say():
+                for index in action.indexes:
+                    self.hear(there, action.verb, f"{there.name}-{index}", action.why)
+
+    def hear(self, there: Set, verb: Verb, name: str, why: str) -> None:
+        """What slurmctld does with one node."""
+        if verb is Verb.RECORD:
+            there.nodes[name] = SlurmNode(name, frozenset({"IDLE", "POWERED_DOWN"}))
+        elif verb is Verb.SLEEP:
+            assert name not in there.holders, "a node with a job is put to sleep"
+            there.change(name, {"POWERING_DOWN"}, {"POWERED_DOWN", "POWERING_UP"})
+            self.at(self.now + SUSPEND, "doze", (there.name, name))
+        elif verb is Verb.DENY:
+            if name in there.holders:
+                self.requeue(there.holders[name])
+            there.change(name, {"DOWN"}, {"IDLE"})
+            there.nodes[name] = replace(there.nodes[name], reason=why, reason_at=self.now, reason_by="slurm")
+        elif verb is Verb.ALLOW:
+            there.change(name, {"IDLE"}, {"DOWN"})
+
+    # -- Kubernetes ---------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Pods get machines as long as there are any, the oldest first, and start."""
+        for there in self.sets.values():
+            waits = sorted(
+                (pod for pod in there.pods.values() if not pod.machine and not pod.deleting), key=lambda pod: pod.born
+            )
+            room = max(0, self.machines(there) - sum(bool(pod.machine) for pod in there.pods.values()))
+            for pod in waits[:room]:
+                there.pods[pod.index] = replace(pod, machine="m")
+                self.at(self.now + BOOT, "register", (there.name, pod.index, pod.born))
+
+    def machines(self, there: Set) -> int:
+        """How many machines there are for a set now; who has one keeps it."""
+        hour = self.now / 3600
+        limits = [most for name, start, end, most in SHORTAGES if name == there.name and start <= hour < end]
+        return min([there.most, *limits])
+
+    # -- the judge ----------------------------------------------------------------------------------------------------
+
+    def judge(self) -> None:
+        """A job waits in vain where enough nodes of a set are idle, or asleep and allowed."""
+        for since, job in self.queue:
+            if since <= self.now and any(len(self.sets[name].usable()) >= job.nodes for name in job.sets):
+                self.result.needless.append(job.number)

@@ -1,0 +1,78 @@
+"""Prometheus and its promtool, out of Debian's package, with what its web pages need; nothing is installed, and no service starts."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from local.paths import cache
+from local.progress import say
+
+PROGRAMS = ("promtool", "prometheus")
+_LARGE = 1 << 20
+
+
+def folder() -> Path:
+    """Where they are kept."""
+    return cache() / "prometheus"
+
+
+def find(program: str) -> Path | None:
+    """Where one of PROGRAMS is; None where it is not."""
+    kept = folder() / program
+    found = str(kept) if kept.exists() else shutil.which(program)
+    return Path(found) if found else None
+
+
+def with_pages(argv: list[str]) -> list[str]:
+    """The command that becomes `argv` where /usr/share has Prometheus' web pages, for Debian's looks for them there."""
+    share = folder() / "share"
+    if not share.exists():
+        return argv
+    return ["unshare", "--mount", "sh", "-c", f"mount --bind '{share}' /usr/share && exec \"$@\"", "sh", *argv]
+
+
+def fetch() -> None:
+    """Have both; where Debian's archive does not give them, say so, for only monitoring and its tests need them."""
+    if all(find(program) for program in PROGRAMS):
+        return
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        try:
+            _unpack(Path(name))
+        except subprocess.CalledProcessError as error:
+            say(f"Prometheus: not to be had, so alert rules are not tried: {error.stderr.strip()[-200:]}")
+            return
+        _keep(Path(name, "usr"))
+    say("Prometheus and promtool: fetched")
+
+
+def _unpack(into: Path) -> None:
+    """Debian's package in a folder, and those of which its pages are made."""
+
+    def run(*words: str) -> str:
+        return subprocess.run(words, cwd=into, capture_output=True, text=True, check=True).stdout
+
+    run("apt-get", "-qq", "download", "prometheus")
+    depends = run("sh", "-c", "dpkg-deb -f prometheus_*.deb Depends")
+    pages = re.findall(r"\b(?:libjs|fonts)-[a-z0-9.+-]+", depends)
+    run("apt-get", "-qq", "download", *pages, *(["libjs-d3"] if "libjs-rickshaw" in pages else []))
+    run("sh", "-c", "for each in *.deb; do dpkg-deb -x $each .; done")
+
+
+def _keep(usr: Path) -> None:
+    """Move what is wanted to the cache, each part at once."""
+    folder().mkdir(parents=True, exist_ok=True)
+    for part in (*(f"bin/{program}" for program in PROGRAMS), "share"):
+        new = folder() / f".{Path(part).name}.{os.getpid()}"
+        shutil.move(usr / part, new)
+        for large in [
+            each for each in new.rglob("*") if part == "share" and each.is_file() and each.stat().st_size > _LARGE
+        ]:
+            large.unlink()  # 210 MB of time zones, most of them
+        if part == "share" and (folder() / part).exists():
+            shutil.rmtree(new)
+            continue
+        new.rename(folder() / Path(part).name)

@@ -1,0 +1,37 @@
+"""What the runner says of itself, in the log of the worker's pod: slurmd throws away what a check, a prolog or an epilog prints, unless it fails.
+
+So a pipe leads past slurmd (images/slurm/logs). A line has the form of Slurm's own: who says it, and the job if it is about one.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+PIPE = Path("/run/log/slurm")
+#: A write up to this many bytes is never mixed with another's: pipe(7), PIPE_BUF.
+_MOST = 4096
+#: Whose words they are, by what slurmd calls the script: slurm.conf(5), prolog and epilog scripts.
+_CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
+
+
+def say(text: str, environment: Mapping[str, str] = os.environ, pipe: Path = PIPE) -> None:
+    """Write a line for each one of `text`; to standard error where there is no pipe, or nobody empties it. It never waits."""
+    who = _CONTEXTS.get(environment.get("SLURM_SCRIPT_CONTEXT", ""), "checks")
+    job = environment.get("SLURM_JOB_ID", "")
+    for line in filter(None, map(str.strip, text.splitlines())):
+        said = f"{who}: [{job}] {line}" if job else f"{who}: {line}"
+        if not _is_written(said.encode()[: _MOST - 1] + b"\n", pipe):
+            print(said, file=sys.stderr)
+
+
+def _is_written(line: bytes, pipe: Path) -> bool:
+    with suppress(OSError):
+        if pipe.is_fifo():
+            opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                return os.write(opened, line) == len(line)
+            finally:
+                os.close(opened)
+    return False

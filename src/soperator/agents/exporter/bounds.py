@@ -1,0 +1,46 @@
+"""So many names have series of their own, and the others are counted together: users choose names, and each name is a series for months."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from soperator.observe.metric import OTHER, Sample
+
+K = TypeVar("K", bound=tuple[str, ...])
+
+
+def top(weights: Mapping[str, float], most: int) -> frozenset[str]:
+    """The names that weigh most, at most so many; the same ones for the same weights."""
+    if len(weights) <= most:
+        return frozenset(weights)
+    return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:most])
+
+
+def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
+    """The counts with each first label that is not kept counted as `other`."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for (name, *rest), count in counts.items():
+        found[(name if name in kept else OTHER, *rest)] += count  # type: ignore[assignment]
+    return [Sample(labels, count) for labels, count in sorted(found.items())]
+
+
+def totals(counts: Mapping[K, float]) -> Counter[str]:
+    """How much each first label weighs."""
+    found: Counter[str] = Counter()
+    for (name, *_), count in counts.items():
+        found[name] += count  # type: ignore[assignment]
+    return found
+
+
+class Settled:
+    """Names that keep their series once they have one, as counters need it: the first so many that came."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._names: set[str] = set()
+
+    def of(self, names: Iterable[str]) -> frozenset[str]:
+        """The names with series of their own, after these came."""
+        for name in sorted(set(names) - self._names)[: self._most - len(self._names)]:
+            self._names.add(name)
+        return frozenset(self._names)

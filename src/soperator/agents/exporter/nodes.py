@@ -1,0 +1,188 @@
+"""What there is to count of the nodes of one answer."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from soperator.agents.exporter.bounds import folded, top, totals
+from soperator.decide import drain
+from soperator.decide.health import Health, State, health
+from soperator.observe import cluster as names
+from soperator.observe.metric import Family, Metric, Sample
+from soperator.slurm.node import SlurmNode, read_node
+from soperator.slurm.records import NodeRecord, gres
+
+#: The first of these that a node has is its one state.
+_ORDER = (
+    ("DOWN", "down"), ("ERROR", "down"), ("INVALID_REG", "down"), ("DRAIN", "drained"), ("POWERED_DOWN", "powered_down"),
+    ("POWERING_DOWN", "powering_down"), ("POWERING_UP", "powering_up"), ("FUTURE", "future"), ("REBOOT_ISSUED", "rebooting"),
+    ("NOT_RESPONDING", "not_responding"), ("FAIL", "failing"), ("MAINTENANCE", "maintenance"), ("UNKNOWN", "unknown"), ("COMPLETING", "completing"),
+    ("ALLOCATED", "allocated"), ("MIXED", "mixed"), ("RESERVED", "reserved"), ("PLANNED", "planned"), ("IDLE", "idle"),
+)  # fmt: skip
+#: A node that is powered down is none that fails.
+_ASLEEP = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"})
+_BROKEN = frozenset({"DOWN", "ERROR", "INVALID_REG", "FAIL"})
+_MIB = 1024**2
+_DIGITS = re.compile(r"\d+")
+#: A reason is a label: so many of its characters.
+_REASON = 80
+
+
+def state_of(node: SlurmNode) -> str:
+    """The one state in which a node is counted."""
+    found = next((state for flag, state in _ORDER if flag in node.states), "unknown")
+    return "draining" if found == "drained" and node.is_busy else found
+
+
+def out_by(node: SlurmNode) -> tuple[str, str]:
+    """Who took a node out of service, and why, in words that many nodes share."""
+    if drain.is_of_check(node):
+        return "check", drain.check_of(node)[0]
+    if node.is_ours:
+        by, reason = "operator", node.reason.removeprefix("soperator: ").partition(";")[0]
+    else:
+        by, reason = "person" if node.is_administrators else "slurm", node.reason
+    return by, _DIGITS.sub("#", " ".join(reason.split()))[:_REASON] or state_of(node)
+
+
+def is_out(node: SlurmNode) -> bool:
+    """Whether it takes no jobs, for another reason than that power is saved: what is powered down comes when a job wants it."""
+    return node.is_draining or bool(node.states & _BROKEN) or not (node.is_up or node.states & _ASLEEP)
+
+
+@dataclass(frozen=True)
+class Unwell:
+    """A node that a person should look at."""
+
+    name: str
+    state: str
+    health: str
+    says: str
+
+
+def _nodeset(record: NodeRecord) -> str:
+    """The NodeSet of a node: its name without its number is one of its features; empty for a node that is of none."""
+    name = record.name.rpartition("-")[0]
+    return name if name in (record.features or ()) else ""
+
+
+class Nodes:
+    """Counts nodes one after the other, at a time; after `silence` seconds without a report nothing is known of a node's checks.
+
+    `sets` are the NodeSets of each partition.
+    """
+
+    def __init__(self, now: float, silence: float, each: bool = True) -> None:
+        self._now, self._silence, self._each = now, silence, each
+        self._counts: dict[Metric, Counter[tuple[str, ...]]] = {}
+        self._lines: dict[Metric, list[Sample]] = {}
+        self.unwell: list[Unwell] = []
+        self.sets: dict[str, set[str]] = {}
+        for metric, values in (
+            (names.NODES, names.NODE_STATES),
+            (names.FLAGS, names.NODE_FLAGS),
+            (names.HEALTH, tuple(State)),
+            (names.CPUS, names.SHARES),
+            (names.MEMORY, names.SHARES),
+        ):
+            self._of(metric).update({(str(value),): 0 for value in values})
+
+    def take(self, record: NodeRecord) -> None:
+        """Count a node."""
+        node = read_node(record)
+        state = state_of(node)
+        found = health(node, self._now, self._silence)
+        self._of(names.NODES)[(state,)] += 1
+        self._of(names.HEALTH)[(str(found.state),)] += 1
+        for flag in node.states.intersection(names.NODE_FLAGS):
+            self._of(names.FLAGS)[(flag,)] += 1
+        if is_out(node):
+            self._of(names.OUT)[out_by(node)] += 1
+        for feature in record.features or ():
+            self._of(names.FEATURE_NODES)[feature, "no" if is_out(node) else "yes"] += 1
+        self._size(record, node, state)
+        self._checks(node, found)
+        if self._each:
+            self._line(names.NODE_STATE, (node.name, state))
+            self._line(names.NODE_HEALTH, (node.name, str(found.state)))
+        if is_out(node) or found.check:
+            says = f"{found.check}: {found.says}" if found.check else node.reason
+            self.unwell.append(Unwell(node.name, state, str(found.state), says))
+
+    def families(self) -> Iterator[Family]:
+        """All that was counted."""
+        for metric in (names.NODES, names.FLAGS, names.HEALTH, names.CPUS, names.MEMORY):
+            yield metric, [Sample(labels, count) for labels, count in sorted(self._of(metric).items())]
+        yield names.OUT, self._out()
+        checks = self._of(names.CHECK_NODES)
+        yield names.CHECK_NODES, [Sample(labels, count) for labels, count in checks.most_common(names.CHECKS)]
+        for metric, most in (
+            (names.FEATURE_NODES, names.FEATURES),
+            (names.GENERIC, names.GRES),
+            (names.PARTITION_NODES, names.PARTITIONS),
+            (names.PARTITION_CPUS, names.PARTITIONS),
+            (names.NODESET_NODES, names.NODESETS),
+        ):
+            counts = self._of(metric)
+            yield metric, folded(counts, top(totals(counts), most))
+        yield from self._lines.items()
+
+    def _out(self) -> list[Sample]:
+        counts = self._of(names.OUT)
+        kept = dict(counts.most_common(names.REASONS))
+        rest: Counter[tuple[str, ...]] = Counter()
+        for (by, _), count in counts.items() - kept.items():
+            rest[by, "other"] += count
+        return [Sample(labels, count) for labels, count in sorted({**kept, **rest}.items())]
+
+    def _size(self, record: NodeRecord, node: SlurmNode, state: str) -> None:
+        """Count what a node has, and what of it is given to jobs."""
+        is_free = node.is_up and not is_out(node)
+        rest = "idle" if is_free else "unavailable" if is_out(node) else "powered_down"
+        has, used = gres(record.gres), gres(record.gres_used)
+        for metric, all_, given in (
+            (names.CPUS, record.cpus, record.alloc_cpus),
+            (names.MEMORY, record.real_memory * _MIB, record.alloc_memory * _MIB),
+        ):
+            self._share(metric, (), all_, given, rest)
+        for name, many in has.items():
+            self._share(names.GENERIC, (name,), many, used.get(name, 0), rest)
+        busy = state in ("allocated", "mixed", "completing", "draining")
+        for partition in record.partitions or ():
+            self._share(names.PARTITION_CPUS, (partition,), record.cpus, record.alloc_cpus, rest)
+            self._share(names.PARTITION_NODES, (partition,), 1, int(busy), rest)
+        if owner := _nodeset(record):
+            self._share(names.NODESET_NODES, (owner,), 1, int(busy), rest)
+            for partition in record.partitions or ():
+                self.sets.setdefault(partition, set()).add(owner)
+        if self._each:
+            self._line(names.NODE_CPUS, (record.name,), record.cpus)
+            self._line(names.NODE_CPUS_ALLOCATED, (record.name,), record.alloc_cpus)
+            self._line(names.NODE_MEMORY, (record.name,), record.real_memory * _MIB)
+            self._line(names.NODE_MEMORY_ALLOCATED, (record.name,), record.alloc_memory * _MIB)
+            for name in sorted(has)[: names.NODE_GRES.most]:
+                self._line(names.NODE_GRES, (record.name, name), has[name])
+                self._line(names.NODE_GRES_ALLOCATED, (record.name, name), used.get(name, 0))
+
+    def _share(self, metric: Metric, labels: tuple[str, ...], has: int, given: int, rest: str) -> None:
+        counts = self._of(metric)
+        for state in names.SHARES:
+            counts[*labels, state] += {"allocated": given, rest: max(0, has - given)}.get(state, 0)
+
+    def _checks(self, node: SlurmNode, found: Health) -> None:
+        """Count the checks that do not simply pass, and keep the numbers that they measured."""
+        for each in node.report.checks if node.report else ():
+            self._of(names.CHECK_NODES)[each.check, each.state] += 1
+            for value, number in each.values.items():
+                is_number = isinstance(number, int | float) and not isinstance(number, bool)
+                if is_number and len(self._lines.get(names.CHECK_VALUE, ())) < names.VALUES:
+                    self._line(names.CHECK_VALUE, (node.name, each.check, value), float(number))
+        if found.check == "runner":
+            self._of(names.CHECK_NODES)["runner", "suspect"] += 1
+
+    def _of(self, metric: Metric) -> Counter[tuple[str, ...]]:
+        return self._counts.setdefault(metric, Counter())
+
+    def _line(self, metric: Metric, labels: tuple[str, ...], value: float = 1) -> None:
+        self._lines.setdefault(metric, []).append(Sample(labels, value))

@@ -1,0 +1,230 @@
+"""Reading slurmrestd again and again, and keeping what is served between.
+
+The jobs take long where there are many, so they are asked for beside the rest; of the rest one is asked for after the other. What an answer costs is
+paid back by a pause nine times as long: slurmrestd, and slurmctld's locks behind it, are there for users first. What was read stays for a while after
+Slurm has fallen silent, with `slurm_up` telling so; then it is dropped, so that no alert rests on what was once.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from soperator.agents.exporter.jobs import Flow, Jobs, Waiting
+from soperator.agents.exporter.nodes import Nodes, Unwell
+from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
+from soperator.agents.exporter.users import Users
+from soperator.observe import cluster as names
+from soperator.observe.exposition import pieces, text
+from soperator.observe.metric import Family, Sample
+from soperator.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, Statistics
+from soperator.slurmrest.client import SlurmError
+from soperator.slurmrest.reader import Reader
+
+#: A source is asked at most every so many seconds, and rests so many times as long as its answer took, and so long at most.
+PERIODS = {"nodes": 15.0, "jobs": 30.0, "diag": 30.0, "partitions": 60.0, "reservations": 60.0}
+REST, LONGEST = 9.0, 900.0
+#: Sources that wait for each other.
+LANES = (("jobs",), ("nodes", "diag", "partitions", "reservations"))
+#: So many seconds after it should have been read anew, what was read is told no longer.
+STALE = 300.0
+#: After a failure a source is asked again after so many seconds.
+AGAIN = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """Which cluster it is, after how many seconds silence of a node's checks counts, and whether each node has series of its own.
+
+    `private`: people are not shown whose jobs wait. `users` is the file with the jail's users, if there is one.
+    """
+
+    cluster: str
+    silence: float
+    each_node: bool = True
+    private: bool = False
+    users: Path | None = None
+
+
+@dataclass
+class Source:
+    """What is known of one kind of answer; moments of the day in seconds since 1970, 0 for never."""
+
+    name: str
+    due: float = 0.0
+    pause: float = 0.0
+    read_at: float = 0.0
+    took: float = 0.0
+    failures: int = 0
+    trouble: str = ""
+    section: bytes = b""
+
+    @property
+    def kept(self) -> float:
+        """For how many seconds what was read is as good as it gets: until the next answer is there."""
+        return self.pause + self.took
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the last answer was one."""
+        return bool(self.read_at) and not self.trouble
+
+
+@dataclass
+class Seen:
+    """What people look at, as of the last answers."""
+
+    version: str = ""
+    nodes: dict[str, float] = field(default_factory=dict)
+    shares: dict[str, dict[str, float]] = field(default_factory=dict)
+    health: dict[str, float] = field(default_factory=dict)
+    unwell: list[Unwell] = field(default_factory=list)
+    jobs: dict[str, float] = field(default_factory=dict)
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+class Refresher:
+    """Keeps the counts of one cluster fresh; `wall` is the time of day."""
+
+    def __init__(self, reader: Reader, options: Options, wall: Callable[[], float] = time.time) -> None:
+        self.seen = Seen()
+        self.sources = {name: Source(name) for name in PERIODS}
+        self.options = options
+        self.wall = wall
+        self._reader = reader
+        self._flow = Flow()
+        self._jobs_at = 0
+        self._sets: dict[str, set[str]] = {}
+        self._users = Users(options.users)
+        self._scheduler = Scheduler(self._users)
+        self._served: tuple[tuple[bytes, ...], bytes] | None = None
+        self._readers: dict[str, Callable[[], Awaitable[Iterable[Family] | None]]] = {
+            "nodes": self._nodes, "jobs": self._jobs, "diag": self._diag,
+            "partitions": self._partitions, "reservations": self._reservations,
+        }  # fmt: skip
+
+    async def run(self) -> None:
+        """Refresh until cancelled; no error of slurmrestd ends this."""
+        async with asyncio.TaskGroup() as group:
+            for lane in LANES:
+                group.create_task(self._follow([self.sources[name] for name in lane]))
+
+    async def _follow(self, lane: Sequence[Source]) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            source = min(lane, key=lambda each: each.due)
+            await asyncio.sleep(max(0.0, source.due - clock()))
+            began = clock()
+            await self.once(source)
+            long = max(PERIODS[source.name], min(LONGEST, REST * (clock() - began)))
+            source.pause = source.pause if source.trouble else long
+            source.due = clock() + (AGAIN if source.trouble else long)
+
+    async def once(self, source: Source) -> None:
+        """Ask for one source, and keep what it says, or why it says nothing."""
+        await self._once(source)
+        self._served = None
+
+    async def _once(self, source: Source) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            families = await self._readers[source.name]()
+        except SlurmError as error:
+            self._failed(source, str(error))
+            return
+        except Exception as error:  # what one record makes impossible to count leaves the other sources as they are
+            if not source.trouble:
+                structlog.get_logger().exception("cannot count", source=source.name)
+            self._failed(source, f"the answer about {source.name} cannot be counted: {error!r}")
+            return
+        source.took, source.read_at = clock() - began, self.wall()
+        if source.trouble:
+            structlog.get_logger().info("slurmrestd answers again", source=source.name)
+        source.trouble = ""
+        if families is not None:
+            source.section = await self._written(families)
+
+    def metrics(self) -> bytes:
+        """What is served: the last answers that are not too old, and how old each is. As long as that is the same, it is the same object."""
+        now = self.wall()
+        fresh = tuple(each.section for each in self.sources.values() if now - each.read_at <= STALE + each.kept)
+        if self._served is None or self._served[0] != fresh:
+            self._served = fresh, b"".join([*fresh, text(self._own(), self.options.cluster)])
+        return self._served[1]
+
+    async def _written(self, families: Iterable[Family]) -> bytes:
+        """The families as text; after every thousand lines or so scrapes are answered."""
+        parts = []
+        for piece in pieces(families, self.options.cluster):
+            parts.append(piece)
+            await asyncio.sleep(0)
+        return b"".join(parts)
+
+    def _failed(self, source: Source, why: str) -> None:
+        if why != source.trouble:
+            structlog.get_logger().warning(why, source=source.name)
+        source.failures += 1
+        source.trouble = why
+
+    def _own(self) -> Iterator[Family]:
+        every = self.sources.values()
+        yield names.UP, [Sample((each.name,), float(each.is_up)) for each in every]
+        yield names.REFRESHED, [Sample((each.name,), each.read_at) for each in every if each.read_at]
+        yield names.REFRESH, [Sample((each.name,), each.took) for each in every if each.read_at]
+        yield names.FAILURES, [Sample((each.name,), each.failures) for each in every]
+        if self.seen.version:
+            yield names.VERSION, [Sample((self.seen.version,), 1)]
+
+    async def _nodes(self) -> list[Family]:
+        nodes = Nodes(self.wall(), self.options.silence, self.options.each_node)
+        answer = await self._reader.records("nodes", NodeRecord, nodes.take)
+        families = list(nodes.families())
+        said = answer.said or {}
+        self.seen.version = str(((said.get("meta") or {}).get("slurm") or {}).get("release") or "")
+        self.seen.nodes, self.seen.health = _plain(families, names.NODES.name), _plain(families, names.HEALTH.name)
+        self.seen.shares = {"CPUs": _plain(families, names.CPUS.name), **_by_gres(families)}
+        self.seen.unwell = nodes.unwell
+        if nodes.sets != self._sets:
+            self._sets, self._jobs_at = nodes.sets, 0  # the jobs are counted by them
+        return families
+
+    async def _jobs(self) -> list[Family] | None:
+        self._users.refresh()
+        jobs = Jobs(self._flow, self._users, self._sets)
+        answer = await self._reader.records("jobs", JobRecord, jobs.take, self._jobs_at)
+        if not answer.has_news:
+            return None
+        self._jobs_at = answer.moment
+        jobs.settle(answer.moment)
+        families = list(jobs.families())
+        self.seen.jobs, self.seen.waiting = _plain(families, names.JOBS.name), jobs.waiting
+        return families
+
+    async def _diag(self) -> Iterable[Family]:
+        return list(self._scheduler.families(await self._reader.one("diag", "statistics", Statistics)))
+
+    async def _partitions(self) -> Iterable[Family]:
+        found: list[PartitionRecord] = []
+        await self._reader.records("partitions", PartitionRecord, found.append)
+        return list(partitions(found))
+
+    async def _reservations(self) -> Iterable[Family]:
+        found: list[ReservationRecord] = []
+        await self._reader.records("reservations", ReservationRecord, found.append)
+        return list(reservations(found))
+
+
+def _plain(families: Iterable[Family], name: str) -> dict[str, float]:
+    """A family with one label, by that label."""
+    return {each.labels[0]: each.value for metric, samples in families if metric.name == name for each in samples}
+
+
+def _by_gres(families: Iterable[Family]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for each in (each for metric, samples in families if metric is names.GENERIC for each in samples):
+        found.setdefault(each.labels[0], {})[each.labels[1]] = each.value
+    return found

@@ -1,0 +1,34 @@
+"""The names of users: slurmrestd knows the system's alone, for users are made in the jail.
+
+They come from the copy of the jail's passwd that another container of the pod keeps (agents/identity), which has checked every line.
+"""
+
+from pathlib import Path
+
+
+class Users:
+    """Names by number, as the file has them; it is read anew when it was replaced."""
+
+    def __init__(self, passwd: Path | None = None) -> None:
+        self._passwd = passwd
+        self._seen: tuple[int, int] = (0, 0)
+        self._names: dict[int, str] = {}
+
+    def refresh(self) -> None:
+        """Read the file if it is another; one that is not there leaves what is known."""
+        if self._passwd is None:
+            return
+        try:
+            status = self._passwd.stat()
+            if (status.st_ino, status.st_mtime_ns) == self._seen:
+                return
+            lines = self._passwd.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return
+        self._seen = (status.st_ino, status.st_mtime_ns)
+        words = [line.split(":") for line in lines]
+        self._names = {int(each[2]): each[0] for each in words if len(each) > 2 and each[2].isdecimal()}
+
+    def name(self, said: str | None, number: int) -> str:
+        """A user's name: what Slurm says, else the jail, else the number."""
+        return said or self._names.get(number) or str(number)

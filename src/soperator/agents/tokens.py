@@ -1,0 +1,56 @@
+"""Keeping a token for slurmrestd fresh in a file, beside a container that may have a token but not the key.
+
+Who has the key is whoever he says he is, root of Slurm among them. This process has it, reads nothing else and listens to nobody. The key is
+read anew each time, so that after a rotation the next token is signed with the new one.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+
+from soperator.slurmrest.token import sign
+
+#: A token is good for so many seconds, and a new one comes after so many.
+LIFETIME, PERIOD = 600, 20.0
+#: Clocks of two Nodes differ: a token is good from so many seconds ago.
+_EARLIER = 30
+
+
+def write(key: Path, user: str, to: Path, now: float) -> None:
+    """Put a token of a user in place of the one before; raises OSError."""
+    token = sign(key.read_bytes(), user, int(now) - _EARLIER, LIFETIME + _EARLIER)
+    new = to.with_name(f".{to.name}.new")
+    new.write_text(f"{token}\n")
+    new.chmod(0o444)
+    new.rename(to)
+
+
+def keep(key: Path, user: str, to: Path) -> None:
+    """Do so for ever; say each new trouble once."""
+    said = ""
+    while True:
+        try:
+            write(key, user, to, time.time())
+            said = ""
+        except OSError as error:
+            if str(error) != said:
+                print(f"soperator: cannot make a token: {error}", file=sys.stderr, flush=True)
+            said = str(error)
+        time.sleep(PERIOD)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.tokens", description=__doc__)
+    parser.add_argument("--key", type=Path, required=True)
+    parser.add_argument("--user", required=True)
+    parser.add_argument("--to", type=Path, required=True)
+    chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    keep(chosen.key, chosen.user, chosen.to)
+
+
+if __name__ == "__main__":
+    main()

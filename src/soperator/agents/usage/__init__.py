@@ -1,0 +1,1 @@
+"""What the jobs of a node use, measured beside slurmd and served to Prometheus from another container."""

@@ -1,0 +1,70 @@
+"""How much CPU a job has taken, from looking at its processes every few seconds.
+
+What a process took is lost to /proc with it, but for its parent, which has it among what its children took. So the sum over a job's processes and
+their waited-for children only falls where a process ends whose parent is not of the job: a slurmstepd at the end of its step, whose tasks' share went
+to it. What a step did since the last look is then missing, and nothing else. With a cgroup the kernel counts, and nothing is missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: A process: its number, and when it began, in ticks.
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of a process and its waited-for children, and its parent; None where that is not of the job."""
+
+    seconds: float
+    parent: Key | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A job at one moment: what its processes have spent, bytes of memory, how many they are, its GPUs, and seconds by its cgroup if it has one."""
+
+    spent: Mapping[Key, Spent]
+    memory: int = 0
+    processes: int = 0
+    gpus: frozenset[str] = field(default_factory=frozenset)
+    exact: float | None = None
+
+
+def gained(before: Snapshot | None, now: Snapshot) -> float:
+    """Seconds that the job took between two looks; all that is known of it where there was none before. Never below zero."""
+    if before and before.exact is not None and now.exact is not None:
+        return max(0.0, now.exact - before.exact)
+    if now.exact is not None and before is None:
+        return now.exact
+    known = before.spent if before else {}
+    was = sum(each.seconds for key, each in known.items() if _still_counts(key, known, now.spent))
+    return max(0.0, sum(each.seconds for each in now.spent.values()) - was)
+
+
+def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]) -> bool:
+    """Whether what a process had spent is in the sum of now: it lives, or the nearest of its parents that does has it."""
+    for _ in range(len(known)):
+        if key in now:
+            return True
+        parent = known[key].parent
+        if parent is None or parent not in known:
+            return False
+        key = parent
+    return False
+
+
+class Totals:
+    """What each job has taken since it was first seen."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, float] = {}
+        self._last: dict[int, Snapshot] = {}
+
+    def add(self, now: Mapping[int, Snapshot]) -> dict[int, float]:
+        """Take in a look at all jobs, forget those that are gone, and return the seconds of each."""
+        self._seconds = {
+            job: self._seconds.get(job, 0.0) + gained(self._last.get(job), each) for job, each in now.items()
+        }
+        self._last = dict(now)
+        return dict(self._seconds)

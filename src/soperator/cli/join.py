@@ -1,0 +1,116 @@
+"""`soperator join`: a host outside Kubernetes becomes a node or a login host of a cluster, by a script that it runs (docs/decisions/0082)."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from soperator.cli.told import Refused, told
+
+if TYPE_CHECKING:
+    from soperator.cli.outside import Host, Like
+    from soperator.kube.api import Api
+
+_NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+
+
+def join(
+    cluster: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
+    nodeset: Annotated[
+        str, typer.Option("--nodeset", "-s", help="The host becomes a Slurm node like those of this NodeSet.")
+    ] = "",
+    node: Annotated[str, typer.Option("--node", help="Name of the Slurm node.")] = "",
+    login: Annotated[bool, typer.Option("--login", help="The host becomes a login host.")] = False,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH", help="Where the host has what the pods have as this claim, such as the jail."
+        ),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Its namespace; empty means that of the kubeconfig.")
+    ] = "",
+) -> None:
+    """Print the script that makes a host outside Kubernetes a node or a login host. The cluster's key is in it.
+
+    For example: soperator join demo --nodeset worker --node bare-1 --claim demo-jail=/mnt/jail | ssh root@bare-1 sh
+    """
+    from soperator.cli.outside import Host, script
+
+    with told(cluster):
+        host = Host(cluster, _named(nodeset, node, login), _claims(claim or []))
+        typer.echo(script(host, asyncio.run(_like(host, nodeset, namespace))), nl=False)
+
+
+def _named(nodeset: str, node: str, login: bool) -> str:
+    """The name of the node, empty for a login host; raises Refused where that is not clear, or the name is the operator's to give."""
+    if login == bool(nodeset or node) or bool(nodeset) != bool(node):
+        raise Refused("give --nodeset and --node for a Slurm node, or --login for a login host")
+    if node and not _NAME.match(node):
+        raise Refused(f"--node: {node}: give a host name of lower-case letters, digits and dashes")
+    return node
+
+
+def _claims(said: list[str]) -> dict[str, str]:
+    found = dict(each.partition("=")[::2] for each in said)
+    if wrong := next((each for each in said if not re.match("[^=]+=/", each)), ""):
+        raise Refused(f"--claim: {wrong}: write NAME=/PATH")
+    return found
+
+
+async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
+    """What the first pod of the role has; raises Refused, NotFound and KubeError."""
+    import msgspec
+
+    from soperator.cli.outside import Like
+    from soperator.kube.api import Api
+    from soperator.kube.kinds import NODESET, POD, SLURMCLUSTER
+    from soperator.kube.views import Custom
+    from soperator.render import labels
+
+    async with Api.connect("soperator-cli") as api:
+        where = namespace or api.namespace
+        await api.get(SLURMCLUSTER, Custom, where, host.cluster)
+        sets = {each.metadata.name for each in (await api.list(NODESET, Custom, where)).items}
+        if re.search("-[0-9]+$", host.node) and (owner := host.node.rpartition("-")[0]) in sets:
+            raise Refused(
+                f"--node: {host.node} is a name that the operator gives to pods of NodeSet {owner}: give another"
+            )
+        chosen = labels.worker(host.cluster, nodeset) if nodeset else labels.role(host.cluster, "login")
+        pods = await api.list(POD, Custom, where, labels=",".join(f"{key}={value}" for key, value in chosen.items()))
+        if not pods.items:
+            raise Refused(
+                f"no pod of {f'NodeSet {nodeset}' if nodeset else 'login'} is there, and the host is to be like one"
+            )
+        spec = msgspec.json.decode(pods.items[0].spec)
+        containers = [*spec.get("initContainers", ()), *spec["containers"]]
+        container = next(each for each in containers if each["name"] == ("slurmd" if nodeset else "sackd"))
+        mounted = {each["name"] for each in container.get("volumeMounts", ())}
+        files = {
+            each["name"]: found
+            for each in spec["volumes"]
+            if each["name"] in mounted and (found := await _held(api, where, each))
+        }
+        return Like(container, spec["volumes"], files, spec["dnsConfig"]["searches"][0])
+
+
+async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
+    """The files in a volume of ConfigMaps and Secrets; none in another."""
+    from soperator.kube.kinds import CONFIGMAP, SECRET
+    from soperator.kube.objects import ConfigMap, Secret
+
+    found: dict[str, bytes] = {}
+    sources = volume["projected"]["sources"] if "projected" in volume else [volume]
+    for source in sources:
+        if said := source.get("secret"):
+            name = said.get("secretName") or said["name"]
+            held = (await api.get(SECRET, Secret, namespace, name)).data
+        elif said := source.get("configMap"):
+            texts = (await api.get(CONFIGMAP, ConfigMap, namespace, said["name"])).data
+            held = {key: text.encode() for key, text in texts.items()}
+        else:
+            continue
+        items = {each["key"]: each["path"] for each in said.get("items", ())} or {key: key for key in held}
+        found |= {path: held[key] for key, path in items.items()}
+    return found

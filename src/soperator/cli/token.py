@@ -1,0 +1,88 @@
+"""`soperator token`: a token with which a user speaks to slurmrestd, signed here with the cluster's key.
+
+Who may read the Secret with the key may be anybody in Slurm, so this gives nobody a right that he has not: it spares him the signing, and keeps him
+from a token of an administrator, of nobody, or for ever.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from soperator.cli.told import Refused, told
+
+if TYPE_CHECKING:
+    from soperator.kube.api import Api
+    from soperator.render.model import Cluster
+
+_SHORTEST = 60
+
+
+def token(
+    user: Annotated[str, typer.Argument(help="Whose token: a user of the jail or of the directory.")],
+    cluster: Annotated[str, typer.Option("--cluster", "-c", help="Name of the SlurmCluster.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Its namespace; empty means that of the kubeconfig.")
+    ] = "",
+    lifetime: Annotated[
+        str, typer.Option(help="How long it is good, such as 30m or 8h: at most spec.rest.users.maxLifetime.")
+    ] = "1h",
+    admin: Annotated[
+        bool, typer.Option("--admin", help="Allow a user who may do everything in Slurm, such as root.")
+    ] = False,
+) -> None:
+    """Print a token for a user of a cluster's REST, and nothing else, so that a script can take it."""
+    with told(cluster):
+        typer.echo(asyncio.run(_token(user, cluster, namespace, lifetime, admin)))
+
+
+async def _token(user: str, name: str, namespace: str, lifetime: str, admin: bool) -> str:
+    """The token; raises Refused with a sentence for what is refused, and KubeError."""
+    from soperator.control.read import read_cluster
+    from soperator.kube.api import Api
+    from soperator.kube.kinds import SECRET, SLURMCLUSTER
+    from soperator.kube.objects import Secret
+    from soperator.kube.views import Custom
+    from soperator.render import names
+    from soperator.render.keys import REST_FILE
+    from soperator.render.model import Cluster
+    from soperator.slurmrest.token import sign
+
+    async with Api.connect("soperator-cli") as api:
+        where = namespace or api.namespace
+        cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, where, name))
+        if not isinstance(cluster, Cluster):
+            raise Refused("\n".join(map(str, cluster)))
+        long = bounded(lifetime, cluster.spec.rest.users.max_lifetime)
+        await _check(api, cluster, user, admin)
+        secret = await api.get(SECRET, Secret, where, names.jwt_key(name))
+    return sign(secret.data[REST_FILE], user, int(time.time()), long)
+
+
+def bounded(lifetime: str, longest: str) -> int:
+    """The seconds of a lifetime; raises Refused where it is too long, or too short to be of use."""
+    from soperator.api.change import seconds
+
+    try:
+        found = seconds(lifetime)
+    except ValueError as error:
+        raise Refused(f"--lifetime: {error}") from None
+    if not _SHORTEST <= found <= seconds(longest):
+        raise Refused(f"--lifetime: {lifetime}: give from 1m to {longest}, which is spec.rest.users.maxLifetime")
+    return int(found)
+
+
+async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
+    """Whether slurmctld knows a user as one who may have a token; raises Refused. Where it cannot be asked, that is told."""
+    from soperator.control.inside import Inside
+    from soperator.control.tokens import refusal
+    from soperator.slurmrest.client import SlurmError
+
+    try:
+        why = refusal(user, await Inside(api).uid(cluster, user), admin)
+    except SlurmError as error:
+        why = refusal(user, -1, admin)
+        typer.echo(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
+    if why:
+        raise Refused(f"{why}{', or give --admin' if 'everything' in why else ''}")

@@ -1,0 +1,33 @@
+"""A SlurmQOS as a tenant of Slurm's database."""
+
+from collections.abc import Sequence
+
+from soperator.api.base import Problem
+from soperator.api.tenancy import SlurmQOSSpec
+from soperator.control.read import read_qos
+from soperator.control.tenancy import Tenant
+from soperator.decide import qos
+from soperator.decide.admission import tenant_problems
+from soperator.decide.tenancy import mark
+from soperator.decide.wishes import qos as wish
+from soperator.kube.views import Custom
+
+
+def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
+    """The tenant, or what is wrong with the object."""
+    spec, meta = read_qos(obj), obj.metadata
+    if not isinstance(spec, SlurmQOSSpec):
+        return spec
+    if problems := tenant_problems(meta.name, spec):
+        return problems
+    wanted = wish(spec, meta.name, mark(meta.namespace, meta.name))
+    return Tenant(
+        name=wanted.name,
+        cluster=(meta.namespace, spec.cluster),
+        deletes=spec.deletion == "Delete",
+        applied={"": frozenset(wanted.fields)} if wanted.fields else {},
+        squeue=["-q", wanted.name],
+        plan=lambda database, applied, _: qos.plan(wanted, database, applied.get("", frozenset())),
+        undo=lambda database, jobs: qos.undo(wanted, database, jobs),
+        tell=lambda _: {"qos": wanted.name},
+    )

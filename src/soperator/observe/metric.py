@@ -1,0 +1,43 @@
+"""A metric as data: its name, what it means, and how many series it may have.
+
+Source of the conventions: Prometheus' pages on naming and on instrumentation.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Per = Literal["cluster", "node"]
+#: The value of a label under which all names are counted for which there is no series left.
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric. `most` is how many series it has at most: for each cluster, or for each Slurm node; a histogram's are all its lines."""
+
+    name: str
+    kind: Literal["gauge", "counter", "histogram"]
+    help: str
+    labels: tuple[str, ...] = ()
+    most: int = 1
+    per: Per = "cluster"
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names under which Prometheus keeps it."""
+        if self.kind == "histogram":
+            return tuple(f"{self.name}_{end}" for end in ("bucket", "sum", "count"))
+        return (self.name,)
+
+
+class Sample(NamedTuple):
+    """One value of a metric, with the values of its labels in their order. `end` follows the name in a histogram."""
+
+    labels: tuple[str, ...]
+    value: float
+    end: str = ""
+
+
+Family = tuple[Metric, Iterable[Sample]]

@@ -1,0 +1,224 @@
+"""The language of sacctmgr: fields of associations and QOS, what it prints, and the words of a command.
+
+A field is written and printed under one name. Values are compared by what they mean: sacctmgr prints 90 minutes as 01:30:00 and ten thousand
+megabytes as they please. Found by trying every field against sacctmgr 24.11.5 (docs/decisions/0066).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Sort = Literal["count", "time", "seconds", "tres", "set", "factor", "word"]
+Fields = Mapping[str, str]
+
+NOTHING: Fields = MappingProxyType({})
+
+_LIMITS: dict[str, Sort] = {
+    "GrpTRES": "tres", "GrpTRESMins": "tres", "GrpTRESRunMins": "tres", "GrpJobs": "count", "GrpJobsAccrue": "count",
+    "GrpSubmitJobs": "count", "GrpWall": "time", "MaxTRES": "tres", "MaxTRESPerNode": "tres", "MaxTRESMins": "tres",
+    "MaxWall": "time",
+}  # fmt: skip
+#: Fields of an association that an object may set, by sacctmgr's names.
+ASSOCIATION: Mapping[str, Sort] = MappingProxyType(
+    {
+        "Fairshare": "word", **_LIMITS, "MaxJobs": "count", "MaxJobsAccrue": "count", "MaxSubmitJobs": "count",
+        "Priority": "count", "QOS": "set", "DefaultQOS": "word",
+    }
+)  # fmt: skip
+#: The same of a QOS.
+QOS: Mapping[str, Sort] = MappingProxyType(
+    {
+        "Priority": "count", "Flags": "set", "GraceTime": "seconds", "Preempt": "set", "PreemptMode": "word",
+        "UsageFactor": "factor", "UsageThreshold": "factor", "LimitFactor": "factor", **_LIMITS,
+        "MaxTRESPerUser": "tres", "MaxJobsPerUser": "count", "MaxSubmitJobsPerUser": "count", "MaxTRESPerAccount": "tres",
+        "MaxJobsPerAccount": "count", "MaxSubmitJobsPerAccount": "count", "MinTRES": "tres",
+    }
+)  # fmt: skip
+
+#: What takes a field back, where it is not -1.
+_OFF: Mapping[str, str] = MappingProxyType(
+    {"Fairshare": "1", "QOS": "", "Preempt": "", "PreemptMode": "cluster", "GraceTime": "0", "UsageFactor": "1"}
+)
+_UNITS = MappingProxyType({"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3})
+#: What a QOS that nobody has changed prints.
+_UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "Fairshare": ("1",),
+        "Priority": ("0",),
+        "PreemptMode": ("cluster",),
+        "GraceTime": ("00:00:00",),
+        "UsageFactor": ("1.000000",),
+    }
+)
+_TRES = r"[a-z]+(/[A-Za-z0-9_.:-]+)?"
+_SHAPES: Mapping[Sort, tuple[str, str]] = MappingProxyType(
+    {
+        "count": ("[0-9]{1,10}", "a number"),
+        "seconds": ("[0-9]{1,9}", "a number of seconds"),
+        "factor": (r"[0-9]{1,6}(\.[0-9]{1,4})?", "a number such as 0.5"),
+        "time": (
+            r"[0-9]{1,7}|[0-9]{1,5}-[0-9]{1,2}(:[0-9]{2}){0,2}|[0-9]{1,4}:[0-9]{2}:[0-9]{2}",
+            "minutes, or days-hours:minutes:seconds",
+        ),
+        "tres": (rf"{_TRES}=[0-9]{{1,15}}[KMGTP]?(,{_TRES}=[0-9]{{1,15}}[KMGTP]?)*", "TRES such as cpu=64,gres/gpu=8"),
+        "set": (r"[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*", "names with commas between them"),
+        "word": (r"[A-Za-z0-9_.-]+", "one word"),
+    }
+)
+#: Between what two commands print.
+BETWEEN = "\x1e"
+
+_ASSOCIATIONS = ("Cluster", "Account", "User", "Partition", "ID", "ParentName", *ASSOCIATION, "Comment")
+_QOS = ("Name", *QOS, "Description")
+#: What is asked, in the order in which `read` takes the answers; the first has a place for the cluster's name.
+QUESTIONS: tuple[tuple[str, ...], ...] = (
+    ("show", "assoc", "wopl", "cluster={cluster}", f"format={','.join(_ASSOCIATIONS)}"),
+    ("show", "account", "format=Account,Organization,Description"),
+    ("show", "qos", f"format={','.join(_QOS)}"),
+    ("show", "user", "format=User,DefaultAccount"),
+)
+
+
+@dataclass(frozen=True)
+class Association:
+    """An account of the cluster (`user` is empty), or a user in it, there perhaps for one partition only."""
+
+    account: str
+    user: str
+    partition: str
+    number: str
+    parent: str
+    fields: Fields
+    comment: str
+
+
+@dataclass(frozen=True)
+class Database:
+    """What the database says of one cluster; `accounts` are organization and description, `defaults` the default account of each user."""
+
+    associations: tuple[Association, ...] = ()
+    accounts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    qos: Mapping[str, tuple[Fields, str]] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    def account(self, name: str) -> Association | None:
+        """The account itself, where the cluster has it."""
+        return self.parents.get(name)
+
+    @property
+    def parents(self) -> Mapping[str, Association]:
+        """Every account of the cluster."""
+        return {each.account: each for each in self.associations if not each.user}
+
+
+def read(printed: str) -> Database:
+    """What sacctmgr printed to `QUESTIONS`, one after the other; raises ValueError for anything else. A line that is no record is skipped."""
+    parts = printed.split(f"{BETWEEN}\n")
+    if len(parts) != len(QUESTIONS):
+        raise ValueError("sacctmgr did not answer all that it was asked")
+    first, accounts, qos, users = parts
+    return Database(
+        tuple(_association(each) for each in _rows(first, len(_ASSOCIATIONS))),
+        {name: (organization, text) for name, organization, text in _rows(accounts, 3)},
+        {each[0]: (dict(zip(QOS, each[1:-1], strict=True)), each[-1]) for each in _rows(qos, len(_QOS))},
+        {each[0]: each[1] for each in _rows(users, 2)},
+    )
+
+
+def _rows(printed: str, columns: int) -> list[list[str]]:
+    rows = (line.split("|", columns - 1) for line in printed.splitlines())
+    return [each for each in rows if len(each) == columns]
+
+
+def _association(row: Sequence[str]) -> Association:
+    _, account, user, partition, number, parent, *fields, comment = row
+    return Association(account, user, partition, number, parent, dict(zip(ASSOCIATION, fields, strict=True)), comment)
+
+
+def fault(sort: Sort, value: str) -> str:
+    """What is wrong with the value of a field; empty when nothing is."""
+    pattern, said = _SHAPES[sort]
+    return "" if re.fullmatch(pattern, value) else f"write {said}"
+
+
+def differ(sort: Sort, one: str, other: str) -> bool:
+    """Whether two values mean something else; what cannot be read is compared as text."""
+    try:
+        return _meaning(sort, one) != _meaning(sort, other)
+    except ValueError:
+        return one != other
+
+
+def off(name: str, sort: Sort, now: str) -> str | None:
+    """The value that takes a field back; None where it is back."""
+    if now in ("", *_UNSET.get(name, ())):
+        return None
+    if sort == "tres":
+        return ",".join(f"{each}=-1" for each in _tres(now))
+    return _OFF.get(name, "-1")
+
+
+def written(sort: Sort, wanted: str, now: str) -> str:
+    """The value with which a field that has the value `now` gets the wanted one: a TRES that is not wanted is taken back by name."""
+    if sort != "tres":
+        return wanted
+    gone = [f"{each}=-1" for each in _tres(now) if each not in _tres(wanted)]
+    return ",".join(filter(None, [wanted, *gone]))
+
+
+def _meaning(sort: Sort, value: str) -> object:
+    match sort:
+        case "tres":
+            return {name: _amount(name, count) for name, count in _tres(value).items()}
+        case "set":
+            return frozenset(each.lower() for each in value.split(",") if each)
+        case "time":
+            return minutes(value) if value else None
+        case "seconds":
+            return _seconds(value) if value else None
+        case "count" | "factor":
+            return float(value) if value else None
+        case "word":
+            return value.lower()
+
+
+def _tres(value: str) -> dict[str, str]:
+    return {name.lower(): count for name, _, count in (each.partition("=") for each in value.split(",") if each)}
+
+
+def _amount(name: str, count: str) -> float | str:
+    unit = count[-1:].upper()
+    try:
+        if unit in _UNITS and name == "mem":
+            return float(count[:-1]) * _UNITS[unit]
+        return float(count[:-1]) * _UNITS[unit] * 1024**2 if unit in _UNITS else float(count)
+    except ValueError:
+        return count
+
+
+def minutes(value: str) -> int:
+    """A time of Slurm in minutes, rounded up as Slurm does: minutes, minutes:seconds, hours:minutes:seconds, or any of these behind days."""
+    days, dash, rest = value.rpartition("-")
+    parts = [int(each) for each in rest.split(":")]
+    if dash:
+        hours, mins, secs = (*parts, 0, 0, 0)[:3]
+        return int(days) * 1440 + hours * 60 + mins + (secs > 0)
+    if len(parts) == 3:
+        return parts[0] * 60 + parts[1] + (parts[2] > 0)
+    return parts[0] + (len(parts) == 2 and parts[1] > 0)
+
+
+def _seconds(value: str) -> int:
+    """Seconds, or hours:minutes:seconds behind days as sacctmgr prints them."""
+    days, _, rest = value.rpartition("-")
+    total = 0
+    for each in rest.split(":"):
+        total = total * 60 + int(each)
+    return int(days or 0) * 86400 + total
+
+
+def words(fields: Fields) -> tuple[str, ...]:
+    """Fields as words of a command."""
+    return tuple(f"{name}={value}" for name, value in fields.items())

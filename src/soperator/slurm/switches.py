@@ -1,0 +1,57 @@
+"""Whether slurmctld could read a topology.conf that a person gives: of what it cannot, it says little and ends.
+
+Source: topology/tree/switch_record.c of 24.11.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from soperator.api.base import Problem
+from soperator.slurm import conf, hostlist
+
+FIELD = "spec.config.topology"
+_LONGEST = 64
+
+
+def switch_problems(text: str) -> list[Problem]:
+    """Return what is wrong with the switches of a topology.conf; of lines that cannot be read `lint_text` tells."""
+    try:
+        lines = [each for each in conf.parse(text) if each.get("SwitchName")]
+    except conf.ConfError:
+        return []
+    counts = Counter(each.get("SwitchName") for each in lines)
+    below = {str(each.get("SwitchName")): hostlist.expand(each.get("Switches") or "") for each in lines}
+    found = [problem for each in lines for problem in _line(each, counts, below)]
+    return found or list(_cycles(lines, below))
+
+
+def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    name, where = line.get("SwitchName") or "", f"{FIELD}, line {line.number}"
+    if len(name) > _LONGEST:
+        yield Problem(where, name[:80], f"a switch's name may have at most {_LONGEST} characters: choose a shorter one")
+    if len(name) - len(name.rstrip("0123456789")) > 19:
+        yield Problem(where, name[:80], "Slurm reads the digits at the end as a number: at most 19 of them")
+    if counts[name] > 1:
+        yield Problem(where, name, "another switch has this name: choose a new one")
+    if bool(line.get("Nodes")) == bool(line.get("Switches")):
+        yield Problem(where, name, "a switch has either nodes or switches below it: give one of Nodes and Switches")
+    for child in below.get(name, ()):
+        if child not in below:
+            yield Problem(
+                where, child, f"no line has this SwitchName: add it, or remove it from the switches of {name}"
+            )
+
+
+def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    for line in lines:
+        name = line.get("SwitchName") or ""
+        seen, reached = set[str](), list(below[name])
+        while reached:
+            each = reached.pop()
+            if each == name:
+                remedy = "this switch lies below itself: let its Switches name only what is farther from the root"
+                yield Problem(f"{FIELD}, line {line.number}", name, remedy)
+                return
+            if each not in seen:
+                seen.add(each)
+                reached += below[each]

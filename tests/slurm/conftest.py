@@ -1,0 +1,26 @@
+"""What the tests of this folder share."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.machine import NAMESPACES, TRIXIE, Slurm
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Iterator[Slurm]:
+    """A machine with Slurm, on which nothing runs yet."""
+    machine = subprocess.Popen([*NAMESPACES, str(Path(__file__).with_name("up")), str(TRIXIE), str(tmp_path)])
+    try:
+        end, children = time.monotonic() + 30, Path(f"/proc/{machine.pid}/task/{machine.pid}/children")
+        while not (found := children.read_text().split()) or not Path(f"/proc/{found[0]}/root/run/ready").exists():
+            assert machine.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        yield Slurm(found[0])
+    finally:
+        machine.kill()
+        machine.wait()

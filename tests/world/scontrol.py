@@ -1,0 +1,71 @@
+"""`scontrol` in slurmctld's container, over the fake Slurm's table: what is said of nodes that sleep."""
+
+from dataclasses import dataclass, field
+
+from soperator.kube.exec import Result
+from soperator.slurm.hostlist import expand
+from tests.world.fake_slurm import FakeSlurm
+
+
+@dataclass
+class Scontrol:
+    """create, delete and update of nodes; `said` is every command. A node that is told to wake, or to sleep, begins to do so at once."""
+
+    slurm: FakeSlurm
+    said: list[str] = field(default_factory=list)
+
+    async def __call__(self, _api, _target, command):
+        """Do what the command says, and say nothing, as scontrol does."""
+        words = command[4:]
+        self.said.append(" ".join(words))
+        found = dict(word.split("=", 1) for word in words[1:])
+        for name in expand(found["NodeName"]):
+            self.do(words[0], name, found)
+        return Result(0, "", "")
+
+    def do(self, verb, name, found):
+        """One node."""
+        if verb == "create":
+            size = {"cpus": int(found["CPUs"]), "real_memory": int(found["RealMemory"])}
+            self.slurm.set(name, "IDLE", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN")
+            self.slurm.nodes[name] |= size | {"features": found["Feature"].split(","), "gres": found.get("Gres", "")}
+        elif verb == "delete":
+            del self.slurm.nodes[name]
+        else:
+            self.update(self.slurm.nodes[name], found)
+
+    def update(self, node, found):
+        """One state that is asked for."""
+        states = set(node["state"])
+        match found["State"]:
+            case "DOWN":
+                states = states - {"IDLE", "ALLOCATED"} | {"DOWN"}
+                moment = {"set": True, "number": int(self.slurm.wall())}
+                node |= {"reason": found["Reason"], "reason_set_by_user": "slurm", "reason_changed_at": moment}
+            case "IDLE":
+                states = states - {"DOWN"} | {"IDLE"}
+            case "RESUME":
+                states = states - {"DOWN"} | {"IDLE", "NOT_RESPONDING"}
+            case "POWER_DOWN":
+                states = states - {"POWERING_UP", "POWERED_DOWN", "NOT_RESPONDING"} | {"POWERING_DOWN"}
+            case "POWER_UP":
+                states = states - {"POWERED_DOWN"} | {"POWERING_UP"}
+        node["state"] = sorted(states)
+
+    def wake(self, *names):
+        """What a job that needs them makes of nodes."""
+        for name in names:
+            states = set(self.slurm.nodes[name]["state"]) - {"IDLE", "POWERED_DOWN"}
+            self.slurm.nodes[name]["state"] = sorted(states | {"ALLOCATED", "POWERING_UP"})
+
+    def register(self, *names, state="ALLOCATED"):
+        """What slurmd of a node that wakes does."""
+        for name in names:
+            self.slurm.nodes[name]["state"] = [state, "CLOUD", "DYNAMIC_NORM"]
+            self.slurm.nodes[name]["last_busy"] = {"set": True, "number": int(self.slurm.wall())}
+
+    def doze_off(self):
+        """What SuspendTimeout does."""
+        for node in self.slurm.nodes.values():
+            if "POWERING_DOWN" in node["state"]:
+                node["state"] = sorted(set(node["state"]) - {"POWERING_DOWN"} | {"POWERED_DOWN"})
