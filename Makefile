@@ -67,6 +67,7 @@ check: venv machine ## format, lint, types, layers, unit and golden tests
 	pytest --numprocesses 4 --dist worksteal tests/unit tests/golden tests/world
 
 spank-test: machine ## the tests of the SPANK plugin and the jail helper
+	python3 -m local.slurm_root
 	$(MAKE) -C spank test
 
 test: check spank-test ## all tests, from unit to the real cluster
@@ -134,7 +135,8 @@ bench-exporter: venv ## measure the exporter with 5,000 nodes and 50,000 jobs of
 bench-day: venv ## live a simulated day of jobs on nodes that sleep; needs no cluster
 	$(PYTHON) -m local.bench.dayreport
 
-bench-jail: machine ## measure what the jail costs a job; needs the Debian root of spank/README.md
+bench-jail: machine ## measure what the jail costs a job
+	python3 -m local.slurm_root
 	$(MAKE) -C spank bench
 
 run: venv ## run the operator from this tree against KUBECONFIG, without a lease

@@ -1,11 +1,10 @@
 """`python3 -m local.keywords`: which settings slurm.conf can hold, asked of Slurm itself.
 
 Slurm has no list of them that a program can read. But slurmctld names every key that it does not know, in one go, before it looks at a value:
-so each word of its library is offered as a key, and what it does not complain about is one. Needs root, and the Debian root with
-Slurm of spank/README.md (SPANK_TRIXIE).
+so each word of its library is offered as a key, and what it does not complain about is one. Needs root, and the Debian root of
+`local/slurm_root.py`.
 """
 
-import os
 import re
 import subprocess
 import tempfile
@@ -14,8 +13,8 @@ from pathlib import Path
 
 from local.paths import REPOSITORY
 from local.progress import Failure, say
+from local.slurm_root import ROOT
 
-SLURM = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
 FILE = REPOSITORY / "src/soperator/slurm/keywords.py"
 #: Words that are no setting of ours to offer: after the first three slurmctld ends at once, the last is read before keys are.
 _NOT_OFFERED = frozenset({"frontendaddr", "frontendname", "frontendport", "include"})
@@ -23,11 +22,11 @@ _UNKNOWN = re.compile(r"unrecognized key: (\S+)")
 _RUN = 'mount --bind "$2" "$1/mnt" && cd / && exec chroot "$1" /usr/sbin/slurmctld -D -f /mnt/slurm.conf'
 
 
-def known(root: Path = SLURM) -> list[str]:
+def known(root: Path = ROOT) -> list[str]:
     """The keys of slurm.conf, each in one spelling, sorted."""
     libraries = sorted(root.glob("usr/lib/*/slurm-wlm/libslurmfull.so"))
     if not libraries:
-        raise Failure(f"there is no Slurm in {root}; spank/README.md has the command that makes this root")
+        raise Failure(f"there is no Slurm in {root}; python3 -m local.slurm_root makes it")
     words = {each.decode() for each in re.findall(rb"[A-Za-z][A-Za-z0-9_]{2,40}", libraries[0].read_bytes())}
     offered = {word for word in words if word.lower() not in _NOT_OFFERED}
     found: dict[str, str] = {}
@@ -48,7 +47,7 @@ def _refused(root: Path, offered: Iterable[str]) -> set[str]:
     return set(_UNKNOWN.findall(said))
 
 
-def version(root: Path = SLURM) -> str:
+def version(root: Path = ROOT) -> str:
     """Slurm's version in the root, as major.minor."""
     done = subprocess.run(["chroot", str(root), "slurmctld", "-V"], capture_output=True, text=True, check=True)
     return ".".join(done.stdout.split()[-1].split(".")[:2])

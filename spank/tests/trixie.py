@@ -1,7 +1,6 @@
 """A real Slurm 24.11 in a pod: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
 
-Needs a Debian trixie root with Slurm, sshd, the headers of Slurm and PAM, gcc and make at SPANK_TRIXIE (README.md has the command that
-makes it); the tests are skipped where there is none.
+Needs the Debian root that `python3 -m local.slurm_root` makes; the tests are skipped where there is none.
 """
 
 import os
@@ -16,7 +15,8 @@ from pathlib import Path
 import pytest
 from pods import HERE, PODS, SPANK
 
-TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+TRIXIE = Path(os.environ.get("SPANK_TRIXIE") or CACHE / "soperator/trixie-slurm")
 JAIL = "/mnt/jail/root"
 PLAN = "/etc/soperator/jail/plan"
 

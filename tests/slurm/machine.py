@@ -1,23 +1,28 @@
-"""A machine with a real slurmctld and slurmds, without Kubernetes. Needs root, and a Debian root with Slurm (spank/README.md, SPANK_TRIXIE)."""
+"""A machine with a real slurmctld and slurmds, without Kubernetes. Needs root, and the Debian root of
+`local/slurm_root.py`.
+"""
 
 import os
 import subprocess
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from local import slurm_root
 from soperator.slurm import topology
 
-TRIXIE = Path(os.environ.get("SPANK_TRIXIE", Path.home() / ".cache/soperator/trixie-slurm"))
+TRIXIE = slurm_root.ROOT
 NAMESPACES = ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
 #: slurmctld that runs, and not one that has just ended; once it has read its files anew it bears the name of its file, slurmctld-wlm.
 RUNNING = "-r R,S,D '^slurmctld'"
 
 NEEDS = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.skipif(not (TRIXIE / "usr/include/slurm/spank.h").exists(), reason=f"no Slurm in {TRIXIE}"),
+    pytest.mark.skipif(
+        not (TRIXIE / "usr/include/slurm/spank.h").exists(),
+        reason=f"no Slurm in {TRIXIE}; python3 -m local.slurm_root makes it",
+    ),
 ]
 
 

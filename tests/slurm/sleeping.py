@@ -3,7 +3,8 @@
 from soperator.decide.workers import Verb
 from tests.slurm.machine import Slurm
 
-#: As render/power.py writes it; a job that is queued again is looked at when its credential has ended, which is two minutes by default.
+#: As render/power.py writes it. Without bf_max_time a pass of backfill may last bf_interval, and one that meets the end of a second tries no job.
+#: A job that is queued again is looked at when its credential has ended, which is two minutes by default.
 CONF = """SuspendProgram=/usr/bin/true
 ResumeProgram=/usr/bin/true
 SuspendTime=315360000
@@ -13,7 +14,7 @@ SuspendRate=0
 ResumeRate=0
 GresTypes=gpu
 AuthInfo=cred_expire=5
-SchedulerParameters=bf_interval=1,sched_interval=5
+SchedulerParameters=bf_interval=1,bf_max_time=30,sched_interval=5
 NodeSet=owls Feature=owl
 NodeSet=cats Feature=cat
 PartitionName=owl Nodes=owls

@@ -93,6 +93,6 @@ def test_a_job_of_several_parts_begins_when_the_last_has_its_nodes(slurm: Slurm,
     slurm.starts("w-2")
     slurm.sh(f"sbatch -Q -o /tmp/said {parts} --wrap 'echo $SLURM_HET_SIZE'")
     slurm.until(COUNT, "1")
-    slurm.sh("unshare --uts sh -c 'hostname w-0; slurmd -b -N w-0 -Z --conf \"CPUs=1 RealMemory=100\"'")
+    wakes(slurm, "w-0", "")
     slurm.until("cat /tmp/said", "2")
     assert "job_time_limit" not in slurm.sh("cat /var/log/slurm/ctld.log")

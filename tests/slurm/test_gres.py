@@ -26,7 +26,8 @@ def test_one_job_has_two_kinds_of_gpus(slurm: Slurm) -> None:
     """The script of examples/: each group has its own nodes with its own GPUs, which are made up, and one step runs over both."""
     slurm.sh("cat > /etc/slurm/gres.conf", GPUS)
     slurm.sh(
-        "cat > /etc/slurm/more.conf", "GresTypes=gpu\nSchedulerParameters=bf_interval=1\nPartitionName=gpu Nodes=ALL\n"
+        "cat > /etc/slurm/more.conf",
+        "GresTypes=gpu\nSchedulerParameters=bf_interval=1,bf_max_time=30\nPartitionName=gpu Nodes=ALL\n",
     )
     slurm.begins()
     slurm.starts("w-0", "w-1", more="Gres=gpu:h100:2")

@@ -1,0 +1,88 @@
+"""`python3 -m local.slurm_root`: a Debian root with Slurm, sshd, a compiler and the headers of both, for tests that need no Kubernetes.
+
+spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in it. Needs to be root. SPANK_TRIXIE names another
+place. What has every package is left as it is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from local.images import SUITE
+from local.paths import cache, locked
+from local.progress import Failure, say
+
+ROOT = Path(os.environ.get("SPANK_TRIXIE") or cache() / "trixie-slurm")
+PACKAGES = (
+    "ca-certificates",
+    "gcc",
+    "iproute2",
+    "libc6-dev",
+    "libpam0g-dev",
+    "libslurm-dev",
+    "make",
+    "openssh-client",
+    "openssh-server",
+    "procps",
+    "python3",
+    "skopeo",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "slurmctld",
+    "slurmd",
+    "squashfs-tools",
+    "umoci",
+    "util-linux",
+)
+
+
+def missing(root: Path) -> list[str]:
+    """The packages that a root lacks, by what its dpkg says; all of them where there is none."""
+    status = root / "var/lib/dpkg/status"
+    if not status.exists():
+        return list(PACKAGES)
+    blocks = re.findall(r"^Package: (\S+)\nStatus: install ok installed$", status.read_text(), re.MULTILINE)
+    return [each for each in PACKAGES if each not in set(blocks)]
+
+
+def make(root: Path) -> None:
+    """Make the root where it lacks anything; what was there before goes only when the new one is whole."""
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with locked(root.with_name(f"{root.name}.lock")):
+        if not missing(root):
+            return
+        say(f"making a Debian root with Slurm for tests, {root}; this takes about a minute")
+        partial = root.with_name(f"{root.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
+        argv = [
+            "mmdebstrap",
+            "--quiet",
+            "--variant=minbase",
+            f"--include={','.join(PACKAGES)}",
+            SUITE,
+            str(partial),
+            *mirror,
+        ]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"mmdebstrap failed:\n{done.stderr[-2000:]}")
+        shutil.rmtree(root, ignore_errors=True)
+        partial.rename(root)
+
+
+def main() -> int:
+    """Make the root at SPANK_TRIXIE, or in the cache; a failure is said without a traceback."""
+    try:
+        make(ROOT)
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
