@@ -5,7 +5,6 @@ place. What has every package is left as it is.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -44,8 +43,9 @@ def missing(root: Path) -> list[str]:
     status = root / "var/lib/dpkg/status"
     if not status.exists():
         return list(PACKAGES)
-    blocks = re.findall(r"^Package: (\S+)\nStatus: install ok installed$", status.read_text(), re.MULTILINE)
-    return [each for each in PACKAGES if each not in set(blocks)]
+    blocks = [block.splitlines() for block in status.read_text().split("\n\n") if block]
+    there = {block[0].removeprefix("Package: ") for block in blocks if "Status: install ok installed" in block}
+    return [each for each in PACKAGES if each not in there]
 
 
 def make(root: Path) -> None:

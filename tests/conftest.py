@@ -5,6 +5,7 @@ What passed once then fails only for a change. `SOPERATOR_SEARCH=yes pytest test
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from soperator.runtime import log
@@ -17,3 +18,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell what was seen where a test was played once more (docs/decisions/0083)."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"played once more: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)

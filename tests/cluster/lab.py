@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from local import demo
 from local.demo import Target
+from tests.late import LateError
 
 T = TypeVar("T")
 
@@ -165,9 +166,7 @@ class Lab:
         answer = ask()
         while not answer:
             if time.monotonic() - began > seconds:
-                raise AssertionError(
-                    f"not within {seconds:.0f} s: {what}; the last answer was {answer!r}\n{self.seen()}"
-                )
+                raise LateError(f"not within {seconds:.0f} s: {what}; the last answer was {answer!r}\n{self.seen()}")
             time.sleep(TICK)
             answer = ask()
         return answer

@@ -11,6 +11,7 @@ import pytest
 
 from local import slurm_root
 from soperator.slurm import topology
+from tests.late import LateError
 
 TRIXIE = slurm_root.ROOT
 NAMESPACES = ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
@@ -42,7 +43,8 @@ class Slurm:
         """Wait until a script prints this."""
         end = time.monotonic() + 60
         while (said := self.sh(script).strip()) != wanted:
-            assert time.monotonic() < end, f"{script}: {said}\n{self.sh('tail -n 40 /var/log/slurm/ctld.log')}"
+            if time.monotonic() > end:
+                raise LateError(f"{script}: {said}\n{self.sh('tail -n 40 /var/log/slurm/ctld.log')}")
             time.sleep(0.3)
 
     def starts(self, *nodes: str, more: str = "", cpus: int = 1, is_saved: bool = True) -> None:

@@ -12,7 +12,7 @@ def installed(root: Path, packages: tuple[str, ...]) -> None:
     """Write what dpkg says of a root."""
     status = root / "var/lib/dpkg/status"
     status.parent.mkdir(parents=True, exist_ok=True)
-    blocks = [f"Package: {each}\nStatus: install ok installed\nVersion: 1\n" for each in packages]
+    blocks = [f"Package: {each}\nEssential: yes\nStatus: install ok installed\nVersion: 1\n" for each in packages]
     status.write_text("\n".join([*blocks, "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n"]))
 
 
