@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from soperator.api.base import Model
+from soperator.api.rule import Rule
 
 DURATION = r"^([0-9]+[smhd])+$"
 SHARE = r"^([0-9]+|[0-9]{1,2}%|100%)$"
@@ -158,3 +159,31 @@ class NodeLoss(Model):
         default="10%",
         description="How many may be replaced so at once: a number, or a percentage of replicas (at least 1); 0 means none.",
     )
+
+
+ROLLOUT = (
+    Rule(
+        cel=f"string(self.maxUnavailable).matches('{SOME}')",
+        message="maxUnavailable must be a number of at least 1, or a percentage such as 25%: with none a rollout would never begin",
+        holds=lambda rollout: re.search(SOME, rollout.max_unavailable) is not None,
+        field="max_unavailable",
+    ),
+)
+
+DRAIN = (
+    Rule(
+        cel="self.then == 'Wait' || self.?maxWait.orValue('') != ''",
+        message="then says what becomes of jobs after maxWait: give maxWait, for example 12h, or leave then at Wait",
+        holds=lambda drain: drain.then == "Wait" or drain.max_wait != "",
+        field="then",
+    ),
+)
+
+NODE_LOSS = (
+    Rule(
+        cel=f"string(self.maxReplaced).matches('{SHARE}')",
+        message="maxReplaced must be a number, or a percentage such as 10%: write it so, 0 for none",
+        holds=lambda loss: re.search(SHARE, loss.max_replaced) is not None,
+        field="max_replaced",
+    ),
+)

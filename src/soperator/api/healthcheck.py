@@ -4,13 +4,15 @@ What it found stands in its status, and there is no other place: an operator tha
 bound that holds for five thousand nodes (docs/decisions/0055).
 """
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from soperator.api.base import DNS_LABEL, Model
-from soperator.api.change import CRON_FIELD, Duration, Share
+from soperator.api.change import CRON_FIELD, SOME, Duration, Share
 from soperator.api.common import ClusterName, NodeSetName
+from soperator.api.rule import Rule
 from soperator.api.status import Condition, Sentence
 
 #: Nodes about which there is something to say, and failures that are over, that a status holds.
@@ -239,3 +241,29 @@ class HealthCheckStatus(Model):
 
 #: Names of checks stand in the reasons that Slurm shows and in names of jobs.
 NAME = DNS_LABEL
+
+
+HEALTHCHECK = (
+    Rule(
+        cel="self.cluster == oldSelf.cluster",
+        message="cluster cannot be changed, for what the check found is about its nodes: make a new HealthCheck for the other cluster",
+        field="cluster",
+    ),
+    Rule(
+        cel="(self.?script.orValue('') == '') != (self.?check.orValue('') == '')",
+        message="what is to run must be said once: give check, the name of a shipped one, or script, one of your own",
+        holds=lambda spec: bool(spec.script) != bool(spec.check),
+    ),
+    Rule(
+        cel="self.?script.orValue('') == '' || self.?script.orValue('').startsWith('#!/')",
+        message="script must begin with the line that names its interpreter: write for example #!/bin/sh",
+        holds=lambda spec: not spec.script or spec.script.startswith("#!/"),
+        field="script",
+    ),
+    Rule(
+        cel=f"string(self.maxParallel).matches('{SOME}')",
+        message="maxParallel must be a number of at least 1, or a percentage such as 10%: with none the check would never run",
+        holds=lambda spec: re.search(SOME, spec.max_parallel) is not None,
+        field="max_parallel",
+    ),
+)

@@ -12,6 +12,7 @@ from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantit
 from soperator.api.change import Drain, GivesWay, Maintenance, NodeLoss, Rollout
 from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
 from soperator.api.power import Power
+from soperator.api.rule import Rule, cel_text
 from soperator.api.topology import Place
 
 
@@ -173,3 +174,42 @@ class NodeSetSpec(Model):
     def size(self) -> int:
         """How many nodes there may be at most."""
         return self.power.max if self.power else self.replicas
+
+
+GPU = (
+    Rule(
+        cel="(self.vendor == 'none') == (self.count == 0)",
+        message=(
+            "gpu.vendor and gpu.count belong together: give a vendor (nvidia or amd) and a count of at "
+            "least 1, or neither"
+        ),
+        holds=lambda gpu: (gpu.vendor == "none") == (gpu.count == 0),
+        field="count",
+    ),
+    Rule(
+        cel=f"self.vendor != 'none' || ({cel_text('type')} == '' && {cel_text('resourceName')} == '')",
+        message="gpu.type and gpu.resourceName describe GPUs: give gpu.vendor and gpu.count too, or remove them",
+        holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
+        field="vendor",
+    ),
+    Rule(
+        cel="self.shards == 0 || (self.count > 0 && self.shards % self.count == 0)",
+        message="each GPU has the same number of shards: give a multiple of gpu.count",
+        holds=lambda gpu: gpu.shards == 0 or (gpu.count > 0 and gpu.shards % gpu.count == 0),
+        field="shards",
+    ),
+    Rule(
+        cel="self.count <= 1 || !has(self.resourceName) || !self.resourceName.contains('/mig-')",
+        message="Slurm could not tell the parts of a GPU apart in one pod: give count 1 and more nodes, which share a machine",
+        holds=lambda gpu: gpu.count <= 1 or "/mig-" not in gpu.resource_name,
+        field="count",
+    ),
+)
+
+DRIVER = (
+    Rule(
+        cel="[has(self.hostPath), has(self.volume), has(self.cdi)].filter(given, given).size() <= 1",
+        message="a driver has one source, hostPath, volume or cdi: keep one and remove the others",
+        holds=lambda driver: sum(each is not None for each in (driver.host_path, driver.volume, driver.cdi)) <= 1,
+    ),
+)

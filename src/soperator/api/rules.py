@@ -14,15 +14,16 @@ from types import MappingProxyType
 
 from soperator.api import tenancy
 from soperator.api.accounting import ACCOUNTING
-from soperator.api.change import SHARE, SOME
+from soperator.api.change import DRAIN, NODE_LOSS, ROLLOUT
 from soperator.api.cluster import LoginService, Partition, Refill, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
-from soperator.api.nodeset import Driver, Gpu
+from soperator.api.healthcheck import HEALTHCHECK
+from soperator.api.nodeset import DRIVER, GPU, Driver, Gpu
 from soperator.api.power import POWER
 from soperator.api.quantity import amount
 from soperator.api.refill import ASKED, REFILL
 from soperator.api.rest import REST_USERS
-from soperator.api.rule import Rule, cel_at_least, cel_list, cel_text
+from soperator.api.rule import Rule, cel_at_least, cel_list
 from soperator.api.service import SERVICE
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
 from soperator.api.topology import TOPOLOGY
@@ -38,44 +39,6 @@ def _same(field: str) -> str:
     now, before = (f"(!has({side}.{field}) || {side}.{field} == '')" for side in ("self", "oldSelf"))
     return f"{now} ? {before} : (has(oldSelf.{field}) && self.{field} == oldSelf.{field})"
 
-
-GPU = (
-    Rule(
-        cel="(self.vendor == 'none') == (self.count == 0)",
-        message=(
-            "gpu.vendor and gpu.count belong together: give a vendor (nvidia or amd) and a count of at "
-            "least 1, or neither"
-        ),
-        holds=lambda gpu: (gpu.vendor == "none") == (gpu.count == 0),
-        field="count",
-    ),
-    Rule(
-        cel=f"self.vendor != 'none' || ({cel_text('type')} == '' && {cel_text('resourceName')} == '')",
-        message="gpu.type and gpu.resourceName describe GPUs: give gpu.vendor and gpu.count too, or remove them",
-        holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
-        field="vendor",
-    ),
-    Rule(
-        cel="self.shards == 0 || (self.count > 0 && self.shards % self.count == 0)",
-        message="each GPU has the same number of shards: give a multiple of gpu.count",
-        holds=lambda gpu: gpu.shards == 0 or (gpu.count > 0 and gpu.shards % gpu.count == 0),
-        field="shards",
-    ),
-    Rule(
-        cel="self.count <= 1 || !has(self.resourceName) || !self.resourceName.contains('/mig-')",
-        message="Slurm could not tell the parts of a GPU apart in one pod: give count 1 and more nodes, which share a machine",
-        holds=lambda gpu: gpu.count <= 1 or "/mig-" not in gpu.resource_name,
-        field="count",
-    ),
-)
-
-DRIVER = (
-    Rule(
-        cel="[has(self.hostPath), has(self.volume), has(self.cdi)].filter(given, given).size() <= 1",
-        message="a driver has one source, hostPath, volume or cdi: keep one and remove the others",
-        holds=lambda driver: sum(each is not None for each in (driver.host_path, driver.volume, driver.cdi)) <= 1,
-    ),
-)
 
 LOGIN_SERVICE = (
     *SERVICE,
@@ -154,31 +117,6 @@ NODESET = (
     ),
 )
 
-HEALTHCHECK = (
-    Rule(
-        cel="self.cluster == oldSelf.cluster",
-        message="cluster cannot be changed, for what the check found is about its nodes: make a new HealthCheck for the other cluster",
-        field="cluster",
-    ),
-    Rule(
-        cel="(self.?script.orValue('') == '') != (self.?check.orValue('') == '')",
-        message="what is to run must be said once: give check, the name of a shipped one, or script, one of your own",
-        holds=lambda spec: bool(spec.script) != bool(spec.check),
-    ),
-    Rule(
-        cel="self.?script.orValue('') == '' || self.?script.orValue('').startsWith('#!/')",
-        message="script must begin with the line that names its interpreter: write for example #!/bin/sh",
-        holds=lambda spec: not spec.script or spec.script.startswith("#!/"),
-        field="script",
-    ),
-    Rule(
-        cel=f"string(self.maxParallel).matches('{SOME}')",
-        message="maxParallel must be a number of at least 1, or a percentage such as 10%: with none the check would never run",
-        holds=lambda spec: re.search(SOME, spec.max_parallel) is not None,
-        field="max_parallel",
-    ),
-)
-
 CLAIM = (
     Rule(
         cel=_same("name"),
@@ -245,33 +183,6 @@ AUTH = (
             "would be lost: make a new cluster on the same jail"
         ),
         field="type",
-    ),
-)
-
-ROLLOUT = (
-    Rule(
-        cel=f"string(self.maxUnavailable).matches('{SOME}')",
-        message="maxUnavailable must be a number of at least 1, or a percentage such as 25%: with none a rollout would never begin",
-        holds=lambda rollout: re.search(SOME, rollout.max_unavailable) is not None,
-        field="max_unavailable",
-    ),
-)
-
-DRAIN = (
-    Rule(
-        cel="self.then == 'Wait' || self.?maxWait.orValue('') != ''",
-        message="then says what becomes of jobs after maxWait: give maxWait, for example 12h, or leave then at Wait",
-        holds=lambda drain: drain.then == "Wait" or drain.max_wait != "",
-        field="then",
-    ),
-)
-
-NODE_LOSS = (
-    Rule(
-        cel=f"string(self.maxReplaced).matches('{SHARE}')",
-        message="maxReplaced must be a number, or a percentage such as 10%: write it so, 0 for none",
-        holds=lambda loss: re.search(SHARE, loss.max_replaced) is not None,
-        field="max_replaced",
     ),
 )
 
