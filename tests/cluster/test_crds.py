@@ -129,6 +129,11 @@ def test_what_is_handed_through_is_kept(kubectl: Kubectl) -> None:
             {"jail": {"claim": {"size": "1500Mi"}}},
             "size of a claim can only grow",
         ),
+        (
+            {"accounting": {"enabled": True, "database": {"claim": {"size": "20Gi"}}}},
+            {"accounting": {"enabled": True}},
+            "size of the database's claim can only grow",
+        ),
     ],
 )
 def test_what_running_pods_hold_cannot_be_changed(
@@ -145,6 +150,28 @@ def test_what_may_change_may_change(kubectl: Kubectl) -> None:
     """What becomes of the keys, sizes that grow and scaling are ordinary edits."""
     assert kubectl("create", "-f", "-", obj=cluster("edit", jail={"claim": {"size": "1Gi"}})).returncode == 0
     edited = cluster("edit", jail={"claim": {"size": "2Gi"}}, login={"replicas": 3})
+    done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        None,
+        {"enabled": False},
+        {"enabled": True, "database": {"claim": {"name": "other"}}},
+        {"enabled": True, "external": {"host": "db", "password": {"secret": "db"}}},
+        {"enabled": True, "mariadb": {"size": "1Gi"}},
+        {"enabled": True, "database": {"claim": {"size": "20Gi"}}},
+    ],
+    ids=["removed", "off", "another claim", "external", "mariadb", "grown"],
+)
+def test_accounting_leaves_the_database_that_it_had(kubectl: Kubectl, after: dict[str, Any] | None) -> None:
+    """The size of the database's claim binds only while the operator makes that claim."""
+    name = f"a{zlib.crc32(str(after).encode())}"
+    before = {"enabled": True, "database": {"claim": {"size": "15Gi"}}}
+    assert kubectl("create", "-f", "-", obj=cluster(name, accounting=before)).returncode == 0
+    edited = cluster(name, **({} if after is None else {"accounting": after}))
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)
     assert done.returncode == 0, done.stderr
 

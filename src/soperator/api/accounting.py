@@ -179,6 +179,14 @@ ACCOUNTING = (
         holds=lambda said: not said.archive.claim or bool(said.purge.kinds),
         field="archive",
     ),
+    Rule(
+        cel=(
+            "!self.enabled || has(self.external) || has(self.mariadb) || (has(self.database.claim.name) && self.database.claim.name != '') || "
+            "quantity(string(self.database.claim.size)).compareTo(quantity(string(oldSelf.database.claim.size))) >= 0"
+        ),
+        message="size of the database's claim can only grow: keep database.claim.size, and give at least the former size",
+        field="database",
+    ),
 )
 
 

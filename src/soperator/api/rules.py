@@ -211,7 +211,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Jail": (*JAIL, *ASKED),
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
-        "DatabaseClaim": CLAIM[1:],  # a database is moved as its records are: while nothing but slurmdbd waits
+        "DatabaseClaim": CLAIM[1:2],  # a database is moved as its records are; the rule of its size is ACCOUNTING's
         "Accounting": ACCOUNTING,
         "Topology": TOPOLOGY,
         "RestService": SERVICE,
