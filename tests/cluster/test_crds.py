@@ -130,6 +130,11 @@ def test_what_is_handed_through_is_kept(kubectl: Kubectl) -> None:
             "size of a claim can only grow",
         ),
         (
+            {"accounting": {"enabled": True, "database": {"claim": {"storageClassName": "fast"}}}},
+            {"accounting": {"enabled": True}},
+            "storageClassName of the database's claim cannot be changed",
+        ),
+        (
             {"accounting": {"enabled": True, "database": {"claim": {"size": "20Gi"}}}},
             {"accounting": {"enabled": True}},
             "size of the database's claim can only grow",
@@ -162,14 +167,14 @@ def test_what_may_change_may_change(kubectl: Kubectl) -> None:
         {"enabled": True, "database": {"claim": {"name": "other"}}},
         {"enabled": True, "external": {"host": "db", "password": {"secret": "db"}}},
         {"enabled": True, "mariadb": {"size": "1Gi"}},
-        {"enabled": True, "database": {"claim": {"size": "20Gi"}}},
+        {"enabled": True, "database": {"claim": {"size": "20Gi", "storageClassName": "fast"}}},
     ],
     ids=["removed", "off", "another claim", "external", "mariadb", "grown"],
 )
 def test_accounting_leaves_the_database_that_it_had(kubectl: Kubectl, after: dict[str, Any] | None) -> None:
-    """The size of the database's claim binds only while the operator makes that claim."""
+    """The size and the class of the database's claim bind only while the operator makes that claim."""
     name = f"a{zlib.crc32(str(after).encode())}"
-    before = {"enabled": True, "database": {"claim": {"size": "15Gi"}}}
+    before = {"enabled": True, "database": {"claim": {"size": "15Gi", "storageClassName": "fast"}}}
     assert kubectl("create", "-f", "-", obj=cluster(name, accounting=before)).returncode == 0
     edited = cluster(name, **({} if after is None else {"accounting": after}))
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)

@@ -22,6 +22,7 @@ def test_the_hook_ends_when_the_node_is_drained_and_its_job_has_ended_and_for_a_
     slurm.until("squeue -h -t R | wc -l", "1")
     slurm.sh("scontrol update nodename=w-0 state=drain reason=way")
     assert slurm.sh(HOOK.format(2, "w-0")).strip() == LATE
+    slurm.until("grep -ao way /var/spool/slurmctld/node_state | head -n 1", "way")
     slurm.sh("pkill -KILL '^slurmctld'")
     assert slurm.sh(HOOK.format(3, "w-0")).strip() == LATE
     slurm.begins(signal="KILL")

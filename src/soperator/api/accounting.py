@@ -11,7 +11,7 @@ from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model, Opaque, Problem, Quantity
 from soperator.api.common import ClaimRef, Resources, Scheduling
-from soperator.api.rule import Rule
+from soperator.api.rule import Rule, cel_same
 
 #: How long records are kept, as slurmdbd.conf(5) takes it; nothing keeps them for ever.
 AGE = r"^([1-9][0-9]{0,4}(hours|days|months))?$"
@@ -165,6 +165,9 @@ class Accounting(Model):
 
 #: `has` bounds the cost of a rule where `orValue` would not.
 _PURGED = " || ".join(f"(has(self.purge.{field}) && self.purge.{field} != '')" for field in Purge.model_fields)
+_CLAIM = "self.database.claim"
+#: Whether the operator makes no claim, and so holds none to what it was.
+_NOT_MADE = f"!self.enabled || has(self.external) || has(self.mariadb) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
 
 ACCOUNTING = (
     Rule(
@@ -180,10 +183,12 @@ ACCOUNTING = (
         field="archive",
     ),
     Rule(
-        cel=(
-            "!self.enabled || has(self.external) || has(self.mariadb) || (has(self.database.claim.name) && self.database.claim.name != '') || "
-            "quantity(string(self.database.claim.size)).compareTo(quantity(string(oldSelf.database.claim.size))) >= 0"
-        ),
+        cel=f"{_NOT_MADE} || ({cel_same('storageClassName', '.database.claim')})",
+        message="storageClassName of the database's claim cannot be changed, for Kubernetes never moves a claim: put the former value back",
+        field="database",
+    ),
+    Rule(
+        cel=f"{_NOT_MADE} || quantity(string({_CLAIM}.size)).compareTo(quantity(string(oldSelf.database.claim.size))) >= 0",
         message="size of the database's claim can only grow: keep database.claim.size, and give at least the former size",
         field="database",
     ),

@@ -35,3 +35,10 @@ def cel_text(field: str) -> str:
 def cel_at_least(field: str, quantity: str) -> str:
     """CEL for a quantity that is at least as large as another."""
     return f"quantity(string(self.{field})).compareTo(quantity('{quantity}')) >= 0"
+
+
+def cel_same(field: str, of: str = "") -> str:
+    """CEL for a text, in the object `of` below, that may be absent and must not change; `has` bounds its cost where `orValue` would not."""
+    now, before = (f"{side}{of}.{field}" for side in ("self", "oldSelf"))
+    gone, was_gone = (f"(!has({each}) || {each} == '')" for each in (now, before))
+    return f"{gone} ? {was_gone} : (has({before}) && {now} == {before})"

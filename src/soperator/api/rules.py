@@ -23,7 +23,7 @@ from soperator.api.power import POWER
 from soperator.api.quantity import amount
 from soperator.api.refill import ASKED, REFILL
 from soperator.api.rest import REST_USERS
-from soperator.api.rule import Rule, cel_at_least, cel_list
+from soperator.api.rule import Rule, cel_at_least, cel_list, cel_same
 from soperator.api.service import SERVICE
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
 from soperator.api.topology import TOPOLOGY
@@ -32,12 +32,6 @@ RESERVED_NODESETS = ("accounting", "all", "controller", "database", "default", "
 OWNED_OPTIONS = ("PartitionName", "Nodes", "Default", "Hidden")
 
 _CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-
-
-def _same(field: str) -> str:
-    """CEL for a text that may be absent and must not change; `has` bounds its cost where `orValue` would not."""
-    now, before = (f"(!has({side}.{field}) || {side}.{field} == '')" for side in ("self", "oldSelf"))
-    return f"{now} ? {before} : (has(oldSelf.{field}) && self.{field} == oldSelf.{field})"
 
 
 LOGIN_SERVICE = (
@@ -119,7 +113,7 @@ NODESET = (
 
 CLAIM = (
     Rule(
-        cel=_same("name"),
+        cel=cel_same("name"),
         message=(
             "name of the claim cannot be changed, for running pods hold it: copy the data and make a new "
             "cluster that names the new claim"
@@ -127,7 +121,7 @@ CLAIM = (
         field="name",
     ),
     Rule(
-        cel=_same("storageClassName"),
+        cel=cel_same("storageClassName"),
         message="storageClassName cannot be changed, for Kubernetes never moves a claim: put the former value back",
         field="storage_class_name",
     ),
@@ -211,7 +205,6 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Jail": (*JAIL, *ASKED),
         "ClaimRef": CLAIM,
         "StateClaim": CLAIM,
-        "DatabaseClaim": CLAIM[1:2],  # a database is moved as its records are; the rule of its size is ACCOUNTING's
         "Accounting": ACCOUNTING,
         "Topology": TOPOLOGY,
         "RestService": SERVICE,
