@@ -214,7 +214,7 @@ def test_a_full_volume_of_the_database_is_told_before_and_when_and_loses_nothing
     lab.until("too little room is told", lambda: room(lab) == "AlmostFull", 180)
     on_node(f"cat /dev/zero > {SMALL}/rest || true")
     big = "head -c 6000 /dev/zero | tr '\\0' x"
-    jobs = books.submit(lab, "alice", 150, "true", f'--comment "$({big})"')
+    jobs = books.submit(lab, "alice", 150, "true", f'--export ALL,FILL=$({big})')
     books.wait_idle(lab, 300)
     print(lab.tried("logs", f"{lab.cluster}-accounting-0", "-c", "slurmdbd", "--tail=30").stdout[-3000:])
     print(lab.tried("logs", f"{lab.cluster}-database-0", "-c", "mariadb", "--tail=30").stdout[-3000:])
