@@ -90,11 +90,11 @@ test-forky: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_FORKY=yes pytest tests/cluster/test_forky.py
 
-test-accounting: venv ## accounting with three kinds of database, and what goes wrong with one, on the local cluster; half an hour
+test-accounting: venv ## accounting with three kinds of database, what goes wrong with one, a backup, munge and an archive, on the local cluster; 45 minutes
 	python3 -m local.images build mariadb
 	python3 -m local.mariadb_crd
 	$(PYTHON) -m local.demo --only-cluster
-	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py
+	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py tests/cluster/test_accounting_more.py
 
 test-logs: venv ## examples/logs/collector.yaml in a real OpenTelemetry collector, which is built the first time (3 min); needs no cluster
 	$(PYTHON) -m local.collector

@@ -59,7 +59,7 @@ def switch_on(lab: Lab, mariadb: str, said: dict[str, Any]) -> float:
     """Switch accounting on, and wait until slurmctld runs with it; return how long that took in seconds."""
     began = time.monotonic()
     lab.patch("slurmcluster", lab.cluster, {"images": {"mariadb": mariadb}, "accounting": {"enabled": True, **said}})
-    lab.until("accounting is on", lambda: told(lab) == WELL, 300)
+    lab.until("accounting is on", lambda: told(lab) == WELL, 400)
     return time.monotonic() - began
 
 
@@ -79,17 +79,31 @@ def number(lab: Lab) -> str:
 
 def given_number(lab: Lab) -> str:
     """By which the operator's database knows it."""
+    return asked(lab, f"SELECT id FROM cluster_table WHERE name = '{lab.cluster}'").strip()
+
+
+def asked(lab: Lab, sql: str) -> str:
+    """What the operator's database answers to root of its pod, a line for each row."""
     server = ["mariadb", "--no-defaults", "--socket=/run/mysqld/socket", "-u", "mysql", "-N", "slurm_acct_db"]
-    asked = f"SELECT id FROM cluster_table WHERE name = '{lab.cluster}'"
-    return lab.kubectl("exec", f"{lab.cluster}-database-0", "--", *server, "-e", asked).strip()
+    return lab.kubectl("exec", f"{lab.cluster}-database-0", "-c", "mariadb", "--", *server, "-e", sql)
 
 
 def throw_away(lab: Lab) -> None:
     """Remove the claim of the operator's database, with its volume and all records; accounting is off."""
-    claim = f"{lab.cluster}-database"
+    remove_volume(lab, f"{lab.cluster}-database")
+
+
+def remove_volume(lab: Lab, claim: str) -> None:
+    """Remove a claim, and the volume that `make_volume` made for it, with its files."""
     lab.kubectl("delete", "pvc", claim, "--ignore-not-found", "--timeout=60s")
     lab.kubectl("delete", "pv", f"{lab.namespace}-{claim}", "--ignore-not-found", "--timeout=60s")
     shutil.rmtree(f"{STATE}/storage/{claim}", ignore_errors=True)
+
+
+def make_claim(lab: Lab, name: str) -> None:
+    """A claim that takes the volume made for it."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "10Gi"}}}
+    apply(lab, {"kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec})
 
 
 def submit(lab: Lab, user: str, count: int, command: str, *options: str) -> set[str]:
