@@ -64,7 +64,9 @@ class Pod:
 @pytest.fixture
 def pod(tmp_path: Path) -> Iterator[Pod]:
     """A slurmdbd that has just started, on a database that knows nobody."""
-    text = re.sub("(?<=[= ])/(etc/soperator/accounting|tmp|run/soperator|opt/soperator/bin)", str(tmp_path), SCRIPT.read_text())
+    text = re.sub(
+        "(?<=[= ])/(etc/soperator/accounting|tmp|run/soperator|opt/soperator/bin)", str(tmp_path), SCRIPT.read_text()
+    )
     script = tmp_path / "probe"
     script.write_text(text)
     (tmp_path / "sacctmgr").write_text(SACCTMGR.format(root=tmp_path))
