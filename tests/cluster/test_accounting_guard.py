@@ -92,7 +92,7 @@ def test_a_volume_that_is_thrown_away_under_accounting_loses_no_job_of_later(lab
     )
     kept = books.submit(lab, "alice", JOBS, "sleep 1")
     shutil.rmtree(f"{STATE}/storage/{claim}")
-    os.makedirs(f"{STATE}/storage/{claim}")
+    (STATE / "storage" / claim).mkdir()
     lab.patch("slurmcluster", lab.cluster, {"accounting": {"database": {"scheduling": None}}})
     lab.until("the empty one is told", lambda: is_unknown(lab), 180)
     kept |= books.submit(lab, "alice", JOBS, "sleep 1")

@@ -1,8 +1,8 @@
 """A machine whose slurmctld tells a real slurmdbd with a real MariaDB, by the scripts of our image, without Kubernetes.
 
 A loop stands for the kubelet and the Service: it starts slurmdbd's role again when that ends, asks the probe, and slurmdbd's address is there while it
-is ready. Needs a Debian root: mmdebstrap --variant=minbase --include=ca-certificates,slurmctld,slurmd,slurmdbd,slurm-client,slurm-wlm-basic-plugins,
-slurm-wlm-mysql-plugin,mariadb-server,mariadb-client,procps,util-linux,iproute2 trixie ~/.cache/soperator/trixie-records
+is ready. Needs a Debian root: mmdebstrap --variant=minbase with --include=ca-certificates,slurmctld,slurmd,slurmdbd,slurm-client,
+slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin,mariadb-server,mariadb-client,procps,util-linux,iproute2 trixie ~/.cache/soperator/trixie-records
 """
 
 import os
@@ -30,11 +30,23 @@ StorageUser=hpc
 StorageLoc=slurm_demo
 """
 ACCOUNTED = "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=10.99.0.2\n"
+MARIADBD = "mariadbd --user=mysql --bind-address=127.0.0.1"
+MADE = """
+mkdir -p /etc/soperator/accounting /etc/soperator/database /run/soperator/keys /run/slurmdbd /opt/soperator/bin /usr/lib/soperator /run/mysqld
+printf secret > /etc/soperator/database/password
+ln -s /usr/bin/sacctmgr /opt/soperator/bin/sacctmgr
+cp /etc/slurm/slurm.key /run/soperator/keys/
+chown -R slurm /run/soperator /run/slurmdbd
+chmod 1777 /tmp
+rm -rf /var/lib/mysql/*
+chown mysql /var/lib/mysql /run/mysqld
+mariadb-install-db --user=mysql --skip-test-db > /tmp/install 2>&1
+"""
 #: The second word is how many seconds lie between two looks; a container that ends is not ready from then on.
 KUBELET = """
 as_slurm="setpriv --reuid=slurm --regid=slurm --clear-groups env SOPERATOR_AUTH=slurm HOSTNAME=demo-accounting-0"
 while :; do
-    $as_slurm bash -c 'complain() { echo "$*" >&2; exit 1; }; export SLURM_SACK_KEY=/run/soperator/keys/slurm.key; set -euo pipefail; . /usr/lib/soperator/role' \\
+    $as_slurm SLURM_SACK_KEY=/run/soperator/keys/slurm.key bash -c 'complain() { exit 1; }; set -euo pipefail; . /usr/lib/soperator/role' \\
         > /dev/null 2>> /var/log/slurm/dbd.log &
     container=$! failed=0
     while kill -0 $container 2> /dev/null; do
@@ -52,6 +64,14 @@ while :; do
     sleep 1
 done
 """
+OWN = "ClusterName=test\nSlurmctldHost=ctl\nSlurmUser=slurm\nAuthType=auth/slurm\nCredType=cred/slurm\n"
+FILES = {
+    "/etc/soperator/accounting/slurmdbd.conf": SLURMDBD,
+    "/etc/soperator/accounting/slurm.conf": OWN + ACCOUNTED.replace("10.99.0.2", "localhost"),
+    "/usr/lib/soperator/accounting": (IMAGE / "accounting").read_text(),
+    "/usr/lib/soperator/role": (IMAGE / "roles/slurmdbd").read_text(),
+    "/usr/lib/soperator/kubelet": KUBELET,
+}
 
 
 @dataclass(frozen=True)
@@ -63,24 +83,11 @@ class Records:
     def begins(self, period: int = 5) -> None:
         """Start all: the database, slurmdbd, and slurmctld when it is ready, as the operator has it."""
         sh = self.slurm.sh
-        sh(
-            "mkdir -p /etc/soperator/accounting /etc/soperator/database /run/soperator/keys /opt/soperator/bin /usr/lib/soperator /tmp; chmod 1777 /tmp"
-        )
-        sh("printf secret > /etc/soperator/database/password; ln -s /usr/bin/sacctmgr /opt/soperator/bin/sacctmgr")
-        sh("cp /etc/slurm/slurm.key /run/soperator/keys/; chown -R slurm /run/soperator")
-        sh("cat > /etc/soperator/accounting/slurmdbd.conf", SLURMDBD)
-        own = "ClusterName=test\nSlurmctldHost=ctl\nSlurmUser=slurm\nAuthType=auth/slurm\nCredType=cred/slurm\n"
-        sh("cat > /etc/soperator/accounting/slurm.conf", own + ACCOUNTED.replace("10.99.0.2", "localhost"))
-        sh(
-            "cat > /usr/lib/soperator/accounting; chmod 755 /usr/lib/soperator/accounting",
-            (IMAGE / "accounting").read_text(),
-        )
-        sh("cat > /usr/lib/soperator/role", (IMAGE / "roles/slurmdbd").read_text())
-        sh("cat > /usr/lib/soperator/kubelet", KUBELET)
-        sh(
-            "rm -rf /var/lib/mysql/*; chown mysql /var/lib/mysql; mkdir -p /run/mysqld; chown mysql /run/mysqld; mariadb-install-db --user=mysql > /tmp/install 2>&1"
-        )
-        sh("setsid mariadbd --user=mysql --bind-address=127.0.0.1 > /var/log/slurm/mariadb.log 2>&1 < /dev/null &")
+        sh(MADE)
+        for place, text in FILES.items():
+            sh(f"cat > {place}", text)
+        sh("chmod 755 /usr/lib/soperator/accounting")
+        sh(f"setsid {MARIADBD} > /var/log/slurm/mariadb.log 2>&1 < /dev/null &")
         self.slurm.until("mariadb-admin ping 2> /dev/null | grep -o alive", "alive")
         self.sql(
             "CREATE DATABASE slurm_demo; CREATE USER hpc@'%' IDENTIFIED BY 'secret'; GRANT ALL ON slurm_demo.* TO hpc@'%';"

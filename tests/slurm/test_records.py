@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.slurm.records import NEEDS, Records
+from tests.slurm.records import MARIADBD, NEEDS, Records
 
 pytestmark = [*NEEDS, pytest.mark.timeout(300)]
 UNKNOWN = "cat /tmp/said 2> /dev/null | grep -o 'does not know the cluster test'"
@@ -32,9 +32,7 @@ def test_a_database_that_is_away_and_comes_back_empty_gets_nothing(records: Reco
     records.slurm.sh("mariadb-admin shutdown; while pgrep -x mariadbd; do sleep 0.1; done")
     kept = records.jobs(5)
     records.slurm.sh("cat > /init.sql", "DROP DATABASE slurm_demo; CREATE DATABASE slurm_demo;")
-    records.slurm.sh(
-        "setsid mariadbd --user=mysql --bind-address=127.0.0.1 --init-file=/init.sql > /dev/null 2>&1 < /dev/null &"
-    )
+    records.slurm.sh(f"setsid {MARIADBD} --init-file=/init.sql > /dev/null 2>&1 < /dev/null &")
     records.slurm.until(UNKNOWN, "does not know the cluster test")
     records.begins_anew()
     records.has(kept)
