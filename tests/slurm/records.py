@@ -1,6 +1,6 @@
 """A machine whose slurmctld tells a real slurmdbd with a real MariaDB, by the scripts of our image, without Kubernetes.
 
-A loop stands for the kubelet and the Service: it starts slurmdbd's role again when that ends, asks the probe, and slurmdbd's address is there while it
+A loop stands for the kubelet and the Service: it starts the role of slurmdbd again when that ends, asks the probe, and an address is there while it
 is ready. Needs a Debian root: mmdebstrap --variant=minbase with --include=ca-certificates,slurmctld,slurmd,slurmdbd,slurm-client,
 slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin,mariadb-server,mariadb-client,procps,util-linux,iproute2 trixie ~/.cache/soperator/trixie-records
 """
