@@ -31,7 +31,7 @@ def test_a_database_that_is_away_and_comes_back_empty_gets_nothing(records: Reco
     records.has(records.jobs(2))
     records.slurm.sh("mariadb-admin shutdown; while pgrep -x mariadbd; do sleep 0.1; done")
     kept = records.jobs(5)
-    records.slurm.sh("cat > /init.sql", "DROP DATABASE slurm_demo; CREATE DATABASE slurm_demo;")
+    records.slurm.sh("cat > /init.sql", "DROP DATABASE slurm_demo;\nCREATE DATABASE slurm_demo;\n")
     records.slurm.sh(f"setsid {MARIADBD} --init-file=/init.sql > /dev/null 2>&1 < /dev/null &")
     records.slurm.until(UNKNOWN, "does not know the cluster test")
     records.begins_anew()
