@@ -94,7 +94,9 @@ test-accounting: venv ## accounting with three kinds of database, what goes wron
 	python3 -m local.images build mariadb
 	python3 -m local.mariadb_crd
 	$(PYTHON) -m local.demo --only-cluster
-	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py tests/cluster/test_accounting_more.py
+	python3 -m local.slurm_root records
+	SOPERATOR_ACCOUNTING=yes pytest tests/slurm/test_records.py
+	SOPERATOR_ACCOUNTING=yes pytest tests/cluster/test_accounting.py tests/cluster/test_accounting_ways.py tests/cluster/test_accounting_faults.py tests/cluster/test_accounting_guard.py tests/cluster/test_accounting_more.py
 
 test-logs: venv ## examples/logs/collector.yaml in a real OpenTelemetry collector, which is built the first time (3 min); needs no cluster
 	$(PYTHON) -m local.collector

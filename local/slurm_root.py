@@ -1,5 +1,6 @@
-"""`python3 -m local.slurm_root`: a Debian root with Slurm, sshd, a compiler and the headers of both, for tests that need no Kubernetes.
+"""`python3 -m local.slurm_root [records]`: Debian roots with Slurm for tests that need no Kubernetes.
 
+The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB.
 spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in it. Needs to be root. SPANK_TRIXIE names another
 place. What has every package is left as it is.
 """
@@ -8,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from local.images import SUITE
@@ -15,6 +17,7 @@ from local.paths import cache, locked
 from local.progress import Failure, say
 
 ROOT = Path(os.environ.get("SPANK_TRIXIE") or cache() / "trixie-slurm")
+RECORDS = cache() / "trixie-records"
 PACKAGES = (
     "ca-certificates",
     "gcc",
@@ -36,23 +39,37 @@ PACKAGES = (
     "umoci",
     "util-linux",
 )
+RECORDS_PACKAGES = (
+    "ca-certificates",
+    "iproute2",
+    "mariadb-client",
+    "mariadb-server",
+    "procps",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "slurm-wlm-mysql-plugin",
+    "slurmctld",
+    "slurmd",
+    "slurmdbd",
+    "util-linux",
+)
 
 
-def missing(root: Path) -> list[str]:
+def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
     """The packages that a root lacks, by what its dpkg says; all of them where there is none."""
     status = root / "var/lib/dpkg/status"
     if not status.exists():
-        return list(PACKAGES)
+        return list(packages)
     blocks = [block.splitlines() for block in status.read_text().split("\n\n") if block]
     there = {block[0].removeprefix("Package: ") for block in blocks if "Status: install ok installed" in block}
-    return [each for each in PACKAGES if each not in there]
+    return [each for each in packages if each not in there]
 
 
-def make(root: Path) -> None:
+def make(root: Path, packages: Sequence[str] = PACKAGES) -> None:
     """Make the root where it lacks anything; what was there before goes only when the new one is whole."""
     root.parent.mkdir(parents=True, exist_ok=True)
     with locked(root.with_name(f"{root.name}.lock")):
-        if not missing(root):
+        if not missing(root, packages):
             return
         say(f"making a Debian root with Slurm for tests, {root}; this takes about a minute")
         partial = root.with_name(f"{root.name}.partial")
@@ -62,7 +79,7 @@ def make(root: Path) -> None:
             "mmdebstrap",
             "--quiet",
             "--variant=minbase",
-            f"--include={','.join(PACKAGES)}",
+            f"--include={','.join(packages)}",
             SUITE,
             str(partial),
             *mirror,
@@ -75,9 +92,12 @@ def make(root: Path) -> None:
 
 
 def main() -> int:
-    """Make the root at SPANK_TRIXIE, or in the cache; a failure is said without a traceback."""
+    """Make one of the roots; a failure is said without a traceback."""
     try:
-        make(ROOT)
+        if sys.argv[1:] == ["records"]:
+            make(RECORDS, RECORDS_PACKAGES)
+        else:
+            make(ROOT)
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -59,6 +59,7 @@ ORDER = (
     "rest_users",
     "accounting_ways",
     "accounting_faults",
+    "accounting_guard",
     "accounting_more",
     "tenancy",
     "munge",

@@ -147,6 +147,35 @@ async def test_a_slurmdbd_that_is_down_stays_named(town, said):
     assert town.status(kinds.SLURMCLUSTER, "demo")["conditions"][0]["status"] == "True"
 
 
+async def test_a_database_that_does_not_know_the_cluster_is_told_and_off_and_on_is_the_way_out(town, said):
+    """slurmdbd knows from its ConfigMap that it should; switched off and on again it may add the cluster, until slurm.conf names it."""
+    await town.up(CLUSTER, WORKERS)
+    town.apply(kinds.SLURMCLUSTER, "demo", ON)
+    await town.settle()
+    assert "registered" not in town.find(kinds.CONFIGMAP, "demo-accounting")["data"]
+    pod_is(town, "database", "mariadb", True)
+    pod_is(town, "accounting", "slurmdbd", True)
+    await apply_trial(town)
+    await until(lambda: told(town)[0] == "True")
+    template = town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"]
+    assert town.find(kinds.CONFIGMAP, "demo-accounting")["data"]["registered"] == "demo"
+    said.text = "the database does not know the cluster demo: it is another one than before, or has lost its records\n"
+    pod_is(town, "accounting", "slurmdbd", False)
+    await until(lambda: told(town)[:2] == ("False", "UnknownCluster"))
+    assert "spec.accounting.enabled: false" in told(town)[2]
+    assert "slurmctld keeps what it has to tell" in told(town)[2]
+    assert town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"] == template
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": False}})
+    await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
+    assert town.find(kinds.CONFIGMAP, "demo-accounting")["data"]["registered"] == "demo"
+    town.trial_ends()
+    await until(lambda: not town.find(kinds.CONFIGMAP, "demo-accounting"))
+    town.fake.world.remove(kinds.POD, NS, "demo-accounting-0")
+    town.apply(kinds.SLURMCLUSTER, "demo", ON)
+    await until(lambda: town.find(kinds.CONFIGMAP, "demo-accounting"))
+    assert "registered" not in town.find(kinds.CONFIGMAP, "demo-accounting")["data"]
+
+
 async def test_a_wrong_password_is_told_and_slurmctld_is_left_alone(town, said):
     """The reason is one word, the sentence has the database's own and what to do; slurm.conf names no slurmdbd."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db", "namespace": NS}, "data": {}}

@@ -48,8 +48,13 @@ def _cause(seen: Seen) -> tuple[str, str]:
     return "", ""
 
 
-#: What MariaDB's errors are about, by their numbers, and what to do. Source: MariaDB's and MySQL's error references.
+#: What MariaDB's errors are about, by their numbers, and what to do. Source: MariaDB's and MySQL's error references. The first is the probe's own
+#: sentence (images/slurm/accounting).
 _FAULTS = {
+    "does not know the cluster": (
+        "UnknownCluster",
+        "give the former database back; or, to begin with this one, set spec.accounting.enabled: false, and when slurmdbd's pod is gone, true",
+    ),
     " 1044 ": ("NoRights", "give the user all rights on the database"),
     " 1045 ": ("WrongPassword", "correct the password in the Secret, or the user, who may have to show a certificate"),
     " 1698 ": ("WrongPassword", "correct the password in the Secret, or the user"),

@@ -17,6 +17,9 @@ from soperator.render.storage import ARCHIVE, PASSWORD, Storage, files, storage
 _GIVEN = "/etc/soperator/accounting"
 #: The password, and for TLS ca.crt, tls.crt and tls.key.
 SECRET = "/etc/soperator/database"
+#: There while slurm.conf names slurmdbd: a database that does not know the cluster is the wrong one (images/slurm/accounting). It reaches a pod that
+#: runs, so it is no part of the digest.
+REGISTERED = "registered"
 
 
 def render_accounting(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
@@ -28,7 +31,7 @@ def render_accounting(cluster: Cluster, defaults: Defaults, secrets: str = "") -
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": pod.metadata(cluster, name, "accounting"),
-        "data": content,
+        "data": content | ({REGISTERED: cluster.name} if cluster.accounted else {}),
     }
     noted = {labels.CONFIG: digest, labels.SECRETS: secrets, labels.IMAGE: pod.slurm_image(cluster, defaults)}
     return [

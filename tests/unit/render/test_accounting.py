@@ -1,5 +1,7 @@
 """slurmdbd and its database: who has the password, how large buffers are, who reaches what."""
 
+from dataclasses import replace
+
 import pytest
 
 from soperator.api.cluster import SlurmClusterSpec
@@ -54,6 +56,20 @@ def test_without_accounting_nothing_is_made_and_nothing_said():
     assert render_accounted(off, DEFAULTS) == []
     waiting = Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(EMBEDDED[0]))
     assert "Accounting" not in config.slurm_conf(off) + config.slurm_conf(waiting)
+
+
+@each_way
+def test_that_slurm_conf_names_slurmdbd_is_told_to_a_pod_that_runs(way):
+    """The key is there or not, and the template of the pod is the same, so that no pod is made anew for it."""
+    on = cluster(WAYS[way][0])
+    waiting = replace(on, accounted=False)
+    configs = [
+        named(render_accounted(each, DEFAULTS), "ConfigMap", "demo-accounting")["data"] for each in (on, waiting)
+    ]
+    assert [each.pop("registered", None) for each in configs] == ["demo", None]
+    assert configs[0] == configs[1]
+    sets = [named(render_accounted(each, DEFAULTS), "StatefulSet", "demo-accounting") for each in (on, waiting)]
+    assert sets[0] == sets[1]
 
 
 def test_the_password_is_made_unless_the_database_is_elsewhere():
