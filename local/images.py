@@ -235,6 +235,11 @@ def _forget_older(image: Image) -> None:
         _buildah("rmi", "--prune", check=False)
 
 
+def archive() -> list[str]:
+    """The mirror that DEBIAN_MIRROR names, as mmdebstrap's last word; nothing where it is to choose."""
+    return [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
+
+
 def _ensure_base(suite: str) -> None:
     """Make the base image once: the smallest Debian with apt, without documentation."""
     name = f"localhost/soperator/base-{base_fingerprint(suite)}"
@@ -244,7 +249,7 @@ def _ensure_base(suite: str) -> None:
     tar.unlink(missing_ok=True)
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
     options += ['--aptopt=Acquire::Check-Valid-Until "false"'] if suite == NEXT else []
-    mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
+    mirror = archive()
     forget = ["--customize-hook=rm -f $1/etc/apt/sources.list"] if mirror else []
     made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, suite, f"{tar}.tar", *mirror]
     _run(["mmdebstrap", "--quiet", *made])

@@ -1,8 +1,8 @@
 """`python3 -m local.slurm_root [records]`: Debian roots with Slurm for tests that need no Kubernetes.
 
 The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB.
-spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in it. Needs to be root. SPANK_TRIXIE names another
-place. What has every package is left as it is.
+spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first; SPANK_TRIXIE names another place for it. Needs to be root. What
+has every package is left as it is.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.images import SUITE
+from local.images import SUITE, archive
 from local.paths import cache, locked
 from local.progress import Failure, say
 
@@ -74,7 +74,6 @@ def make(root: Path, packages: Sequence[str] = PACKAGES) -> None:
         say(f"making a Debian root with Slurm for tests, {root}; this takes about a minute")
         partial = root.with_name(f"{root.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
-        mirror = [os.environ["DEBIAN_MIRROR"]] if "DEBIAN_MIRROR" in os.environ else []
         argv = [
             "mmdebstrap",
             "--quiet",
@@ -82,7 +81,7 @@ def make(root: Path, packages: Sequence[str] = PACKAGES) -> None:
             f"--include={','.join(packages)}",
             SUITE,
             str(partial),
-            *mirror,
+            *archive(),
         ]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -4,7 +4,8 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from local import demo, images
@@ -68,6 +69,17 @@ def switch_off(lab: Lab) -> None:
     lab.patch("slurmcluster", lab.cluster, {"accounting": None, "images": {"mariadb": None}})
     lab.until("slurmdbd and the database are gone", lambda: not lab.pods("accounting") | lab.pods("database"), 300)
     lab.wait_available(240)
+
+
+@contextmanager
+def owned(lab: Lab, mariadb: str) -> Iterator[float]:
+    """Accounting is on meanwhile, with an empty database of the operator; the seconds that it took to be on."""
+    throw_away(lab)
+    make_volume(lab, f"{lab.cluster}-database")
+    try:
+        yield switch_on(lab, mariadb, {})
+    finally:
+        switch_off(lab)
 
 
 def number(lab: Lab) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from local import demo
 from local.demo import CLUSTER, KEY, NAMESPACE, STATE, Target, local_target
+from tests.cluster import books
 from tests.cluster.lab import OPERATOR, Held, Lab, Timings
 
 ORDER = (
@@ -126,6 +127,14 @@ def alice(lab: Lab) -> Iterator[str]:
 def make_user(lab: Lab, name: str) -> None:
     """Make a user who can log in with the demo's key."""
     lab.ssh("root", f"createuser {name} '{demo.public_key()}'")
+
+
+@pytest.fixture(scope="module")
+def mariadb(lab: Lab, alice: str) -> str:
+    """The image of MariaDB, on the Nodes of this cluster."""
+    if not lab.target.is_local:
+        pytest.skip("the image of MariaDB is not in a foreign cluster")
+    return books.bring_image()
 
 
 @pytest.fixture(scope="module")

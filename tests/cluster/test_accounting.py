@@ -27,23 +27,16 @@ sacctmgr -i modify account physics set GrpTRES=cpu=1
 
 
 @pytest.fixture(scope="module")
-def on(lab: Lab, alice: str) -> Iterator[str]:
+def on(lab: Lab, mariadb: str) -> Iterator[str]:
     """A job that began before accounting was switched on, which it is by now; its number."""
-    if not lab.target.is_local:
-        pytest.skip("the image of MariaDB is not in a foreign cluster")
-    mariadb = books.bring_image()
     make_user(lab, "bob")
-    books.throw_away(lab)
-    books.make_volume(lab, f"{lab.cluster}-database")
     held = lab.hold("worker-0")
-    try:
-        lab.timings.note("accounting is switched on, under a job", books.switch_on(lab, mariadb, {}))
+    with books.owned(lab, mariadb) as took:
+        lab.timings.note("accounting is switched on, under a job", took)
         assert books.number(lab) == books.given_number(lab)
         assert held.state() == "RUNNING"
         held.let_go()
         yield held.number
-    finally:
-        books.switch_off(lab)
 
 
 def test_a_job_is_accounted_that_began_before(lab: Lab, on: str) -> None:

@@ -27,24 +27,11 @@ SMALL = DEFAULT_STATE / "storage" / "small-database"
 OUTSIDE = {"host": "outside", "database": "slurm_demo", "user": "hpc", "password": {"secret": "outside"}}
 
 
-@pytest.fixture(scope="module")
-def mariadb(lab: Lab, alice: str) -> str:
-    """The image of MariaDB, on the Nodes of this cluster."""
-    if not lab.target.is_local:
-        pytest.skip("the image of MariaDB is not in a foreign cluster")
-    return books.bring_image()
-
-
 @pytest.fixture
 def own(lab: Lab, mariadb: str) -> Iterator[None]:
     """Accounting is on, with an empty database of the operator."""
-    books.throw_away(lab)
-    books.make_volume(lab, f"{lab.cluster}-database")
-    try:
-        books.switch_on(lab, mariadb, {})
+    with books.owned(lab, mariadb):
         yield
-    finally:
-        books.switch_off(lab)
 
 
 def why(lab: Lab) -> str:

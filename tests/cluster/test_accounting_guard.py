@@ -23,32 +23,13 @@ pytestmark = [
 JOBS = 20
 
 
-@pytest.fixture(scope="module")
-def mariadb(lab: Lab, alice: str) -> str:
-    """The image of MariaDB, on the Nodes of this cluster."""
-    if not lab.target.is_local:
-        pytest.skip("the image of MariaDB is not in a foreign cluster")
-    return books.bring_image()
-
-
 @pytest.fixture
 def on(lab: Lab, mariadb: str) -> Iterator[None]:
     """Accounting is on, with the operator's database, which has records."""
-    books.throw_away(lab)
-    books.make_volume(lab, f"{lab.cluster}-database")
-    try:
-        books.switch_on(lab, mariadb, {})
+    with books.owned(lab, mariadb):
         jobs = books.submit(lab, "alice", 2, "true")
         lab.until("jobs are recorded", lambda: books.are_recorded(lab, jobs), 60)
         yield
-    finally:
-        books.switch_off(lab)
-
-
-def query(lab: Lab, sql: str) -> None:
-    """Tell the operator's database as its root."""
-    server = ["mariadb", "--no-defaults", "--socket=/run/mysqld/socket", "-u", "mysql"]
-    lab.kubectl("exec", f"{lab.cluster}-database-0", "-c", "mariadb", "--", *server, "-e", sql)
 
 
 def is_unknown(lab: Lab) -> bool:
@@ -71,7 +52,7 @@ def test_a_database_that_is_dropped_under_slurmdbd_is_told_and_loses_no_job_of_l
     lab: Lab, mariadb: str, on: None
 ) -> None:
     """slurmctld's connection is broken within seconds; it is led to slurmdbd again when that database knows the cluster."""
-    query(lab, "DROP DATABASE slurm_acct_db")
+    books.asked(lab, "DROP DATABASE slurm_acct_db")
     began = time.monotonic()
     lab.until("that is told", lambda: is_unknown(lab), 120)
     lab.timings.note("a database that was dropped is told", time.monotonic() - began)

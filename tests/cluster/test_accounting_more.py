@@ -33,14 +33,6 @@ SAVED = 10
 
 
 @pytest.fixture(scope="module")
-def mariadb(lab: Lab) -> str:
-    """The image of MariaDB, on the Nodes of this cluster."""
-    if not lab.target.is_local:
-        pytest.skip("the image of MariaDB is not in a foreign cluster")
-    return books.bring_image()
-
-
-@pytest.fixture(scope="module")
 def booked(lab: Lab, mariadb: str) -> Iterator[Lab]:
     """A cluster that authenticates by munge, and has accounting, with purge and archive, from its first moment."""
     made = Lab(lab.target, "slurm-booked", CLUSTER, lab.timings)

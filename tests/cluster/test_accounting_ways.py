@@ -37,12 +37,10 @@ sacctmgr -i modify account physics set GrpTRES=cpu=1
 
 
 @pytest.fixture(scope="module")
-def mariadb(lab: Lab, alice: str) -> str:
-    """The image of MariaDB, on the Nodes of this cluster."""
-    if not lab.target.is_local:
-        pytest.skip("the image of MariaDB is not in a foreign cluster")
+def mariadb(lab: Lab, mariadb: str) -> str:
+    """The image, where there are two users."""
     make_user(lab, "bob")
-    return books.bring_image()
+    return mariadb
 
 
 @pytest.fixture(params=WAYS)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model, Opaque, Problem, Quantity
 from soperator.api.common import ClaimRef, Resources, Scheduling
-from soperator.api.rule import Rule, cel_same
+from soperator.api.rule import Rule, cel_grows, cel_same
 
 #: How long records are kept, as slurmdbd.conf(5) takes it; nothing keeps them for ever.
 AGE = r"^([1-9][0-9]{0,4}(hours|days|months))?$"
@@ -188,7 +188,7 @@ ACCOUNTING = (
         field="database",
     ),
     Rule(
-        cel=f"{_NOT_MADE} || quantity(string({_CLAIM}.size)).compareTo(quantity(string(oldSelf.database.claim.size))) >= 0",
+        cel=f"{_NOT_MADE} || {cel_grows('size', '.database.claim')}",
         message="size of the database's claim can only grow: keep database.claim.size, and give at least the former size",
         field="database",
     ),

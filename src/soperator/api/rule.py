@@ -42,3 +42,9 @@ def cel_same(field: str, of: str = "") -> str:
     now, before = (f"{side}{of}.{field}" for side in ("self", "oldSelf"))
     gone, was_gone = (f"(!has({each}) || {each} == '')" for each in (now, before))
     return f"{gone} ? {was_gone} : (has({before}) && {now} == {before})"
+
+
+def cel_grows(field: str, of: str = "") -> str:
+    """CEL for a quantity, in the object `of` below, that is at least what it was."""
+    now, before = (f"quantity(string({side}{of}.{field}))" for side in ("self", "oldSelf"))
+    return f"{now}.compareTo({before}) >= 0"

@@ -23,7 +23,7 @@ from soperator.api.power import POWER
 from soperator.api.quantity import amount
 from soperator.api.refill import ASKED, REFILL
 from soperator.api.rest import REST_USERS
-from soperator.api.rule import Rule, cel_at_least, cel_list, cel_same
+from soperator.api.rule import Rule, cel_at_least, cel_grows, cel_list, cel_same
 from soperator.api.service import SERVICE
 from soperator.api.submounts import HOST_PATH, LEAST, SUBMOUNT, TMPFS, UNBOUNDED
 from soperator.api.topology import TOPOLOGY
@@ -126,7 +126,7 @@ CLAIM = (
         field="storage_class_name",
     ),
     Rule(
-        cel="quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0",
+        cel=cel_grows("size"),
         message="size of a claim can only grow: give at least the former size",
         field="size",
     ),
