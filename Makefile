@@ -4,13 +4,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
+.PHONY: quick mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
 LOCAL := python3 -m local
-# A test whose wait ran out is played once more, and told; one that found something false is not (docs/decisions/0083).
-PATIENT := --reruns 1 --only-rerun LateError -rR
+# A wait goes on for a multiple of its deadline, and what came late is told (docs/decisions/0096); a test may last as long as that takes.
+PATIENT := --timeout 1200
 export PATH := $(CURDIR)/.venv/bin:/usr/local/sbin:/usr/sbin:/sbin:$(PATH)
 
 help: ## list the targets
@@ -60,18 +60,38 @@ crds: venv ## write the CRDs, the values schema, the reference pages and the das
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden
 
-check: venv machine ## format, lint, types, layers, unit and golden tests
+# So many processes for tests without a cluster; each collects all of them first.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 8 --dist worksteal
+# Properties are tried on a quarter of their inputs, but in `make test`.
+FEW := yes
+PURE := $(addprefix tests/unit/,api checks cli control crd decide kube observe render runtime slurm slurmrest) tests/golden
+
+quick: venv ## format, lint, types, layers and the pure core's tests, while you work; half a minute
+	ruff format --check --quiet src tests local spank examples images
+	ruff check --quiet src tests local spank examples images
+	mypy
+	lint-imports --verbose 2>&1 | tail -n 4
+	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) $(PURE)
+
+check: venv machine ## format, lint, types, layers, unit and golden tests; a minute
 	ruff format --check --quiet src tests local spank examples images
 	ruff check --quiet src tests local spank examples images
 	mypy
 	lint-imports --verbose 2>&1 | tail -n 4
 	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|/serve$$|^\.ci/run$$')
-	pytest --numprocesses 4 --dist worksteal tests/unit tests/golden tests/world
+	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/unit tests/golden tests/world
+
+mutants: venv ## take out each condition that protects a job, a key or an administrator's word, and see a test fail; six minutes, no cluster
+	$(PYTHON) -m tests.mutants
 
 spank-test: machine ## the tests of the SPANK plugin and the jail helper
 	python3 -m local.slurm_root
 	$(MAKE) -C spank test
 
+fuzz: ## the readers of foreign input in C against made-up input, FUZZ_SECONDS=600 each
+	$(MAKE) -C spank fuzz
+
+test: FEW :=
 test: check spank-test ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
 	pytest $(PATIENT) tests/runtime tests/collector tests/slurm
@@ -79,6 +99,10 @@ test: check spank-test ## all tests, from unit to the real cluster
 	pytest tests/unit/charts
 	$(PYTHON) -m local.openapi
 	pytest $(PATIENT) --durations=40 tests/cluster
+	$(PYTHON) -m local.rotate
+
+rotating: venv ## the part of what is too long for every run whose turn it is, at most ten minutes; `make test` ends with it
+	$(PYTHON) -m local.rotate
 
 test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	python3 -m local.images build jail-bookworm

@@ -21,16 +21,19 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from local import wheels
+from local import sbom, wheels
 from local.paths import REPOSITORY, cache
 
 SUITE = "trixie"
-#: Debian's next release. What its archive says of itself is signed for a week, and a mirror may be older than that.
+#: Debian's next release. What its archive says of itself is signed for a week: apt refuses an older mirror unless the machine's own apt does not.
 NEXT = "forky"
+#: Packages of images are as new as the archive had them on this day, or later. Another day is another base, so every image is built anew with what
+#: the archive has then; move it when Debian mends something (docs/howto/publish-charts.md).
+PACKAGES_SINCE = "2026-11-23"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
 EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*")
-IGNORED = {"__pycache__", "tests", ".pytest_cache", ".hypothesis", "build", ".coverage"}
+IGNORED = {"__pycache__", "fuzz", "tests", ".pytest_cache", ".hypothesis", "build", ".coverage"}
 #: What of our Python runs on workers.
 CHECKS = (
     "src/soperator/__init__.py",
@@ -92,7 +95,7 @@ RECIPES = (
     ),
     Recipe("jail-bookworm", (), ("images/jail",), optional=True, suite="bookworm", folder="jail"),
     Recipe("mariadb", (), ("images/mariadb", "spank"), optional=True),
-    Recipe("proxy", (), ("images/proxy",), optional=True),
+    Recipe("proxy", (), ("images/proxy",)),
     Recipe("sssd", (), ("images/sssd",), optional=True),
     Recipe("slapd", (), ("images/slapd",), optional=True),
 )
@@ -147,7 +150,7 @@ def base(suite: str) -> str:
 
 def base_fingerprint(suite: str = SUITE) -> str:
     """Return a name for what the base is made of."""
-    return hashlib.sha256(f"{suite} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{suite} {PACKAGES_SINCE} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
 
 
 def image_of(recipe: Recipe) -> Image:
@@ -192,6 +195,7 @@ def _build(recipe: Recipe, image: Image) -> None:
         f"--tag={tag}",
         f"--file={dockerfile}",
         f"--build-arg=BASE_IMAGE={base(recipe.suite)}",
+        f"--label=soperator.packages-since={PACKAGES_SINCE}",
         *(f"--build-arg={argument}" for argument in recipe.arguments),
     ]
     _buildah("bud", *how, *_apt_volumes(recipe.suite), *contexts, ".")
@@ -248,10 +252,11 @@ def _ensure_base(suite: str) -> None:
     tar = cache() / "images" / "base.partial"
     tar.unlink(missing_ok=True)
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
-    options += ['--aptopt=Acquire::Check-Valid-Until "false"'] if suite == NEXT else []
+    options += [f"--aptopt={line}" for line in _machines_apt("Check")]
     mirror = archive()
-    forget = ["--customize-hook=rm -f $1/etc/apt/sources.list"] if mirror else []
-    made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *forget, suite, f"{tar}.tar", *mirror]
+    forget = ["/etc/apt/apt.conf.d/99mmdebstrap", *(["/etc/apt/sources.list"] if mirror else [])]
+    hooks = [f"--customize-hook=rm -f $1{path}" for path in forget]
+    made = ["--variant=minbase", f"--include={BASE_PACKAGES}", *options, *hooks, suite, f"{tar}.tar", *mirror]
     _run(["mmdebstrap", "--quiet", *made])
     dockerfile = tar.with_name("base.Dockerfile")
     dockerfile.write_text(f"FROM scratch\nADD {tar.name}.tar /\n")
@@ -281,16 +286,20 @@ def _apt_volumes(suite: str) -> list[str]:
     """Lend the builds a store for downloaded packages and this machine's way to the archive, so that no image carries them."""
     store = cache() / "apt"
     (store / "archives/partial").mkdir(parents=True, exist_ok=True)
-    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
-    kept = [line for line in dump.splitlines() if re.match(r"Acquire::(https?|Check|Retries)", line)]
     conf = store / "host.conf"
-    conf.write_text("\n".join([*kept, 'APT::Keep-Downloaded-Packages "true";', ""]))
+    conf.write_text("\n".join([*_machines_apt("https?|Check|Retries"), 'APT::Keep-Downloaded-Packages "true";', ""]))
     volumes = [f"{store}/archives:/var/cache/apt/archives", f"{conf}:/etc/apt/apt.conf.d/99host:ro"]
     if mirror := os.environ.get("DEBIAN_MIRROR"):
         sources = store / f"sources-{suite}.list"
         sources.write_text(f"deb {mirror} {suite} main\n")
         volumes.append(f"{sources}:/etc/apt/sources.list:ro")
     return [f"--volume={volume}" for volume in volumes]
+
+
+def _machines_apt(which: str) -> list[str]:
+    """How this machine's own apt is set up to reach and to believe the archive; images never keep it."""
+    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
+    return [line for line in dump.splitlines() if re.match(rf"Acquire::({which})", line)]
 
 
 def _buildah(*arguments: str, check: bool = True, quiet: bool = False) -> int:
@@ -315,12 +324,15 @@ def _run(command: Sequence[str], check: bool = True, quiet: bool = False) -> int
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python3 -m local.images", description="Build the images.")
-    parser.add_argument("verb", choices=("build", "list"))
+    parser.add_argument("verb", choices=("build", "list", "packages"))
     parser.add_argument("names", nargs="*", metavar="NAME")
     chosen = parser.parse_args(arguments)
     for recipe in selected(chosen.names):
         started = time.monotonic()
         image = image_of(recipe) if chosen.verb == "list" else built([recipe.name])[0]
+        if chosen.verb == "packages":
+            print("".join(f"{recipe.name} {each}\n" for each in sbom.packages(image.tar)), end="")
+            continue
         if chosen.verb == "build":
             size = image.tar.stat().st_size / 1e6
             print(f"{recipe.name:10} {time.monotonic() - started:6.1f} s {size:6.0f} MB  {image.tar}", flush=True)

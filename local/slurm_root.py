@@ -1,6 +1,6 @@
-"""`python3 -m local.slurm_root [records]`: Debian roots with Slurm for tests that need no Kubernetes.
+"""`python3 -m local.slurm_root [records|rest]`: Debian roots with Slurm for tests that need no Kubernetes.
 
-The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB.
+The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB, the one for REST slurmrestd and nginx.
 spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first; SPANK_TRIXIE names another place for it. Needs to be root. What
 has every package is left as it is.
 """
@@ -18,6 +18,7 @@ from local.progress import Failure, say
 
 ROOT = Path(os.environ.get("SPANK_TRIXIE") or cache() / "trixie-slurm")
 RECORDS = cache() / "trixie-records"
+REST = cache() / "trixie-rest"
 PACKAGES = (
     "ca-certificates",
     "gcc",
@@ -33,8 +34,10 @@ PACKAGES = (
     "skopeo",
     "slurm-client",
     "slurm-wlm-basic-plugins",
+    "slurm-wlm-jwt-plugin",
     "slurmctld",
     "slurmd",
+    "slurmrestd",
     "squashfs-tools",
     "umoci",
     "util-linux",
@@ -53,6 +56,23 @@ RECORDS_PACKAGES = (
     "slurmdbd",
     "util-linux",
 )
+REST_PACKAGES = (
+    "ca-certificates",
+    "iproute2",
+    "libnginx-mod-stream",
+    "nginx",
+    "procps",
+    "python3",
+    "slurm-client",
+    "slurm-wlm-basic-plugins",
+    "slurm-wlm-jwt-plugin",
+    "slurmctld",
+    "slurmd",
+    "slurmrestd",
+    "util-linux",
+)
+#: What each word makes.
+ROOTS = {"": (ROOT, PACKAGES), "records": (RECORDS, RECORDS_PACKAGES), "rest": (REST, REST_PACKAGES)}
 
 
 def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
@@ -93,10 +113,7 @@ def make(root: Path, packages: Sequence[str] = PACKAGES) -> None:
 def main() -> int:
     """Make one of the roots; a failure is said without a traceback."""
     try:
-        if sys.argv[1:] == ["records"]:
-            make(RECORDS, RECORDS_PACKAGES)
-        else:
-            make(ROOT)
+        make(*ROOTS["".join(sys.argv[1:])])
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -95,6 +95,18 @@ int caps_bound(struct report *report)
 	return 0;
 }
 
+int caps_lower(struct report *report)
+{
+	uint64_t mask = kept_mask();
+	struct caps_saved caps;
+
+	if (get(&caps, report) < 0)
+		return -1;
+	for (int word = 0; word < 2; word++)
+		caps.data[word].effective &= (uint32_t)(mask >> (32 * word));
+	return set(&caps, report);
+}
+
 int caps_limit(struct report *report)
 {
 	uint64_t mask = kept_mask();

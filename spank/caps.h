@@ -34,6 +34,9 @@ int caps_restore(const struct caps_saved *saved, struct report *report);
 /* Takes everything else out of the bounding set, so that no program that is executed from here can have it. */
 int caps_bound(struct report *report);
 
+/* Makes nothing else effective in this thread. What is permitted stays, so that caps_raise brings it back. */
+int caps_lower(struct report *report);
+
 /* Bounds, and takes everything else out of the permitted, effective, inheritable and ambient sets too. */
 int caps_limit(struct report *report);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "proc.h"
 
 enum { OLD_MOUNTS_MAX = 4096 };
 
@@ -204,7 +205,7 @@ int enter_nothing(struct report *report)
 		return -1;
 	if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return report_fail(report, "jail: cannot make the pod read-only: %m");
-	return 0;
+	return proc_cover("/proc", report);
 }
 
 enum enter_result enter_jail(const struct plan *plan, volatile int *at, struct report *report)

@@ -27,7 +27,7 @@ static const char *source_words(const struct plan_mount *entry)
 	case PLAN_SYS:
 		return "the pod's /sys";
 	case PLAN_SCRATCH:
-		return "a folder of each job, below its source";
+		return entry->owner ? "a folder of each job, below its source, in one of this node" : "a folder of each job, below its source";
 	case PLAN_GPUS:
 	case PLAN_PATH:
 		return entry->source;
@@ -37,11 +37,11 @@ static const char *source_words(const struct plan_mount *entry)
 
 static int print_mount(const struct plan_mount *entry, FILE *out)
 {
-	return fprintf(out, "%-5s %s <- %s%s%s%s%s%s%s%s%s%s%s%s%s\n", plan_kind_name(entry->kind), entry->target,
+	return fprintf(out, "%-5s %s <- %s%s%s%s%s%s%s%s%s%s%s%s%s%s%s\n", plan_kind_name(entry->kind), entry->target,
 		       source_words(entry), entry->read_only ? " ro" : "", entry->no_suid ? " nosuid" : "",
 		       entry->no_dev ? " nodev" : "", entry->no_exec ? " noexec" : "", entry->optional ? " optional" : "", entry->last ? " last" : "",
 		       entry->size ? " size=" : "", entry->size ? entry->size : "", entry->mode ? " mode=" : "",
-		       entry->mode ? entry->mode : "", entry->why[0] ? "  # " : "", entry->why);
+		       entry->mode ? entry->mode : "", entry->owner ? " owner=" : "", entry->owner ? entry->owner : "", entry->why[0] ? "  # " : "", entry->why);
 }
 
 int explain_plan(const struct plan *plan, FILE *out, struct report *report)

@@ -16,12 +16,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "caps.h"
 #include "child.h"
 #include "enter.h"
 #include "proc.h"
 
 /* The files that a holder keeps open, by number; all others are closed. */
-enum { KEPT_OUTER = 3, KEPT_PROC = 4 };
+enum { KEPT_OUTER = 3, KEPT_PROC = 4, KEPT_OPENING = 5 };
+
+/* The same files while they have other numbers; -1: there is none. */
+struct kept {
+	int outer, proc, opening;
+};
 
 /* What the processes that make a holder share with who waits for it. */
 struct birth {
@@ -76,16 +82,28 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Closes all but the two namespaces' handles. With SIGCHLD ignored the kernel reaps every orphan by itself. */
-static void hold(int outer, int proc)
+/* Moves a file to its number, from a number behind all of those, and closes what has that number where there is none. */
+static void keep(int fd, int number)
 {
-	int kept_proc = proc < 0 ? -1 : fcntl(proc, F_DUPFD_CLOEXEC, KEPT_PROC + 1);
-	int kept_outer = fcntl(outer, F_DUPFD_CLOEXEC, KEPT_PROC + 1);
-	unsigned int last = kept_proc < 0 ? KEPT_OUTER : KEPT_PROC;
+	if (fd < 0)
+		(void)close(number); /* nothing was written to it */
+	else if (dup2(fd, number) < 0)
+		_exit(1);
+}
 
-	if (kept_outer < 0 || (proc >= 0 && kept_proc < 0) || dup2(kept_outer, KEPT_OUTER) < 0 ||
-	    (proc >= 0 && dup2(kept_proc, KEPT_PROC) < 0) || close_range(0, KEPT_OUTER - 1, 0) < 0 ||
-	    close_range(last + 1, ~0U, 0) < 0)
+/* Closes all but the handles that are kept. With SIGCHLD ignored the kernel reaps every orphan by itself. */
+static void hold(const struct kept *kept)
+{
+	int outer = fcntl(kept->outer, F_DUPFD_CLOEXEC, KEPT_OPENING + 1);
+	int opening = fcntl(kept->opening, F_DUPFD_CLOEXEC, KEPT_OPENING + 1);
+	int proc = kept->proc < 0 ? -1 : fcntl(kept->proc, F_DUPFD_CLOEXEC, KEPT_OPENING + 1);
+
+	if (outer < 0 || opening < 0 || (kept->proc >= 0 && proc < 0))
+		_exit(1);
+	keep(outer, KEPT_OUTER);
+	keep(proc, KEPT_PROC);
+	keep(opening, KEPT_OPENING);
+	if (close_range(0, KEPT_OUTER - 1, 0) < 0 || close_range(KEPT_OPENING + 1, ~0U, 0) < 0)
 		_exit(1);
 	for (;;)
 		(void)pause();
@@ -115,10 +133,9 @@ static void rename_self(uint32_t job)
 }
 
 /* The holder's life; it shows that it is ready by closing the pipe, with all else. */
-static void be_holder(const struct plan *plan, int outer, struct birth *birth)
+static void be_holder(const struct plan *plan, struct kept *kept, struct birth *birth)
 {
 	const struct plan_mount *point = plan_find(plan, PLAN_PROC);
-	int proc = -1;
 
 	reset_signals();
 	if (setsid() < 0 || prctl(PR_SET_NAME, "jail-holder") < 0)
@@ -126,14 +143,14 @@ static void be_holder(const struct plan *plan, int outer, struct birth *birth)
 	else if (unshare(CLONE_NEWNS) < 0)
 		report_fail(&birth->report, "jail: cannot make the tasks' mount namespace: %m");
 	else if (proc_renew(plan, &birth->report) == 0 && point != NULL &&
-		 (proc = open(point->target, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		 (kept->proc = open(point->target, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		report_fail(&birth->report, "jail: cannot open %s (plan line %d): %m", point->target, point->line);
 	if (birth->report.text[0] != '\0')
 		_exit(1);
 	rename_self(plan->job);
 	birth->is_ready = true;
 	(void)munmap(birth, sizeof(*birth)); /* the pages are not missed if this fails */
-	hold(outer, proc);
+	hold(kept);
 }
 
 /* What the child that makes all is to do. */
@@ -143,6 +160,24 @@ struct making {
 	struct birth *birth;
 };
 
+/* Makes the two mount namespaces that the holder keeps open; the caller stays in the outer one, which is its own already. */
+static int make_kept(const struct plan *plan, int self, struct kept *kept, struct report *report)
+{
+	const struct plan_mount *point = plan_find(plan, PLAN_PROC);
+
+	kept->outer = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (kept->outer < 0)
+		return report_fail(report, "jail: cannot open the own mount namespace: %m");
+	if (unshare(CLONE_NEWNS) < 0)
+		return report_fail(report, "jail: cannot make a mount namespace to open files in: %m");
+	if (point != NULL && proc_cover(point->target, report) < 0)
+		return -1;
+	kept->opening = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (kept->opening < 0 || setns(kept->outer, CLONE_NEWNS) < 0)
+		return report_fail(report, "jail: cannot go back to the own mount namespace: %m");
+	return 0;
+}
+
 /* The life of that child: it goes into the jail, forks the holder, and ends. */
 static int be_maker(void *context)
 {
@@ -151,23 +186,20 @@ static int be_maker(void *context)
 	struct birth *birth = making->birth;
 	struct report *report = &birth->report;
 	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC); /* a plan need not have a /proc */
-	int outer = -1;
+	struct kept kept = { -1, -1, -1 };
 	pid_t holder;
 
 	if (self < 0)
 		report_fail(report, "jail: cannot open the own /proc: %m");
 	if (self < 0 || enter_jail(plan, &birth->line, report) != ENTER_WHOLE)
 		return 1;
-	outer = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
-	if (outer < 0)
-		report_fail(report, "jail: cannot open the own mount namespace: %m");
-	else if (unshare(CLONE_NEWPID | (making->ipc ? CLONE_NEWIPC : 0)) < 0)
+	if (make_kept(plan, self, &kept, report) == 0 && unshare(CLONE_NEWPID | (making->ipc ? CLONE_NEWIPC : 0)) < 0)
 		report_fail(report, "jail: cannot make a pid namespace: %m");
 	if (report->text[0] != '\0')
 		return 1;
 	holder = fork();
 	if (holder == 0)
-		be_holder(plan, outer, birth);
+		be_holder(plan, &kept, birth);
 	if (holder < 0)
 		report_fail(report, "jail: cannot fork the holder: %m");
 	birth->pid = holder;
@@ -247,7 +279,7 @@ bool holder_lives(const struct holder_id *id)
 
 void holder_close(struct holder *holder)
 {
-	int *fds[] = { &holder->pidfd, &holder->outer, &holder->home };
+	int *fds[] = { &holder->pidfd, &holder->outer, &holder->opening, &holder->proc, &holder->home };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (*fds[i] >= 0)
@@ -273,17 +305,21 @@ int holder_open(const struct holder_id *id, struct holder *holder, struct report
 		report_fail(report, "jail: the holder (pid %d) has ended", id->pid);
 	else if (holder->pidfd >= 0 && (holder->outer = open_kept(id, KEPT_OUTER, O_RDONLY)) < 0)
 		report_fail(report, "jail: cannot open the outer mounts of the holder (pid %d): %m", id->pid);
+	else if (holder->pidfd >= 0 && (holder->opening = open_kept(id, KEPT_OPENING, O_RDONLY)) < 0)
+		report_fail(report, "jail: cannot open the opening mounts of the holder (pid %d): %m", id->pid);
 	else if (holder->pidfd >= 0)
 		holder->home = open_pidfd(getpid(), report);
-	if (holder->home >= 0)
+	if (holder->home >= 0) {
+		holder->proc = open_kept(id, KEPT_PROC, O_RDONLY | O_DIRECTORY); /* now: inside no link of the pod's /proc is followed */
 		return 0;
+	}
 	holder_close(holder);
 	return -1;
 }
 
 int holder_open_proc(const struct holder *holder)
 {
-	return open_kept(&holder->id, KEPT_PROC, O_RDONLY | O_DIRECTORY);
+	return holder->proc < 0 ? -1 : fcntl(holder->proc, F_DUPFD_CLOEXEC, 0);
 }
 
 /* A thread that shares its root and working folder with others cannot change its mount namespace. */
@@ -297,6 +333,29 @@ static int enter_mounts(const struct holder *holder, int fd, struct report *repo
 int holder_enter_outer(const struct holder *holder, struct report *report)
 {
 	return enter_mounts(holder, holder->outer, report);
+}
+
+int holder_enter_opening(const struct holder *holder, struct report *report)
+{
+	return enter_mounts(holder, holder->opening, report);
+}
+
+int holder_leave_opening(const struct holder *holder, struct report *report)
+{
+	char folder[PATH_MAX];
+	bool has_folder = getcwd(folder, sizeof(folder)) != NULL;
+	struct caps_saved caps;
+	int result;
+
+	/* Slurm calls the hook with the effective user id of the user; the capabilities are then only permitted. */
+	if (caps_raise(&caps, report) < 0)
+		return -1;
+	result = enter_mounts(holder, holder->outer, report);
+	if (geteuid() != 0 && caps_restore(&caps, report) < 0)
+		return -1;
+	if (result == 0 && has_folder && chdir(folder) < 0 && errno != EACCES && errno != ENOENT)
+		return report_fail(report, "jail: cannot go back to %s: %m", folder);
+	return result;
 }
 
 int holder_enter_inner(const struct holder *holder, struct report *report)

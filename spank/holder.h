@@ -6,9 +6,12 @@
  * hold. Ending it is how a job ends: one SIGKILL, and no process that a user left behind survives it, whatever it did to
  * hide, and the mounts go with the last process. No namespace is bound to a file, so none can be left over.
  *
- * A job on a node has two mount namespaces. The outer one is the plan carried out with the pod's /proc: slurmstepd lives
- * there, for it counts and signals its tasks by the pod's process ids. The inner one is a copy with the /proc that matches
- * the pid namespace: tasks and sessions live there. The holder lives in the inner one and keeps the outer one open.
+ * A job on a node has three mount namespaces. The outer one is the plan carried out with the pod's /proc: slurmstepd lives
+ * there while tasks run, because it counts and signals them by the pod's process ids. The inner one is a copy with the /proc that
+ * matches the pid namespace: tasks and sessions live there. The opening one is a copy with an empty /proc: slurmstepd is there
+ * while it opens what a user has named (--input, --output, --error, --chdir, a folder of PMIx). In the pod's /proc such a name leads
+ * out: the kernel lets every process follow /proc/self/task/T/root of its own threads and read /proc/self/mem, whatever its
+ * capabilities. The holder lives in the inner one and keeps the other two open.
  *
  * They are made by a child of the first slurmstepd, which ends when the holder is ready: the holder becomes a child of the
  * machine's (or pod's) init, and no proctrack plugin, which follows parents, takes it for part of a step. The same child is
@@ -44,10 +47,12 @@ struct holder {
 	struct holder_id id;
 	int pidfd;
 	int outer;	/* its outer mount namespace */
+	int opening;	/* the same mounts with an empty /proc */
+	int proc;	/* the /proc of its pid namespace; -1 where the plan has none */
 	int home;	/* pidfd of the process that uses it: the way back for the pids of its children */
 };
 
-#define HOLDER_NONE { .pidfd = -1, .outer = -1, .home = -1 }
+#define HOLDER_NONE { .pidfd = -1, .outer = -1, .opening = -1, .proc = -1, .home = -1 }
 
 /* Makes the namespaces and the process. `ipc`: a System V and message queue namespace too. Waits up to `seconds`. */
 enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, struct holder_id *id, struct report *report);
@@ -61,6 +66,12 @@ void holder_close(struct holder *holder);
 
 /* Moves the calling thread into the outer mount namespace; its working folder is `/` then. */
 int holder_enter_outer(const struct holder *holder, struct report *report);
+
+/* The same for the opening one, which has no process in its /proc. */
+int holder_enter_opening(const struct holder *holder, struct report *report);
+
+/* From the opening to the outer one, with the working folder that it has. */
+int holder_leave_opening(const struct holder *holder, struct report *report);
 
 /* The same for the inner one, for a thread that goes on to the outer one afterwards. */
 int holder_enter_inner(const struct holder *holder, struct report *report);

@@ -7,7 +7,9 @@
  * the job's container before it becomes the user, and a job's container is its jail. In slurmstepd there is nothing to do, for
  * the SPANK plugin has done it.
  *
- * The job may have no namespaces yet (salloc, then sbcast): then they are made, as its first step would.
+ * The job may have no namespaces yet (salloc, then sbcast): then they are made, as its first step would, where slurmctld says that the
+ * job runs here (running.h). Its credential does not say so: a job that has ended meanwhile, or the leader of a heterogeneous job whose
+ * nodes are others, would leave namespaces that no epilog ever takes away, and with them a way into the node by SSH.
  *
  * Slurm has no header for plugins of this kind; the functions are those of 24.11 (src/interfaces/job_container.c) and of 26.05, and
  * tests/test_slurm.py sees a real slurmd call them. slurmd takes a plugin only from its own version. Since 25.11 Slurm calls the kind
@@ -23,6 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "caps.h"
 
 const char plugin_name[] = "jobs are in the jail";
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
@@ -52,6 +56,7 @@ int HOOK(setup_bpf_token)(void *step);
 #include "jobs.h"
 #include "plan.h"
 #include "report.h"
+#include "running.h"
 
 int init(void)
 {
@@ -78,14 +83,15 @@ int HOOK(restore)(char *folder, bool recover)
  */
 int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 {
-	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS };
+	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS, .ask = running_job };
 	struct holder holder = HOLDER_NONE;
 	struct report report = { "" };
 	bool made = false;
 
 	if (step->job_id == 0 || is_step || spank_context() == S_CTX_REMOTE)
 		return SLURM_SUCCESS;
-	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0) {
+	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0 &&
+	    caps_limit(&report) == 0) {
 		holder_close(&holder);
 		return SLURM_SUCCESS;
 	}

@@ -84,15 +84,30 @@ static enum holder_made make(int folder_fd, const struct jobs_wish *wish, struct
 	return record_put(folder_fd, "pid", text, report) < 0 ? HOLDER_FAILED : HOLDER_READY;
 }
 
+/* Leaves a record that is locked; takes the folder away where it is only ours. */
+static void leave(int folder_fd, uint32_t id)
+{
+	char path[64];
+
+	record_path(path, id);
+	(void)rmdir(path); /* stays where something is in it */
+	(void)close(folder_fd); /* and so unlocks it */
+}
+
 enum holder_made jobs_begin(const struct jobs_wish *wish, struct holder *holder, bool *made, struct report *report)
 {
 	int folder_fd = record_lock(wish->id, true, report);
 	enum holder_made result = HOLDER_READY;
+	struct jobs_wish other = *wish;
 	struct jobs_job job;
 
 	if (folder_fd < 0)
 		return HOLDER_FAILED;
 	*made = !record_read(folder_fd, wish->id, &job);
+	if (*made && wish->ask != NULL && (other.id = wish->ask(wish, report)) != wish->id) {
+		leave(folder_fd, wish->id);
+		return other.id == 0 ? HOLDER_FAILED : jobs_begin(&other, holder, made, report);
+	}
 	if (*made)
 		result = make(folder_fd, wish, &job, report);
 	else if (job.uid != wish->uid)

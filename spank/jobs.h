@@ -32,12 +32,20 @@ struct jobs_wish {
 	uid_t uid;
 	const char *plan;	/* path of the plan */
 	bool ipc;
-	int seconds;		/* how long to wait for file systems */
+	int seconds;		/* how long to wait for file systems, and for whoever is asked */
+	/*
+	 * Asked, with the record locked, before anything is made: which job it is, or 0 with a sentence where there is none. NULL where
+	 * the caller is a step: slurmd starts none of a job that has ended, and no epilog before they have all ended.
+	 */
+	uint32_t (*ask)(const struct jobs_wish *wish, struct report *report);
 };
 
 enum { JOBS_SECONDS = 10 }; /* until a file system is said to hang */
 
-/* Opens the holder of a job; makes it where there is none. `made` says which. */
+/*
+ * Opens the holder of a job; makes it where there is none. `made` says which. Where the answer of `ask` is another job, that one
+ * is opened. An epilog waits for the lock: what is made on an answer that was right is released by it.
+ */
 enum holder_made jobs_begin(const struct jobs_wish *wish, struct holder *holder, bool *made, struct report *report);
 
 /* The job with that id, or the newest live one of that user. 1 where there is one, 0 where not. */

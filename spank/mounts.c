@@ -51,6 +51,8 @@ int mounts_restrict(int target_fd, const struct plan_mount *entry, bool deep, st
 
 	attr.attr_set = (entry->read_only ? MOUNT_ATTR_RDONLY : 0) | (entry->no_suid ? MOUNT_ATTR_NOSUID : 0) |
 			(entry->no_dev ? MOUNT_ATTR_NODEV : 0) | (entry->no_exec ? MOUNT_ATTR_NOEXEC : 0);
+	if (entry->kind == PLAN_PROC) /* the pod's, of which slurmstepd reads numbers; a user has another one (proc.h) */
+		attr.attr_set |= MOUNT_ATTR_NOSYMFOLLOW | MOUNT_ATTR_RDONLY;
 	if (attr.attr_set == 0)
 		return 0;
 	if (mount_setattr(target_fd, "", flags, &attr, sizeof(attr)) < 0)

@@ -98,6 +98,14 @@ static bool is_mode(const char *text)
 	return digits >= 3 && digits <= 5 && text[digits] == '\0';
 }
 
+/* Part of a folder's name, with room for the host's behind it: a file name has 255 bytes. */
+static bool is_owner(const char *text)
+{
+	size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._");
+
+	return length > 0 && length <= 150 && text[length] == '\0' && text[0] != '.';
+}
+
 /* Takes one option into the mount; returns false where the word is unknown or its value is not what it has to be. */
 static bool take_option(struct plan_mount *mount, const char *word)
 {
@@ -125,6 +133,10 @@ static bool take_option(struct plan_mount *mount, const char *word)
 	if ((mount->kind == PLAN_TMPFS || mount->kind == PLAN_SCRATCH) && strncmp(word, "mode=", 5) == 0) {
 		mount->mode = word + 5;
 		return is_mode(mount->mode);
+	}
+	if (mount->kind == PLAN_SCRATCH && strncmp(word, "owner=", 6) == 0) {
+		mount->owner = word + 6;
+		return is_owner(mount->owner);
 	}
 	return false;
 }

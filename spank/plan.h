@@ -38,6 +38,7 @@ struct plan_mount {
 	bool minimal;		/* dev: only the nodes that every program expects */
 	const char *size;	/* tmpfs; dev (its /dev/shm): as in mount(8), or NULL */
 	const char *mode;	/* tmpfs, scratch: octal, or NULL */
+	const char *owner;	/* scratch: whose folders they are, where others share the source; or NULL (scratch.h) */
 };
 
 struct plan {

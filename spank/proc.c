@@ -106,6 +106,13 @@ static int verify(const struct plan_mount *point, struct report *report)
 	return 0;
 }
 
+int proc_cover(const char *target, struct report *report)
+{
+	if (mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=1,mode=555") < 0)
+		return report_fail(report, "jail: cannot cover %s: %m", target);
+	return 0;
+}
+
 int proc_renew(const struct plan *plan, struct report *report)
 {
 	const struct plan_mount *point = plan_find(plan, PLAN_PROC);

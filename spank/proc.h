@@ -17,6 +17,12 @@
 #include "plan.h"
 #include "report.h"
 
+/*
+ * Puts an empty, read-only folder over `target`, the /proc of the calling thread's mount namespace. Whoever opens a file by a name
+ * that a user has given has this one: no process, no magic link and no memory is there to be named.
+ */
+int proc_cover(const char *target, struct report *report);
+
 /* Puts a fresh /proc where the plan has one, in the mount namespace and for the pid namespace of the caller. */
 int proc_renew(const struct plan *plan, struct report *report);
 

@@ -9,7 +9,7 @@
 #include "record.h"
 #include "scratch.h"
 
-enum { RELEASE_SECONDS = 5 };
+enum { RELEASE_SECONDS = 60 }; /* as UnkillableStepTimeout: the kernel alone takes long to end many processes, and who gives up has the node drained */
 
 static int remove_scratch(int folder_fd, struct report *report)
 {
@@ -18,7 +18,7 @@ static int remove_scratch(int folder_fd, struct report *report)
 
 	record_get(folder_fd, "scratch", text, sizeof(text));
 	while ((path = strsep(&rest, "\n")) != NULL)
-		if (path[0] == '/' && scratch_remove(path, report) < 0)
+		if (path[0] == '/' && scratch_end(path, report) < 0)
 			result = -1;
 	return result;
 }
@@ -92,11 +92,22 @@ static int sweep_folder(uint32_t id, void *context, struct report *report)
 		return 0;
 	}
 	++*leftover->count;
-	if (scratch_path(path, id, leftover->entry, report) < 0 || scratch_remove(path, report) < 0) {
+	if (scratch_path(path, id, leftover->entry, report) < 0 || scratch_end(path, report) < 0) {
 		(void)close(folder_fd);
 		return -1;
 	}
 	return remove_job(folder_fd, id, report);
+}
+
+/* The folders of this node's jobs, and only those: others' jobs live where we cannot see them. */
+static int sweep_scratch(const struct plan_mount *entry, int *count, struct report *report)
+{
+	struct leftover leftover = { .entry = entry, .count = count };
+	char own[PATH_MAX];
+
+	if (scratch_own(own, entry, report) < 0 || record_each(own, scratch_job, sweep_folder, &leftover, report) < 0)
+		return -1;
+	return scratch_clear(entry, report);
 }
 
 int jobs_sweep(const struct plan *plan, struct report *report)
@@ -105,12 +116,8 @@ int jobs_sweep(const struct plan *plan, struct report *report)
 
 	if (record_each(JOBS_FOLDER, record_job, sweep_job, &count, report) < 0)
 		return -1;
-	for (int i = 0; plan != NULL && i < plan->count; i++) {
-		struct leftover leftover = { .entry = &plan->mounts[i], .count = &count };
-
-		if (leftover.entry->kind == PLAN_SCRATCH &&
-		    record_each(leftover.entry->source, scratch_job, sweep_folder, &leftover, report) < 0)
+	for (int i = 0; plan != NULL && i < plan->count; i++)
+		if (plan->mounts[i].kind == PLAN_SCRATCH && sweep_scratch(&plan->mounts[i], &count, report) < 0)
 			return -1;
-	}
 	return count;
 }

@@ -6,8 +6,10 @@
  * SSH finds them, and stays outside itself, for it runs nothing of a user, only `sleep` and X11 forwarding.
  *
  * slurmstepd itself goes in (slurm_spank_init_post_opt, before it opens the job's output files and the batch script),
- * because those belong to the shared root. It keeps the pod's pid namespace and /proc, for it counts and signals its
- * tasks by the pod's process ids. What it forks goes one step further, into the namespaces of the holder (follow.h).
+ * because those belong to the shared root. As long as it opens files by names that the user has given it has an empty /proc and
+ * no more effective capabilities than root of the jail; from slurm_spank_user_init on, when all of them are open, it has
+ * the pod's /proc, because it counts and signals its tasks by the pod's process ids (holder.h). What it forks goes one step
+ * further, into the inner namespaces of the holder (follow.h).
  *
  * A hook that fails returns -1: slurmstepd looks only for negative codes and would run the user's program outside the
  * jail after an ESPANK_ERROR, which is 3000. Belt and braces, every fork of slurmstepd is refused from then on.
@@ -36,6 +38,7 @@ SPANK_PLUGIN(jail, 1);
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "caps.h"
 #include "enter.h"
@@ -48,6 +51,7 @@ SPANK_PLUGIN(jail, 1);
 #include "paths.h"
 #include "plan.h"
 #include "probe.h"
+#include "proc.h"
 #include "report.h"
 #include "spool.h"
 
@@ -56,13 +60,15 @@ SPANK_PLUGIN(jail, 1);
 #define BATCH_STEP 0xfffffffb
 #define INTERACTIVE_STEP 0xfffffffa
 
-enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, VALUE_MAX = 128 * 1024 };
+enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, OPENING_SECONDS = 30, VALUE_MAX = 128 * 1024 };
 
 static struct options options;
 static struct holder holder = HOLDER_NONE;
 static struct report trouble;
 static unsigned int mark;
-static bool is_inside;
+static bool is_inside, is_opening;
+static timer_t patience;
+static bool is_impatient;
 static struct gpus_pod gpus_of_node;
 static struct plan kept; /* the job's plan, which is out of reach when the environment is to be changed */
 
@@ -146,6 +152,7 @@ static enum holder_made begin(spank_t spank, struct report *report)
 static bool enter_alone(spank_t spank)
 {
 	static struct plan plan;
+	const struct plan_mount *point;
 	struct report ignored = { "" };
 	enum enter_result entered;
 	int line;
@@ -154,6 +161,9 @@ static bool enter_alone(spank_t spank)
 		return false;
 	plan.job = item_of(spank, S_JOB_ID, 0);
 	entered = enter_jail(&plan, &line, &ignored);
+	point = plan_find(&plan, PLAN_PROC);
+	if (entered != ENTER_FAILED && point != NULL && proc_cover(point->target, &ignored) < 0)
+		entered = ENTER_FAILED;
 	plan_free(&plan);
 	return entered != ENTER_FAILED;
 }
@@ -177,6 +187,29 @@ static int bring_gpus(spank_t spank, struct report *report)
 	return gpus_give(&gpus, &kept, &holder, report);
 }
 
+static void interrupt(int number)
+{
+	(void)number;
+}
+
+/*
+ * slurmstepd opens files by names that the user has given, and a named pipe that nobody else opens lets it wait for ever: the job cannot be ended, and
+ * the node is drained when it is tried. So its main thread is interrupted, again and again, until the opening fails as with any other file.
+ */
+static void lose_patience(void)
+{
+	struct sigaction action = { .sa_handler = interrupt }; /* without SA_RESTART */
+	struct itimerspec times = { .it_value.tv_sec = OPENING_SECONDS, .it_interval.tv_nsec = 100 * 1000 * 1000 };
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 1 };
+
+	event._sigev_un._tid = gettid();
+	if (sigaction(event.sigev_signo, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &patience) < 0 ||
+	    timer_settime(patience, 0, &times, NULL) < 0)
+		slurm_debug("jail: slurmstepd will wait for a file that does not open: %m");
+	else
+		is_impatient = true;
+}
+
 /* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
 static bool make_step_ready(spank_t spank, struct report *report)
 {
@@ -190,8 +223,10 @@ static bool make_step_ready(spank_t spank, struct report *report)
 	mark = mark_set(item_of(spank, S_JOB_UID, 0));
 	if (jobs_plan(item_of(spank, S_JOB_ID, 0), options.plan, &kept, report) == 0)
 		(void)bring_gpus(spank, report); /* a step without its devices is not ready, but inside */
-	if (holder_enter_outer(&holder, report) < 0)
+	if (holder_enter_opening(&holder, report) < 0 || caps_lower(report) < 0)
 		return false;
+	is_opening = true;
+	lose_patience();
 	(void)follow_start(&holder, say, report);
 	tell_time("slurmstepd went in", since);
 	return true;
@@ -276,10 +311,16 @@ static void set_paths(spank_t spank)
 	}
 }
 
-/* The first hook behind the opening of the job's stderr: here the sentence reaches the user. */
+/* The first hook behind the opening of the job's files. A sentence reaches the user from here on. */
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
 {
 	(void)ac, (void)av;
+	if (is_impatient)
+		(void)timer_delete(patience); /* cannot fail: it is there */
+	is_impatient = false;
+	if (is_opening && holder_leave_opening(&holder, &trouble) < 0)
+		(void)follow_refuse(&trouble);
+	is_opening = false;
 	if (trouble.text[0] != '\0')
 		say(trouble.text);
 	else if (is_ours(spank))

@@ -1,13 +1,22 @@
 /*
  * jail-watch: says over HTTP whether a step could enter the jail here.
  *
- *   jail-watch --plan PATH --port N [--period SECONDS] [--deadline SECONDS] [--name WORDS]
+ *   jail-watch --plan PATH --port N [--period SECONDS] [--deadline SECONDS] [--name WORDS] [--writable]
  *   jail-watch --plan PATH --once [--deadline SECONDS]      one look: exit code 0, or 1 and the sentence on stderr
  *
  * 200 while every source of the plan that this container has, and every mount point of the jail, answers; else 503 with one
- * sentence. Behind the `ok` a second line tells of a root (by the name given) that is almost full, which harms no step yet, and a
- * third has numbers: `room`, the root's bytes, those that ordinary users can still have, its files and those that are still possible,
- * and the microseconds that the look took.
+ * sentence of at most 700 bytes. The 200 has four lines of less than 1000 bytes together:
+ *
+ *   ok
+ *   a sentence about a root (by the name given) that is almost full, which harms no step yet; else an empty line
+ *   readOnly true|false                    whether the root's file system takes no writes, as after a fault of its disk
+ *   room BYTES FREE FILES FREE MICROSECONDS    of the root, as ordinary users can have them; how long the look took
+ *
+ * `--writable` says that the root is mounted here to be written to. A container that has it read-only cannot tell by its own
+ * mount whether others can write; the file system's own state is asked for then.
+ *
+ * Anybody may connect, so the port answers as serve.h says. It may still be flooded away: so the operator drains no node because
+ * this port is silent, but asks by way of the kubelet (`--once`), which nobody else reaches.
  *
  * A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never touches the
  * jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
@@ -19,7 +28,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -38,13 +46,14 @@
 #include "plan.h"
 #include "points.h"
 #include "report.h"
+#include "serve.h"
 
-enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, CLIENT_MS = 200, FULL_PERCENT = 95 };
-enum { ABOUT = '?', ROOM = '%', SIZES = '#', RESULT = '=' };
+enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, FULL_PERCENT = 95 };
+enum { ABOUT = '?', ROOM = '%', SIZES = '#', READ_ONLY = '!', RESULT = '=' };
 
 struct options {
 	const char *plan, *name;
-	bool once;
+	bool once, writable;
 	long port, period, deadline;
 };
 
@@ -54,7 +63,7 @@ struct watch {
 	char touched[512], sizes[120];
 	pid_t child;
 	int channel;
-	bool has_looked, is_late;
+	bool has_looked, is_late, is_read_only;
 	int64_t began, next;
 };
 
@@ -158,13 +167,53 @@ static void tell_sizes(const char *root, int64_t took, int channel)
 	tell(channel, SIZES, text);
 }
 
-static int look(const struct plan *plan, const char *name, int channel, struct report *report)
+/* The number of the mount that a path lies in, or 0. */
+static unsigned long long mount_of(const char *path)
+{
+	struct statx status;
+
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) < 0 || (status.stx_mask & STATX_MNT_ID) == 0)
+		return 0;
+	return status.stx_mnt_id;
+}
+
+/* Whether the options behind the dash of a line of mountinfo, which are the file system's own, begin with `ro`. Source: proc_pid_mountinfo(5). */
+static bool is_file_system_read_only(const char *line)
+{
+	const char *rest = strstr(line, " - ");
+
+	for (int field = 0; rest != NULL && field < 3; field++)
+		rest = strchr(rest + 1, ' ');
+	return rest != NULL && strncmp(rest, " ro", 3) == 0 && (rest[3] == ',' || rest[3] == '\n' || rest[3] == '\0');
+}
+
+/* Whether nobody can write to the root: by its file system, or by its mount where that is here to be written to. */
+static bool is_read_only(const char *root, bool writable)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	unsigned long long number = mount_of(root), found;
+	struct statvfs status;
+	char *line = NULL;
+	bool is = false;
+	size_t size = 0;
+
+	while (mounts != NULL && number != 0 && getline(&line, &size, mounts) > 0)
+		if (sscanf(line, "%llu", &found) == 1 && found == number)
+			is = is_file_system_read_only(line);
+	free(line);
+	if (mounts != NULL)
+		(void)fclose(mounts); /* nothing was written to it */
+	return is || (writable && statvfs(root, &status) == 0 && (status.f_flag & ST_RDONLY) != 0);
+}
+
+static int look(const struct plan *plan, const struct options *options, int channel, struct report *report)
 {
 	const struct plan_mount *root = &plan->mounts[0];
 	int root_fd;
 
 	tell(channel, ABOUT, root->source);
-	look_at_room(root->source, name, channel);
+	look_at_room(root->source, options->name, channel);
+	tell(channel, READ_ONLY, is_read_only(root->source, options->writable) ? "1" : "0");
 	root_fd = open(root->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root_fd < 0 && errno == EACCES)
 		return 0; /* it answers, and lets in only root: enough to know */
@@ -192,7 +241,7 @@ static void be_child(const struct options *options, int channel)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(1);
 	tell(channel, ABOUT, options->plan);
-	if (plan_read(options->plan, &plan, &report) == 0 && look(&plan, options->name, channel, &report) == 0)
+	if (plan_read(options->plan, &plan, &report) == 0 && look(&plan, options, channel, &report) == 0)
 		tell_sizes(plan.mounts[0].source, now_us() - began, channel); /* what else it says is in the report */
 	tell(channel, RESULT, report.text);
 	_exit(0);
@@ -240,6 +289,8 @@ static void hear(struct watch *watch)
 		conclude(watch, message + 1);
 	else if (message[0] == ROOM)
 		(void)snprintf(watch->full.text, sizeof(watch->full.text), "%.200s", message + 1);
+	else if (message[0] == READ_ONLY)
+		watch->is_read_only = message[1] == '1';
 	else if (message[0] == SIZES)
 		(void)snprintf(watch->sizes, sizeof(watch->sizes), "%.110s", message + 1);
 	else
@@ -272,67 +323,50 @@ static void follow(struct watch *watch, const struct options *options)
 	watch->next = watch->is_late ? now_ms() : now_ms() + options->period * 1000;
 }
 
-static void answer(int listener, const struct watch *watch)
+/* The whole HTTP answer of this moment. */
+static void write_answer(const struct watch *watch, char *text, size_t size)
 {
-	const struct timeval patience = { .tv_usec = CLIENT_MS * 1000 };
 	bool is_well = watch->trouble.text[0] == '\0';
-	char request[2048], text[1024], body[800];
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), length;
+	char body[1000];
 
-	if (fd < 0)
-		return; /* the client is gone */
 	if (!is_well)
-		(void)snprintf(body, sizeof(body), "%s", watch->trouble.text);
+		(void)snprintf(body, sizeof(body), "%.700s", watch->trouble.text);
 	else
-		(void)snprintf(body, sizeof(body), "ok\n%.200s\nroom %s", watch->full.text, watch->sizes);
-	length = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
-			  is_well ? "200 OK" : "503 Service Unavailable", strlen(body) + 1, body);
-	if (length > 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 && recv(fd, request, sizeof(request), 0) > 0)
-		(void)send(fd, text, (size_t)length, MSG_NOSIGNAL); /* a client that does not listen asks again */
-	(void)close(fd);
-}
-
-static int listen_on(long port)
-{
-	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_ANY_INIT };
-	struct sockaddr_in at4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), off = 0, on = 1;
-
-	if (fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
-		return listen(fd, 64) == 0 ? fd : -1;
-	if (fd >= 0 && close(fd) < 0)
-		return -1;
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); /* a machine without IPv6 */
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, (struct sockaddr *)&at4, sizeof(at4)) < 0)
-		return -1;
-	return listen(fd, 64) == 0 ? fd : -1;
+		(void)snprintf(body, sizeof(body), "ok\n%.200s\nreadOnly %s\nroom %s", watch->full.text, watch->is_read_only ? "true" : "false", watch->sizes);
+	(void)snprintf(text, size, "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
+		       is_well ? "200 OK" : "503 Service Unavailable", strlen(body) + 1, body);
 }
 
 static int run(const struct options *options)
 {
 	struct watch watch = { .trouble = { "jail: not looked at yet" }, .channel = -1 };
-	struct pollfd fds[2] = { { .fd = -1, .events = POLLIN }, { .fd = -1, .events = POLLIN } };
-	int listener = listen_on(options->port);
+	static struct serve serve;
+	char text[SERVE_ANSWER];
 
-	if (listener < 0) {
+	if (serve_open(&serve, options->port) < 0) {
 		(void)fprintf(stderr, "soperator: jail: cannot listen on port %ld: %m\n", options->port);
 		return EXIT_STEP;
 	}
 	for (;;) {
+		struct pollfd fds[1 + SERVE_FDS];
+
 		if (watch.child == 0 && now_ms() >= watch.next && start_look(&watch, options) < 0)
 			watch.next = now_ms() + options->period * 1000;
-		fds[0].fd = watch.has_looked ? listener : -1; /* who asks early waits for the first look */
-		fds[1].fd = watch.child != 0 ? watch.channel : -1;
-		if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
-			return EXIT_STEP;
-		if (fds[1].fd >= 0 && (fds[1].revents & POLLIN) != 0)
+		fds[0] = (struct pollfd){ .fd = watch.child != 0 ? watch.channel : -1, .events = POLLIN };
+		serve_fds(&serve, fds + 1);
+		if (!watch.has_looked)
+			fds[1].fd = -1; /* who asks early waits for the first look */
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), TICK_MS) < 0) {
+			if (errno != EINTR)
+				return EXIT_STEP;
+			continue; /* what the kernel says of each is not to be read then */
+		}
+		if (fds[0].fd >= 0 && (fds[0].revents & POLLIN) != 0)
 			hear(&watch);
 		if (watch.child != 0)
 			follow(&watch, options);
-		if (fds[0].fd >= 0 && (fds[0].revents & POLLIN) != 0)
-			answer(listener, &watch);
+		write_answer(&watch, text, sizeof(text));
+		serve_turn(&serve, fds + 1, now_ms(), text);
 	}
 }
 
@@ -364,11 +398,18 @@ static bool parse_number(const char *text, long most, long *number)
 	return *end == '\0' && *number > 0 && *number <= most;
 }
 
+static bool is_flag(const char *word)
+{
+	return strcmp(word, "--once") == 0 || strcmp(word, "--writable") == 0;
+}
+
 static bool parse_options(char **words, struct options *options)
 {
-	for (; words[0] != NULL && (words[1] != NULL || strcmp(words[0], "--once") == 0); words += 2) {
+	for (; words[0] != NULL && (words[1] != NULL || is_flag(words[0])); words += 2) {
 		if (strcmp(words[0], "--once") == 0)
 			options->once = true, words--;
+		else if (strcmp(words[0], "--writable") == 0)
+			options->writable = true, words--;
 		else if (strcmp(words[0], "--plan") == 0)
 			options->plan = words[1];
 		else if (strcmp(words[0], "--name") == 0)
@@ -398,7 +439,7 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_handler = stop };
 
 	if (argc < 1 || !parse_options(argv + 1, &options)) {
-		(void)fputs("usage: jail-watch --plan PATH (--port N [--period SECONDS] | --once) [--deadline SECONDS] [--name WORDS]\n", stderr);
+		(void)fputs("usage: jail-watch --plan PATH (--port N [--period SECONDS] | --once) [--deadline SECONDS] [--name WORDS] [--writable]\n", stderr);
 		return EXIT_USAGE;
 	}
 	if (sigaction(SIGTERM, &action, NULL) < 0 || sigaction(SIGINT, &action, NULL) < 0)

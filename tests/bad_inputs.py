@@ -53,6 +53,19 @@ CASES = (
     _cluster("spec.login.replicas", "must be of type integer", {"login": {"replicas": "1"}}, "valid integer"),
     _cluster("spec.auth.type", "supported values", {"auth": {"type": "none"}}, "choose one of 'slurm' or 'munge'"),
     _cluster("spec.jail.claim.size", "should match", {"jail": {"claim": {"size": "many"}}}, "so that it matches"),
+    *(
+        _cluster(
+            "spec.health.replace.condition",
+            "should match",
+            {"health": {"replace": {"condition": own}}},
+            "so that it matches",
+        )
+        for own in ("NetworkUnavailable", "Ready", "DiskPressure", "/Bad", "example.com/")
+    ),
+    *(
+        _cluster("spec.health.replace.condition", "behind your own domain", {"health": {"replace": {"condition": own}}})
+        for own in ("node.kubernetes.io/unschedulable", "kubernetes.io/Ready", "x.k8s.io/Ready")
+    ),
     _cluster("spec.jail.refill.keep", "written plainly", {"jail": {"refill": {"keep": ["/home/"]}}}),
     _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/home", "/usr"]}}}),
     _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/proc/1"]}}}),

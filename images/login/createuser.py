@@ -213,7 +213,16 @@ def make_home(user: pwd.struct_passwd) -> None:
         raise Refusal(f"uid {user.pw_uid} of {user.pw_name} {NOT_MAPPED}")
     home.parent.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700)
-    os.chown(home, user.pw_uid, user.pw_gid)
+    give(home, user)
+
+
+def give(home: Path, user: pwd.struct_passwd) -> None:
+    """Give a new home to its user; a link that stands there by now is refused, for it may lead to a file of root."""
+    folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchown(folder, user.pw_uid, user.pw_gid)
+    finally:
+        os.close(folder)
 
 
 def useradd(asked: argparse.Namespace) -> None:

@@ -74,6 +74,8 @@ def modules() -> Iterator[Copy]:
         yield PMIX / "lib/libpmix.so.2", PREFIX / "lib/libpmix.so.2"
     for name in [*LATE, *(["libnss_sss.so.2"] if has_sssd() else [])]:
         yield LIBRARIES / name, PREFIX / "lib" / name
+    # A daemon that has gone into a jail may look a user up there: what nsswitch.conf names is found here, and never looked for in the jail.
+    yield HOST_MODULE, PREFIX / "lib" / HOST_MODULE.name
 
 
 def needed(files: Iterable[Path]) -> dict[str, Path]:
@@ -128,6 +130,19 @@ def set_search_path(files: Iterable[Path], loader: Path | None) -> None:
             subprocess.run(["patchelf", "--set-interpreter", str(loader), str(file)], check=True)
 
 
+def record_packages(out: Path, sources: Iterable[Path]) -> None:
+    """Write down of which packages the bundle's files are, one file for each, where scanners look for packages that dpkg did not install."""
+    asked = ["dpkg-query", "--search", *sorted({str(source.resolve()) for source in sources})]
+    found = subprocess.run(
+        asked, capture_output=True, text=True, check=False
+    ).stdout  # what we compiled belongs to none
+    folder = out / "var/lib/dpkg/status.d"
+    folder.mkdir(parents=True)
+    for name in sorted({line.partition(": ")[0] for line in found.splitlines() if not line.startswith("diversion ")}):
+        said = subprocess.run(["dpkg-query", "--status", name], capture_output=True, text=True, check=True).stdout
+        (folder / name.partition(":")[0]).write_text(said)
+
+
 def main(out: Path) -> None:
     """Build the tree under ``out``."""
     run, loaded = list(programs()), list(modules())
@@ -146,6 +161,7 @@ def main(out: Path) -> None:
         shutil.copytree(PMIX / "share/pmix", out / "opt/soperator/share/pmix", dirs_exist_ok=True)
     shutil.copytree(PREFIX / "share/deep", out / "opt/soperator/share/deep")
     place(out, HOST_MODULE, HOST_MODULE)
+    record_packages(out, [*(source for source, _ in run + loaded), *libraries.values(), HOST_MODULE])
     for name in ("lib", "bin"):  # where a node's GPU driver is mounted; empty on nodes without one
         (out / "opt/soperator/driver" / name).mkdir(parents=True)
 

@@ -5,13 +5,13 @@ A run carries what one needs to judge it later: the commit, the machine's load w
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from local.paths import DEFAULT_STATE, REPOSITORY
+from local.paths import DEFAULT_STATE
+from local.report import commit
 
 FILE = DEFAULT_STATE / "bench.jsonl"
 
@@ -43,16 +43,6 @@ def look() -> Scene:
     """Return the commit, the load of the last minute, and the time."""
     when = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     return Scene(commit(), round(os.getloadavg()[0], 2), when)
-
-
-def commit() -> str:
-    """Return the short hash of the tree's commit, with a + where files that git knows differ from it."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "images", "charts", "local")
-    return git("rev-parse", "--short", "HEAD").strip() + ("+" if changed else "")
 
 
 def read(file: Path = FILE) -> list[Run]:

@@ -60,8 +60,22 @@ static int add_slurm(int root_fd, struct report *report)
 	return add_line(root_fd, "/etc/passwd", slurm->pw_uid, line, report);
 }
 
+/* Its own image has none, or that of the machine that built it. */
+static int write_hostname(int root_fd, struct report *report)
+{
+	char name[72] = "";
+	int fd = points_open(root_fd, "/etc/hostname", O_WRONLY | O_CREAT | O_TRUNC);
+
+	(void)gethostname(name, 65);
+	(void)strcat(name, "\n");
+	if (fd < 0 || write(fd, name, strlen(name)) < 0 || close(fd) < 0)
+		return report_fail(report, "container: cannot write /etc/hostname in the container: %m");
+	return 0;
+}
+
 int account_add(int root_fd, struct report *report)
 {
+	/* No password, and not "x": that would ask for a line in /etc/shadow, and sshd's PAM refuses an account without. */
 	/* The order matters: each look-up overwrites what the last one returned. */
 	int slurm = add_slurm(root_fd, report);
 	const struct passwd *user = getpwuid(getuid());
@@ -70,14 +84,14 @@ int account_add(int root_fd, struct report *report)
 	char line[1024], path[512];
 	int fd;
 
-	if (slurm < 0)
+	if (slurm < 0 || write_hostname(root_fd, report) < 0)
 		return -1;
 	if (user != NULL && user->pw_shell[0] == '/' && (fd = points_open(root_fd, user->pw_shell, O_PATH)) >= 0) {
 		(void)close(fd);
 		shell = user->pw_shell;
 	}
 	(void)snprintf(path, sizeof(path), "%s", name != NULL ? name : "user");
-	(void)snprintf(line, sizeof(line), "%.200s:x:%u:%u::%.500s:%.200s", path, getuid(), getgid(), home != NULL ? home : "/",
+	(void)snprintf(line, sizeof(line), "%.200s:*:%u:%u::%.500s:%.200s", path, getuid(), getgid(), home != NULL ? home : "/",
 		       shell);
 	if (add_line(root_fd, "/etc/passwd", getuid(), line, report) < 0)
 		return -1;

@@ -25,6 +25,8 @@ static const struct {
 	{ "rslave", 0, 0, MS_SLAVE | MS_REC },
 	{ "shared", 0, 0, MS_SHARED },
 	{ "rshared", 0, 0, MS_SHARED | MS_REC },
+	{ "unbindable", 0, 0, MS_UNBINDABLE },
+	{ "runbindable", 0, 0, MS_UNBINDABLE | MS_REC },
 	{ "rbind", 0, 0, 0 },
 	{ "silent", 0, 0, 0 },
 	{ "x-create=auto", 0, 0, 0 },
@@ -32,6 +34,21 @@ static const struct {
 	{ "x-create=file", 0, 0, 0 },
 	{ "x-detach", 0, 0, 0 },
 };
+
+/* What the kernel knows as options of a tmpfs; it judges their values. */
+static bool is_of_tmpfs(const char *word)
+{
+	static const char *const options[] = { "size=", "mode=", "nr_blocks=", "nr_inodes=", "huge=", "uid=", "gid=" };
+	static const char *const words[] = { "inode32", "inode64", "noswap" };
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (strncmp(word, options[i], strlen(options[i])) == 0)
+			return true;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return false;
+}
 
 static int take_flag(struct bind *bind, const char *word, struct report *report)
 {
@@ -51,7 +68,7 @@ static int take_flag(struct bind *bind, const char *word, struct report *report)
 		bind->is_optional = true;
 		return 0;
 	}
-	if (bind->kind == BIND_TMPFS && (strncmp(word, "size=", 5) == 0 || strncmp(word, "mode=", 5) == 0)) {
+	if (bind->kind == BIND_TMPFS && is_of_tmpfs(word)) {
 		size_t used = strlen(bind->data);
 
 		if (snprintf(bind->data + used, sizeof(bind->data) - used, ",%s", word) >= (int)(sizeof(bind->data) - used))
@@ -59,7 +76,8 @@ static int take_flag(struct bind *bind, const char *word, struct report *report)
 		return 0;
 	}
 	return report_fail(report, "container: --container-mounts: unknown flag \"%s\" of %s; known are ro rw nosuid nodev noexec "
-				   "bind rbind private slave shared nofail, and size= mode= of a tmpfs", word, bind->target);
+				   "bind rbind private slave shared unbindable nofail, and size= mode= nr_inodes= huge= … of a tmpfs", word,
+			   bind->target);
 }
 
 static int take_flags(struct bind *bind, char *words, struct report *report)

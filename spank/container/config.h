@@ -16,6 +16,10 @@
 	"{{range .Config.Env}}E{{.}}{{\"\\x00\"}}{{end}}W{{.Config.WorkingDir}}{{\"\\x00\"}}" \
 	"{{range .Config.Entrypoint}}P{{.}}{{\"\\x00\"}}{{end}}{{range .Config.Cmd}}C{{.}}{{\"\\x00\"}}{{end}}"
 
+/*
+ * A container that runs adds its home: H, which wins over the image's HOME because the user has it mounted there, or h, for
+ * where nothing else sets it.
+ */
 struct config {
 	char *records;		/* one behind the other, each with its letter and its NUL */
 	unsigned int size;

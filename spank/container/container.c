@@ -2,6 +2,7 @@
  * The helper `container`: what the plugin starts for the first task of a step, and a way to run a container by hand.
  *
  *   container run --container-image=IMAGE [--container-…] -- COMMAND…
+ *   container remove [--storage=FOLDER] NAME      of container_scope=global; others go with their job
  *   container start --container-… --job=… --step=… --tasks=…
  *
  * It runs as the user, with no right that users do not have.
@@ -9,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +19,9 @@
 #include "environment.h"
 #include "join.h"
 #include "start.h"
+#include "supervise.h"
 
-extern char **environ;
+enum { SAVE_S = 6 * 3600 };
 
 static void say(const char *sentence)
 {
@@ -29,7 +32,7 @@ static int usage(void)
 {
 	const struct request_option *option;
 
-	say("container run --container-image=IMAGE [OPTIONS] -- COMMAND...");
+	say("container run --container-image=IMAGE [OPTIONS] -- COMMAND...\ncontainer remove [--storage=FOLDER] NAME");
 	for (int i = 0; (option = request_option(i)) != NULL; i++)
 		(void)fprintf(stderr, "  --%s%s%s\n        %s\n", option->name, option->argument ? "=" : "",
 			      option->argument ? option->argument : "", option->help);
@@ -42,11 +45,22 @@ static const char *look(void *context, const char *name)
 	return getenv(name);
 }
 
-static int start(const struct request *request, struct place *place, struct report *report)
+/* A job with --export=NONE has no HOME; the cache, credentials and skopeo are looked for there. */
+static const char *home_of_user(void)
 {
 	const char *home = getenv("HOME");
+	const struct passwd *user;
 
-	if (place_find(request, geteuid(), home != NULL && home[0] == '/' ? home : "/tmp", place, report) < 0)
+	if (home != NULL && home[0] == '/')
+		return home;
+	user = getpwuid(geteuid());
+	home = user != NULL && user->pw_dir[0] == '/' ? user->pw_dir : "/tmp";
+	return setenv("HOME", home, 1) == 0 ? getenv("HOME") : "/tmp";
+}
+
+static int start(const struct request *request, struct place *place, struct report *report)
+{
+	if (place_find(request, geteuid(), home_of_user(), place, report) < 0)
 		return -1;
 	return start_container(request, place, say, report);
 }
@@ -56,7 +70,8 @@ static int run(const struct request *request, char **command, struct report *rep
 	struct joined joined;
 	struct place place;
 
-	if (start(request, &place, report) < 0 || join_ask(&place, &joined, report) < 0)
+	if (start(request, &place, report) < 0 ||
+	    (request->save != NULL && supervise(&place, SAVE_S, say, report) < 0) || join_ask(&place, request->step, &joined, report) < 0)
 		return -1;
 	if (joined.user_ns < 0)
 		return report_fail(report, "container: it ended before the command could run");
@@ -68,15 +83,27 @@ static int run(const struct request *request, char **command, struct report *rep
 	return report_fail(report, "container: cannot run %s: %m", command[0]);
 }
 
-/* For an entry point, which executes this as its command. */
-static int write_environment(void)
+/* On the node that has it. */
+static int remove_named(int argc, char **argv)
 {
-	FILE *file = fdopen(3, "w");
+	static struct request request = REQUEST_EMPTY;
+	static char scope[] = "global";
+	struct report report = { "" };
+	struct place place;
+	int words = request_read(&request, argc, argv, &report);
 
-	for (char **each = environ; file != NULL && *each != NULL; each++)
-		if (fwrite(*each, strlen(*each) + 1, 1, file) != 1)
-			return 1;
-	return file == NULL || fclose(file) != 0;
+	if (words >= 0 && words != argc - 1)
+		return usage();
+	request.scope = scope;
+	for (int i = 0; words >= 0 && request_option(i) != NULL; i++)
+		if (strcmp(request_option(i)->name, "container-name") == 0 &&
+		    request_take(&request, request_option(i), argv[words], &report) < 0)
+			words = -1;
+	if (words >= 0 && place_find(&request, geteuid(), home_of_user(), &place, &report) == 0)
+		(void)start_remove(&request, &place, &report);
+	if (report.text[0] != '\0')
+		say(report.text);
+	return report.text[0] != '\0';
 }
 
 int main(int argc, char **argv)
@@ -88,8 +115,8 @@ int main(int argc, char **argv)
 	int words, wanted, result = -1;
 	static char step[32];
 
-	if (argc == 2 && strcmp(argv[1], "environment") == 0)
-		return write_environment();
+	if (argc > 2 && strcmp(argv[1], "remove") == 0)
+		return remove_named(argc - 2, argv + 2);
 	if (argc < 3 || (!is_run && strcmp(argv[1], "start") != 0))
 		return usage();
 	words = request_read(&request, argc - 2, argv + 2, &report);

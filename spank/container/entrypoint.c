@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,22 +15,34 @@
 
 #include "environment.h"
 #include "fake.h"
+#include "printenv.h"
 
-enum { WORDS_MAX = 256, FD = 3 };
+enum { WORDS_MAX = 256, TEXT_MAX = 4 << 20 };
 
-static void run(const struct request *request, const struct config *config, int out_fd, int helper_fd)
+static int prepare(const struct request *request, const struct config *config, int out_fd)
 {
-	const char *words[WORDS_MAX + 2], *folder = config_get(config, 'W', 0);
+	const char *folder = config_get(config, 'W', 0);
 	struct report report = { "" };
-	char helper[64];
+
+	if (environment_keep_for_entrypoint(request) < 0 || environment_merge(request, config, &variables_of_process) < 0)
+		return -1;
+	if (printenv_write(out_fd) < 0 || dup2(out_fd, PRINTENV_FD) < 0)
+		return -1;
+	if (folder != NULL && folder[0] != '\0' && chdir(folder) < 0)
+		return -1;
+	return geteuid() == 0 ? fake_ownership(&report) : 0;
+}
+
+static void run(const struct request *request, const struct config *config, int out_fd, int command_fd)
+{
+	const char *words[WORDS_MAX + 2];
+	char command[64];
 	int count = 0;
 
 	while (count < WORDS_MAX - 1 && (words[count] = config_get(config, 'P', count)) != NULL)
 		count++;
-	/* The helper may not lie in the container, so it is handed over open. */
-	(void)snprintf(helper, sizeof(helper), "/proc/self/fd/%d", helper_fd);
-	words[count++] = helper;
-	words[count++] = "environment";
+	(void)snprintf(command, sizeof(command), "/proc/self/fd/%d", command_fd);
+	words[count++] = command;
 	words[count] = NULL;
 	if (request->entrypoint_log != 1) {
 		int null_fd = open("/dev/null", O_RDWR);
@@ -38,58 +52,122 @@ static void run(const struct request *request, const struct config *config, int 
 	} else {
 		(void)dup2(2, 1);
 	}
-	if (environment_merge(request, config, &variables_of_process) < 0 || dup2(out_fd, FD) < 0 || (folder != NULL && chdir(folder) < 0) ||
-	    (geteuid() == 0 && fake_ownership(&report) < 0))
+	if (prepare(request, config, out_fd) < 0)
 		_exit(126);
 	(void)execvp(words[0], (char *const *)(uintptr_t)words);
 	_exit(127);
 }
 
-static int take(int fd, struct config *config, struct report *report)
+/*
+ * All that is written until the child ends. Not until the end of the file: what the entry point left running may have it open.
+ * -1 with a sentence.
+ */
+static int gather(int fd, pid_t child, struct config *text, int *status, struct report *report)
 {
-	FILE *file = fdopen(fd, "re");
-	struct config made = { 0 };
-	char *record = NULL;
-	const char *folder = config_get(config, 'W', 0);
-	size_t size = 0;
-	int result = file != NULL ? 0 : -1, count = 0;
+	bool is_gone = false;
 
-	while (result == 0 && getdelim(&record, &size, '\0', file) > 0 && ++count > 0)
-		result = config_add(&made, 'E', record, report);
-	free(record);
-	if (file != NULL)
-		(void)fclose(file);
-	if (count == 0)
-		return report_fail(report, "container: the image's entry point does not execute its command; try "
-					   "--no-container-entrypoint");
-	if (result == 0 && folder != NULL)
-		result = config_add(&made, 'W', folder, report);
-	*config = made;
+	text->records = malloc(TEXT_MAX);
+	if (text->records == NULL || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return report_fail(report, "container: no memory for the environment of the entry point");
+	for (;;) {
+		struct pollfd ready = { fd, POLLIN, 0 };
+		int found = poll(&ready, 1, is_gone ? 0 : 10);
+		ssize_t length = found > 0 ? read(fd, text->records + text->size, TEXT_MAX - text->size) : 0;
+
+		if (length > 0) {
+			text->size += (unsigned int)length;
+			if (text->size == TEXT_MAX)
+				return report_fail(report, "container: the environment of the entry point is longer than %d bytes", TEXT_MAX);
+			continue;
+		}
+		if (is_gone)
+			return 0;
+		is_gone = waitpid(child, status, found > 0 ? 0 : WNOHANG) == child;
+	}
+}
+
+/* Takes records until the empty one: 1, or 0 where the text ends before it, or -1 with a sentence. */
+static int take_records(const struct config *text, unsigned int *at, struct config *config, struct report *report)
+{
+	while (*at < text->size) {
+		const char *record = text->records + *at, *end = memchr(record, '\0', text->size - *at);
+
+		if (end == NULL)
+			return 0;
+		*at += (unsigned int)(end - record) + 1;
+		if (end == record)
+			return 1;
+		if (config_add(config, 'E', record, report) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* 1 with the new configuration, or 0 where the entry point did not execute its command, or -1 with a sentence. */
+static int take(const struct config *text, struct config *config, struct report *report)
+{
+	struct config given = { 0 }, after = { 0 }, made = { 0 };
+	const char *text_of_kind;
+	unsigned int at = 0;
+	int result = take_records(text, &at, &given, report);
+
+	if (result > 0)
+		result = take_records(text, &at, &after, report);
+	if (result > 0 && environment_take_back(config, &given, &after, &made, report) < 0)
+		result = -1;
+	for (const char *kind = "WHh"; result > 0 && *kind != '\0'; kind++)
+		if ((text_of_kind = config_get(config, *kind, 0)) != NULL && config_add(&made, *kind, text_of_kind, report) < 0)
+			result = -1;
+	free(given.records);
+	free(after.records);
+	if (result > 0) {
+		free(config->records);
+		*config = made;
+	} else {
+		free(made.records);
+	}
 	return result;
+}
+
+static int explain(const char *word, int status, struct report *report)
+{
+	if (WIFSIGNALED(status))
+		return report_fail(report, "container: the image's entry point %.200s was killed by signal %d; try "
+					   "--no-container-entrypoint", word, WTERMSIG(status));
+	if (WEXITSTATUS(status) == 126 || WEXITSTATUS(status) == 127)
+		return report_fail(report, "container: cannot run the image's entry point %.200s (code %d); try "
+					   "--no-container-entrypoint", word, WEXITSTATUS(status));
+	return report_fail(report, "container: the image's entry point %.200s ended with code %d and did not execute its command; "
+				   "try --no-container-entrypoint", word, WEXITSTATUS(status));
 }
 
 int entrypoint_run(const struct request *request, struct config *config, struct report *report)
 {
-	int pipe_fds[2], status, result;
-	int helper_fd = open("/proc/self/exe", O_RDONLY);
+	const char *word = config_get(config, 'P', 0);
+	int pipe_fds[2], status = 0, command_fd, result;
+	struct config text = { 0 };
+	char name[256];
 	pid_t child;
 
-	if (config_get(config, 'P', 0) == NULL)
+	if (word == NULL)
 		return 0;
-	if (helper_fd < 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
+	(void)snprintf(name, sizeof(name), "%s", word); /* the records change below */
+	command_fd = printenv_open();
+	if (command_fd == PRINTENV_FD)
+		command_fd = dup(command_fd);
+	if (command_fd < 0 || pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return report_fail(report, "container: cannot prepare the entry point: %m");
-	if (helper_fd == FD) {
-		helper_fd = dup(helper_fd);
-	}
 	child = fork();
 	if (child < 0)
 		return report_fail(report, "container: cannot fork: %m");
 	if (child == 0)
-		run(request, config, pipe_fds[1], helper_fd);
+		run(request, config, pipe_fds[1], command_fd);
 	(void)close(pipe_fds[1]);
-	(void)close(helper_fd);
-	result = take(pipe_fds[0], config, report);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return result;
+	(void)close(command_fd);
+	result = gather(pipe_fds[0], child, &text, &status, report);
+	(void)close(pipe_fds[0]);
+	if (result == 0)
+		result = take(&text, config, report);
+	free(text.records);
+	return result > 0 ? 0 : result < 0 ? -1 : explain(name, status, report);
 }

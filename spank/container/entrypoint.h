@@ -1,7 +1,10 @@
 /*
- * --container-entrypoint: the image's entry point runs once for a container, and what it exports is there for all tasks,
- * as in Pyxis. It gets as its command this helper, which writes down the environment; an entry point that does not
- * execute its command at the end is an error.
+ * --container-entrypoint: the image's entry point runs once for a container, and what it changes in the environment is there
+ * for all tasks. It starts with the image's variables, those of the job and those that --container-env names, and with a
+ * command that writes the environment down (printenv.h); an entry point that does not execute its command is an error.
+ *
+ * Only differences are taken back, and nothing that belongs to one task (environment.h): the entry point runs before the
+ * first task and knows no rank.
  */
 #ifndef CONTAINER_ENTRYPOINT_H
 #define CONTAINER_ENTRYPOINT_H
@@ -9,7 +12,7 @@
 #include "config.h"
 #include "request.h"
 
-/* Runs it, inside the container, and puts its environment in the place of the image's. */
+/* Runs it, inside the container, and puts what it changed into the image's configuration. */
 int entrypoint_run(const struct request *request, struct config *config, struct report *report);
 
 #endif

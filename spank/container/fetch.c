@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fetch.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,11 +138,17 @@ static int pack(const char *folder, const struct place *place, const struct imag
 				"dev/*", NULL };
 	struct program mksquashfs = { .words = words, .folder = folder, .has_file_rights = true };
 
+	int fd;
+
 	(void)gethostname(host, sizeof(host) - 1);
 	if (place_join(partials, place->cache, "partial", report) < 0 || place_make(partials, report) < 0)
 		return -1;
 	tree_forget_old(partials, PARTIALS_KEPT_S);
-	(void)snprintf(partial, sizeof(partial), "%s/%s-%d", partials, host, getpid());
+	/* Not a pid: each job has pids of its own. */
+	(void)snprintf(partial, sizeof(partial), "%s/%s-XXXXXX", partials, host);
+	fd = mkostemp(partial, O_CLOEXEC);
+	if (fd < 0 || close(fd) < 0)
+		return report_fail(report, "container: cannot make %s: %m", partial);
 	if (program_run(&mksquashfs, "cannot pack the image", report) < 0 || rename(partial, image->file) < 0) {
 		report_fail(report, "container: cannot put the image at %s: %m", image->file);
 		(void)unlink(partial);

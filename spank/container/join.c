@@ -27,17 +27,19 @@ int keeper_address(const struct place *place, struct report *report, void *addre
 }
 
 /* Connects and says what is wanted: the socket, or -1 without a sentence where nobody listens. */
-static int call(const struct place *place, char wish, struct report *report)
+static int call(const struct place *place, char wish, const char *step, struct report *report)
 {
+	char words[KEEPER_WORDS];
 	struct sockaddr_un address;
 	int fd;
 
 	if (keeper_address(place, report, &address) < 0)
 		return -1;
+	(void)snprintf(words, sizeof(words), "%c%s", wish, step != NULL ? step : "");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return report_fail(report, "container: cannot make a socket: %m");
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && send(fd, &wish, 1, MSG_NOSIGNAL) == 1)
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 && send(fd, words, strlen(words), MSG_NOSIGNAL) > 0)
 		return fd;
 	if (errno != ENOENT && errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET)
 		report_fail(report, "container: cannot reach %s: %m", address.sun_path);
@@ -61,15 +63,21 @@ static int read_records(int fd, struct config *config, uint32_t size)
 			return -1;
 		done += (uint32_t)length;
 	}
+	config->records[size] = '\0'; /* whoever sent them: the last one ends too */
 	config->size = size;
 	return 0;
 }
 
-static int receive(int fd, struct joined *joined)
+static int refused(struct report *report)
 {
-	struct keeper_answer answer;
-	int fds[3];
-	size_t size;
+	return report_fail(report, "container: this container runs in another job of yours, and only steps of that job can enter it");
+}
+
+/* 0 with the namespaces; -1, with a sentence only where there is more to say than that it does not run. */
+static int receive(int fd, struct joined *joined, struct report *report)
+{
+	struct keeper_answer answer = { 0 };
+	int fds[KEEPER_FDS], count, next = 2;
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(fds))];
@@ -80,22 +88,28 @@ static int receive(int fd, struct joined *joined)
 
 	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != sizeof(answer))
 		return -1;
+	if (answer.size == KEEPER_OF_OTHER_JOB)
+		return refused(report);
 	header = CMSG_FIRSTHDR(&message);
-	size = header != NULL && header->cmsg_type == SCM_RIGHTS ? header->cmsg_len - CMSG_LEN(0) : 0;
-	if (size != 2 * sizeof(int) && size != 3 * sizeof(int))
+	if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len < CMSG_LEN(0))
 		return -1;
-	(void)memcpy(fds, CMSG_DATA(header), size);
-	if (size == sizeof(fds))
-		(void)fcntl(fds[2], F_SETFD, 0); /* the lock goes on to the user's program */
-	joined->user_ns = fds[0];
-	joined->mount_ns = fds[1];
+	count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	if (count != 2 + __builtin_popcount(answer.unshared) + (answer.has_alive != 0) || answer.unshared >> UNSHARE_KINDS)
+		return -1;
+	(void)memcpy(fds, CMSG_DATA(header), (size_t)count * sizeof(int));
+	joined->user_ns = fds[0], joined->mount_ns = fds[1], joined->is_other_step = answer.is_other_step != 0;
+	for (int i = 0; i < UNSHARE_KINDS; i++)
+		if (answer.unshared & 1U << i)
+			joined->unshared[i] = fds[next++];
+	if (answer.has_alive)
+		(void)fcntl(fds[next], F_SETFD, 0); /* the lock goes on to the user's program */
 	return read_records(fd, &joined->config, answer.size);
 }
 
 bool join_is_running(const struct place *place)
 {
 	struct report report = { "" };
-	int fd = call(place, KEEPER_ASK, &report);
+	int fd = call(place, KEEPER_ASK, NULL, &report);
 	char answer = '\0';
 	bool is_running = fd >= 0 && read(fd, &answer, 1) == 1 && answer == '!';
 
@@ -104,16 +118,35 @@ bool join_is_running(const struct place *place)
 	return is_running;
 }
 
-int join_ask(const struct place *place, struct joined *joined, struct report *report)
+int join_ask(const struct place *place, const char *step, struct joined *joined, struct report *report)
 {
-	int fd = call(place, KEEPER_JOIN, report), result;
+	int fd = call(place, KEEPER_JOIN, step, report), result;
 
-	*joined = (struct joined){ .user_ns = -1, .mount_ns = -1 };
+	*joined = (struct joined){ .user_ns = -1, .mount_ns = -1, .unshared = { -1, -1, -1 } };
 	if (fd < 0)
 		return report->text[0] != '\0' ? -1 : 0;
-	result = receive(fd, joined);
+	result = receive(fd, joined, report);
 	(void)close(fd);
+	if (report->text[0] != '\0')
+		return -1;
 	return result == 0; /* a container that shuts its door at this moment is one that does not run */
+}
+
+/* Those that the container has, and no other: it was made without. */
+static int enter_unshared(const struct request *request, const struct joined *joined, struct report *report)
+{
+	unsigned int wanted = request_unshared(request);
+
+	for (int i = 0; i < UNSHARE_KINDS; i++) {
+		const struct request_namespace *kind = request_namespace(i);
+
+		if (joined->unshared[i] < 0 && wanted & 1U << i)
+			return report_fail(report, "container: --container-unshare=%s: the container runs already, and its %s is not "
+						   "separate", kind->word, kind->title);
+		if (joined->unshared[i] >= 0 && (setns(joined->unshared[i], kind->flag) < 0 || close(joined->unshared[i]) < 0))
+			return report_fail(report, "container: cannot enter its %s namespace: %m", kind->title);
+	}
+	return 0;
 }
 
 int join_enter(const struct request *request, const struct joined *joined, struct report *report)
@@ -122,6 +155,8 @@ int join_enter(const struct request *request, const struct joined *joined, struc
 
 	if (setns(joined->user_ns, CLONE_NEWUSER) < 0)
 		return report_fail(report, "container: cannot enter its user namespace: %m");
+	if (enter_unshared(request, joined, report) < 0)
+		return -1;
 	if (setns(joined->mount_ns, CLONE_NEWNS) < 0)
 		return report_fail(report, "container: cannot enter its mount namespace: %m");
 	(void)close(joined->user_ns);
@@ -132,17 +167,34 @@ int join_enter(const struct request *request, const struct joined *joined, struc
 	return geteuid() == 0 ? fake_ownership(report) : 0;
 }
 
-int join_wait(const struct place *place, int seconds, struct report *report)
+int join_wait_begin(const struct place *place, const char *step, struct report *report)
 {
-	int fd = call(place, KEEPER_WAIT, report);
+	return call(place, KEEPER_WAIT, step, report);
+}
+
+int join_wait_end(int fd, int seconds, bool must_say, struct report *report)
+{
 	struct timeval patience = { .tv_sec = seconds };
 	char said[sizeof(report->text)] = "";
 	ssize_t length;
 
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	do
+		length = read(fd, said, sizeof(said) - 1);
+	while (length < 0 && errno == EINTR);
+	(void)close(fd);
+	if (length > 0 && said[0] != '\0')
+		return report_fail(report, "%s", said);
+	if (length <= 0 && must_say)
+		return report_fail(report, "container: the container's process has died before it was saved");
+	return 0;
+}
+
+int join_wait(const struct place *place, const char *step, int seconds, struct report *report)
+{
+	int fd = join_wait_begin(place, step, report);
+
 	if (fd < 0)
 		return report->text[0] != '\0' ? -1 : 0;
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	length = read(fd, said, sizeof(said) - 1);
-	(void)close(fd);
-	return length > 0 ? report_fail(report, "%s", said) : 0;
+	return join_wait_end(fd, seconds, false, report);
 }

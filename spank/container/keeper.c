@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -24,18 +26,18 @@
 #include "saver.h"
 #include "userns.h"
 
-enum { GUESTS_MAX = 4096, PATIENCE_MS = 60000, WAITER_MS = 5000 };
+enum { GUESTS_MAX = 4096, PATIENCE_MS = 60000, WAITER_MS = 5000, WAITERS_MAX = 64 };
 
 struct keeper {
 	const struct request *request;
 	const struct place *place;
 	struct config config;
 	struct saver saver;
-	int box_fd, socket, user_ns, mount_ns, alive;
+	int box_fd, socket, user_ns, mount_ns, unshared[UNSHARE_KINDS], alive;
 	int guests, waiters, arrived, expected;
 	bool is_closing;
 	struct pollfd fds[1 + GUESTS_MAX];
-	int waiting[64];
+	int waiting[WAITERS_MAX];
 };
 
 static int listen_at(const struct place *place, struct report *report)
@@ -52,18 +54,33 @@ static int listen_at(const struct place *place, struct report *report)
 	return fd;
 }
 
-static void send_namespaces(const struct keeper *keeper, int guest)
+static bool is_other_step(const struct keeper *keeper, const char *step)
 {
-	struct keeper_answer answer = { keeper->config.size };
-	int fds[3] = { keeper->user_ns, keeper->mount_ns, keeper->alive };
-	size_t size = (keeper->request->name != NULL ? 3 : 2) * sizeof(int);
+	return step[0] != '\0' && keeper->request->step != NULL && strcmp(step, keeper->request->step) != 0;
+}
+
+static void send_namespaces(const struct keeper *keeper, int guest, const char *step)
+{
+	struct keeper_answer answer = { .size = keeper->config.size, .unshared = (uint8_t)request_unshared(keeper->request),
+					.has_alive = keeper->request->name != NULL,
+					.is_other_step = is_other_step(keeper, step) };
+	int fds[KEEPER_FDS] = { keeper->user_ns, keeper->mount_ns }, count = 2;
+	size_t size;
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(fds))];
 	} control = { 0 };
 	struct iovec parts[2] = { { &answer, sizeof(answer) }, { keeper->config.records, keeper->config.size } };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control,
-				  .msg_controllen = CMSG_SPACE(size) };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control };
+
+	for (int i = 0; i < UNSHARE_KINDS; i++)
+		if (answer.unshared & 1U << i)
+			fds[count++] = keeper->unshared[i];
+	if (answer.has_alive)
+		fds[count++] = keeper->alive;
+	size = (size_t)count * sizeof(int);
+	message.msg_controllen = CMSG_SPACE(size);
+
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	ssize_t sent;
 
@@ -83,39 +100,50 @@ static void send_namespaces(const struct keeper *keeper, int guest)
 }
 
 /* A guest is counted before it is let in, so that it cannot come too late. */
-static void let_in(struct keeper *keeper, int guest, pid_t pid)
+static void let_in(struct keeper *keeper, int guest, pid_t pid, const char *step)
 {
-	int pidfd = keeper->guests < GUESTS_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	static const struct keeper_answer refusal = { .size = KEEPER_OF_OTHER_JOB };
+	int pidfd = pid > 0 && keeper->guests < GUESTS_MAX ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 
+	/* Each job has its own process ids, and a process of another job has none here: it could not be watched. */
+	if (pid == 0)
+		(void)send(guest, &refusal, sizeof(refusal), MSG_NOSIGNAL);
 	if (pidfd < 0)
 		return;
 	keeper->fds[1 + keeper->guests++] = (struct pollfd){ pidfd, POLLIN, 0 };
 	keeper->arrived++;
-	send_namespaces(keeper, guest);
+	send_namespaces(keeper, guest, step);
+}
+
+/* A step that came into another step's container has nothing to wait for: it may run for hours. */
+static bool may_wait(const struct keeper *keeper, const char *step)
+{
+	return !is_other_step(keeper, step) && keeper->waiters < WAITERS_MAX;
 }
 
 static void welcome(struct keeper *keeper)
 {
 	struct timeval patience = { .tv_sec = 5 };
 	int guest = accept4(keeper->socket, NULL, NULL, SOCK_CLOEXEC);
+	char words[KEEPER_WORDS + 1] = "";
 	struct ucred who;
 	socklen_t length = sizeof(who);
-	char wish = '\0';
 
 	if (guest < 0)
 		return;
 	(void)setsockopt(guest, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	(void)setsockopt(guest, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (read(guest, &wish, 1) == 1 && wish == KEEPER_WAIT && keeper->waiters < 64) {
+	(void)!read(guest, words, sizeof(words) - 1);
+	if (words[0] == KEEPER_WAIT && may_wait(keeper, words + 1)) {
 		keeper->waiting[keeper->waiters++] = guest;
 		return;
 	}
-	if (wish == KEEPER_ASK && !keeper->is_closing)
+	if (words[0] == KEEPER_ASK && !keeper->is_closing)
 		(void)send(guest, "!", 1, MSG_NOSIGNAL);
 	/* The folder is shut to other users; the id is asked once more all the same. */
-	if (wish == KEEPER_JOIN && !keeper->is_closing && getsockopt(guest, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == geteuid() &&
-	    who.pid > 0)
-		let_in(keeper, guest, who.pid);
+	if (words[0] == KEEPER_JOIN && !keeper->is_closing && getsockopt(guest, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
+	    who.uid == geteuid())
+		let_in(keeper, guest, who.pid, words + 1);
 	(void)close(guest);
 }
 
@@ -191,7 +219,7 @@ static int bye(struct keeper *keeper)
 	else
 		(void)unlinkat(keeper->box_fd, "socket", 0);
 	for (int i = 0; i < keeper->waiters; i++)
-		(void)send(keeper->waiting[i], report.text, strlen(report.text), MSG_NOSIGNAL);
+		(void)send(keeper->waiting[i], report.text, report.text[0] != '\0' ? strlen(report.text) : 1, MSG_NOSIGNAL);
 	return report.text[0] == '\0' ? 0 : 1;
 }
 
@@ -202,24 +230,55 @@ static int open_own(const char *name, struct report *report)
 	return fd >= 0 ? fd : report_fail(report, "container: cannot open %s: %m", name);
 }
 
+/* A network namespace begins with a loopback that is down. */
+static int raise_loopback(struct report *report)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return report_fail(report, "container: cannot raise the loopback of the container's network: %m");
+	return close(fd);
+}
+
+/* Namespaces for the container alone: always those of users and mounts, and those of --container-unshare. */
+static int enter_namespaces(struct keeper *keeper, struct report *report)
+{
+	unsigned int wanted = request_unshared(keeper->request);
+	bool is_root = keeper->request->remap_root == 1;
+	int flags = CLONE_NEWNS;
+
+	for (int i = 0; i < UNSHARE_KINDS; i++)
+		flags |= wanted & 1U << i ? request_namespace(i)->flag : 0;
+	if (userns_enter(flags, is_root ? 0 : geteuid(), is_root ? 0 : getegid(), report) < 0)
+		return -1;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return report_fail(report, "container: cannot make the mounts private: %m");
+	for (int i = 0; i < UNSHARE_KINDS; i++)
+		if (wanted & 1U << i && (keeper->unshared[i] = open_own(request_namespace(i)->file, report)) < 0)
+			return -1;
+	if (wanted & UNSHARE_NET && raise_loopback(report) < 0)
+		return -1;
+	keeper->user_ns = open_own("/proc/self/ns/user", report);
+	keeper->mount_ns = open_own("/proc/self/ns/mnt", report);
+	return keeper->user_ns < 0 || keeper->mount_ns < 0 ? -1 : 0;
+}
+
 /* From here on in namespaces of its own. */
 static int build(struct keeper *keeper, const struct image *image, struct report *report)
 {
-	bool is_root = keeper->request->remap_root == 1;
 	int root_fd;
 
 	keeper->socket = listen_at(keeper->place, report);
 	keeper->box_fd = open(keeper->place->box, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (keeper->socket < 0 || keeper->box_fd < 0)
 		return report_fail(report, "container: cannot open %s: %m", keeper->place->box);
-	if (userns_enter(CLONE_NEWNS, is_root ? 0 : geteuid(), is_root ? 0 : getegid(), report) < 0)
+	if (enter_namespaces(keeper, report) < 0)
 		return -1;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return report_fail(report, "container: cannot make the mounts private: %m");
-	keeper->user_ns = open_own("/proc/self/ns/user", report);
-	keeper->mount_ns = open_own("/proc/self/ns/mnt", report);
 	root_fd = root_stage(keeper->place, image->tree, report);
-	if (root_fd < 0 || keeper->user_ns < 0 || keeper->mount_ns < 0 || config_read(root_fd, &keeper->config, report) < 0)
+	if (root_fd < 0 || config_read(root_fd, &keeper->config, report) < 0)
+		return -1;
+	if (root_set_home(keeper->request, &keeper->config, report) < 0)
 		return -1;
 	if (saver_start(&keeper->saver, keeper->request->save, root_fd, report) < 0)
 		return -1;

@@ -21,24 +21,59 @@ int place_join(char *to, const char *folder, const char *name, struct report *re
 	return 0;
 }
 
-static const char *storage_of(const struct request *request)
+static bool is_users(const char *path, unsigned int uid)
 {
 	struct stat status;
 
+	return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == uid;
+}
+
+static const char *storage_of(const struct request *request, unsigned int uid)
+{
+	struct stat status;
+	char own[sizeof(STORAGE) + 16];
+
 	if (request->storage != NULL)
 		return request->storage;
-	return stat(STORAGE, &status) == 0 && S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) ? STORAGE : NULL;
+	(void)snprintf(own, sizeof(own), STORAGE "/%u", uid);
+	if (is_users(own, uid))
+		return STORAGE;
+	/* Open to all, as workers of an earlier release have it. */
+	return lstat(own, &status) < 0 && stat(STORAGE, &status) == 0 && S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)
+		       ? STORAGE
+		       : NULL;
+}
+
+int place_give(unsigned int uid, unsigned int gid)
+{
+	int fd = open(PLACE_OF_POD, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result = 0, error;
+	struct stat status;
+	char name[16];
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	(void)snprintf(name, sizeof(name), "%u", uid);
+	if (mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
+		result = -1;
+	/* Root's own is one that was just made, or one whose owner could not be set then. */
+	if (result == 0 && fstatat(fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) && status.st_uid == 0)
+		result = fchownat(fd, name, uid, gid, AT_SYMLINK_NOFOLLOW);
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	return result;
 }
 
 int place_find(const struct request *request, unsigned int uid, const char *home, struct place *place,
 	       struct report *report)
 {
-	const char *storage = storage_of(request), *cache = getenv("XDG_CACHE_HOME");
+	const char *storage = storage_of(request, uid), *cache = getenv("XDG_CACHE_HOME");
 	bool is_global = request->scope != NULL && strcmp(request->scope, "global") == 0;
-	char name[80] = "";
+	char name[80] = "", step[40] = "";
 	int lengths[3];
 
-	if (request->name != NULL) {
+	place->is_of_step = request_names_step(request, step, sizeof(step));
+	if (request->name != NULL && !place->is_of_step) {
 		size_t length;
 
 		(void)request_name_use(request, &length);
@@ -52,7 +87,7 @@ int place_find(const struct request *request, unsigned int uid, const char *home
 		lengths[2] = snprintf(place->box, PLACE_MAX, "%s/named/%s", place->node, name);
 	else
 		lengths[2] = snprintf(place->box, PLACE_MAX, "/tmp/.containers-%u/%s/%s%s", uid, request->job ? request->job : "0",
-				      name[0] ? "" : "step-", name[0] ? name : request->step ? request->step : "0");
+				      name[0] ? "" : "step-", name[0] ? name : step[0] ? step : request->step ? request->step : "0");
 	for (int i = 0; i < 3; i++)
 		if (lengths[i] >= PLACE_MAX)
 			return report_fail(report, "container: a folder's path is too long");

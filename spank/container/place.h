@@ -11,16 +11,23 @@
  *   /tmp/.containers-<uid>/<job>/    on the node, gone with the job's own /tmp:
  *       <name>/ or step-<step>/      a container: upper, work, root, socket, lock, and fetch while its image is fetched
  *
- * STORAGE is /run/soperator/containers where the node has it, and otherwise /tmp. Every folder belongs to the user
- * and is shut to others; one that is found to be somebody else's is an error, for /tmp may be open to all.
+ * STORAGE is /run/soperator/containers where the user has a folder there, and otherwise /tmp. Every folder belongs to the user
+ * and is shut to others; one that is found to be somebody else's is an error, because /tmp may be open to all.
+ *
+ * In the pod STORAGE is PLACE_OF_POD. It belongs to root, and the plugin makes the user's folder in it, as root, when a step
+ * begins. In a folder that is open to all (mode 1777), as storage= may name one, each user makes it, and could make that of
+ * another user first, who then has no containers there.
  */
 #ifndef CONTAINER_PLACE_H
 #define CONTAINER_PLACE_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "../report.h"
 #include "request.h"
+
+#define PLACE_OF_POD "/mnt/tmp/containers"
 
 enum { PLACE_MAX = 512 };
 
@@ -28,7 +35,11 @@ struct place {
 	char cache[PLACE_MAX];
 	char node[PLACE_MAX];	/* STORAGE/<uid> */
 	char box[PLACE_MAX];	/* the container's folder */
+	bool is_of_step;	/* --container-name=JOB.STEP: a container that another step has started, or none */
 };
+
+/* Makes the folder of a user below PLACE_OF_POD, where that is; called by root. -1 with errno. */
+int place_give(unsigned int uid, unsigned int gid);
 
 /* Says where the container of the request lies, and makes nothing. `uid` is its user. */
 int place_find(const struct request *request, unsigned int uid, const char *home, struct place *place,

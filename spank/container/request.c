@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "request.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ static const struct request_option options[] = {
 	SWITCH("container-readonly", "PYXIS_CONTAINER_READONLY", writable, 0, "the container's files cannot be changed"),
 	TEXT("container-env", "NAME[,NAME...]", "PYXIS_CONTAINER_ENV", env,
 	     "variables of yours that win over those of the image"),
+	TEXT("container-unshare", "net|ipc|uts[,...]", "PYXIS_CONTAINER_UNSHARE", unshare,
+	     "namespaces that the container has for itself"),
 };
 
 /* What the plugin tells its helper, and no user. */
@@ -82,6 +85,27 @@ enum name_use request_name_use(const struct request *request, size_t *length)
 	return NAME_AUTO;
 }
 
+bool request_names_step(const struct request *request, char *step, size_t size)
+{
+	static const struct {
+		const char *word;
+		unsigned int number;
+	} steps[] = { { "batch", 0xfffffffb }, { "interactive", 0xfffffffa } }; /* SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP */
+	size_t job = request->job != NULL ? strlen(request->job) : 0, length;
+	const char *word;
+
+	if (request->name == NULL || job == 0)
+		return false;
+	(void)request_name_use(request, &length);
+	if (length < job + 2 || strncmp(request->name, request->job, job) != 0 || request->name[job] != '.')
+		return false;
+	word = request->name + job + 1, length -= job + 1;
+	for (int i = 0; i < COUNT(steps); i++)
+		if (length == strlen(steps[i].word) && strncmp(word, steps[i].word, length) == 0)
+			return snprintf(step, size, "%s.%u", request->job, steps[i].number) < (int)size;
+	return strspn(word, "0123456789") >= length && snprintf(step, size, "%s.%.*s", request->job, (int)length, word) < (int)size;
+}
+
 /* A name is a folder's name, and may not be one that the plugin makes itself. */
 static int check_name(const char *name, struct report *report)
 {
@@ -99,6 +123,66 @@ static int check_name(const char *name, struct report *report)
 	return 0;
 }
 
+static const struct request_namespace namespaces[UNSHARE_KINDS] = {
+	{ "net", "network", CLONE_NEWNET, "/proc/self/ns/net" },
+	{ "ipc", "IPC", CLONE_NEWIPC, "/proc/self/ns/ipc" },
+	{ "uts", "UTS", CLONE_NEWUTS, "/proc/self/ns/uts" },
+};
+
+const struct request_namespace *request_namespace(int n)
+{
+	return &namespaces[n];
+}
+
+/* The bit of a word of this length, or 0. */
+static unsigned int namespace_bit(const char *word, size_t length)
+{
+	for (int i = 0; i < UNSHARE_KINDS; i++)
+		if (strlen(namespaces[i].word) == length && strncmp(namespaces[i].word, word, length) == 0)
+			return 1U << i;
+	return 0;
+}
+
+unsigned int request_unshared(const struct request *request)
+{
+	unsigned int bits = 0;
+
+	for (const char *word = request->unshare; word != NULL && *word != '\0';) {
+		size_t length = strcspn(word, ",");
+
+		bits |= namespace_bit(word, length);
+		word += length + (word[length] == ',');
+	}
+	return bits;
+}
+
+/* Words joined by commas: none is empty, and those of --container-unshare are known. */
+static int check_list(const struct request_option *option, const char *text, struct report *report)
+{
+	bool is_unshare = option->field == offsetof(struct request, unshare);
+
+	for (const char *word = text;;) {
+		size_t length = strcspn(word, ",");
+
+		if (length == 0)
+			return report_fail(report, "container: --%s=%.200s: a name is empty", option->name, text);
+		if (is_unshare && namespace_bit(word, length) == 0)
+			return report_fail(report, "container: --container-unshare: unknown namespace \"%.*s\"; known are net, ipc and uts",
+					   (int)(length < 100 ? length : 100), word);
+		if (word[length] == '\0')
+			return 0;
+		word += length + 1;
+	}
+}
+
+const struct request_option *request_opposite(const struct request_option *option)
+{
+	for (const struct request_option *other = options; other < options + COUNT(options); other++)
+		if (option->argument == NULL && other != option && other->argument == NULL && other->field == option->field)
+			return other;
+	return NULL;
+}
+
 static int check_text(const struct request_option *option, const char *text, struct report *report)
 {
 	if (text == NULL || text[0] == '\0')
@@ -107,6 +191,8 @@ static int check_text(const struct request_option *option, const char *text, str
 		return check_name(text, report);
 	if (option->field == offsetof(struct request, mounts))
 		return bind_check(text, report);
+	if (option->field == offsetof(struct request, env) || option->field == offsetof(struct request, unshare))
+		return check_list(option, text, report);
 	if (option->field == offsetof(struct request, save) && text[strlen(text) - 1] == '/')
 		return report_fail(report, "container: --container-save=%s is a folder; give the path of a file", text);
 	return 0;

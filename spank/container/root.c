@@ -17,6 +17,7 @@
 #include "points.h"
 
 #define RO MOUNT_ATTR_RDONLY
+#define ROOT_HOME "/root"
 
 /* What a container of ours always has, where the jail has it. The GPU's driver is mounted below the bundle. */
 static const struct {
@@ -32,7 +33,7 @@ static const struct {
 	{ "/etc/localtime", RO },
 	{ "/etc/slurm", RO },
 	{ "/run/slurm", RO },
-	{ "/run/munge", 0 },
+	{ "/run/munge", RO },
 	{ "/var/spool/slurmd", 0 },
 	{ "/opt/soperator", RO },
 };
@@ -149,6 +150,30 @@ static int bind_system(int root_fd, struct report *report)
 	return 0;
 }
 
+/* What is shared by name with an IPC namespace, where the jail's /dev has a place for it. */
+static int mount_ipc(int root_fd, struct report *report)
+{
+	static const struct {
+		const char *path, *type, *data;
+	} mounts[] = { { "/dev/shm", "tmpfs", "mode=1777" }, { "/dev/mqueue", "mqueue", "" } };
+
+	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+		int fd = points_open(root_fd, mounts[i].path, O_PATH | O_DIRECTORY), result;
+		char path[32];
+
+		if (fd < 0)
+			continue;
+		fd_path(path, fd);
+		result = mount(mounts[i].type, path, mounts[i].type, MS_NOSUID | MS_NODEV | MS_NOEXEC, mounts[i].data);
+		if (result < 0)
+			report_fail(report, "container: cannot mount %s in the container: %m", mounts[i].path);
+		(void)close(fd);
+		if (result < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int bind_wanted(int root_fd, const char *list, struct report *report)
 {
 	struct bind bind;
@@ -177,10 +202,25 @@ static int hide_overlay(int root_fd, const struct place *place, struct report *r
 	return umount_one(root_fd, &bind, report);
 }
 
-/* The home of the jail, or an empty folder in its place: a program that looks for $HOME finds one. */
-static int give_home(int root_fd, bool is_mounted, struct report *report)
+int root_set_home(const struct request *request, struct config *config, struct report *report)
 {
-	const char *home = getenv("HOME");
+	const char *home = request->remap_root == 1 ? ROOT_HOME : getenv("HOME"), *record;
+	bool has_own = false;
+
+	if (home == NULL || home[0] != '/')
+		return 0;
+	if (request->mount_home == 1)
+		return config_add(config, 'H', home, report);
+	if (request->remap_root != 1)
+		return config_add(config, 'h', home, report);
+	for (int i = 0; (record = config_get(config, 'E', i)) != NULL; i++)
+		has_own |= strncmp(record, "HOME=", 5) == 0;
+	return has_own ? 0 : config_add(config, 'E', "HOME=" ROOT_HOME, report);
+}
+
+/* The home of the jail, or an empty folder in its place: a program that looks for $HOME finds one. */
+static int give_home(int root_fd, const char *home, const char *target, bool is_mounted, struct report *report)
+{
 	struct bind bind = { .kind = BIND_PATH };
 	int fd;
 
@@ -188,13 +228,45 @@ static int give_home(int root_fd, bool is_mounted, struct report *report)
 		return 0;
 	if (is_mounted) {
 		(void)strcpy(bind.source, home);
-		(void)strcpy(bind.target, home);
+		(void)strcpy(bind.target, target);
 		return bind_one(root_fd, &bind, report);
 	}
-	fd = points_make(root_fd, home, true, report);
+	fd = points_make(root_fd, target, true, report);
 	if (fd >= 0)
 		(void)close(fd);
 	return fd < 0 ? -1 : 0;
+}
+
+/* Root in name has it where passwd says it is, which ssh and others look at, and at its own path, which scripts know. */
+static int give_homes(int root_fd, const struct request *request, struct report *report)
+{
+	const char *home = getenv("HOME");
+
+	if (give_home(root_fd, home, home, request->mount_home == 1, report) < 0)
+		return -1;
+	return request->remap_root == 1 ? give_home(root_fd, home, ROOT_HOME, request->mount_home == 1, report) : 0;
+}
+
+/*
+ * apt changes to a user of its own for downloads and looks whether it did, which nobody can who is root in name only.
+ * (Debian and its kin have the first file.)
+ */
+static int let_apt_be_root(int root_fd, struct report *report)
+{
+	static const char text[] = "// For root in name only: there is no other user to change to.\nAPT::Sandbox::User \"root\";\n";
+	int fd = points_open(root_fd, "/etc/debian_version", O_PATH);
+
+	if (fd < 0)
+		return 0;
+	(void)close(fd);
+	fd = points_make(root_fd, "/etc/apt/apt.conf.d", true, report);
+	if (fd < 0)
+		return -1;
+	(void)close(fd);
+	fd = points_open(root_fd, "/etc/apt/apt.conf.d/99container-remap-root", O_WRONLY | O_CREAT | O_TRUNC);
+	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0 || close(fd) < 0)
+		return report_fail(report, "container: cannot write the configuration of apt in the container: %m");
+	return 0;
 }
 
 static int move(int root_fd, struct report *report)
@@ -210,8 +282,9 @@ int root_enter(int root_fd, const struct request *request, const struct config *
 	const char *folder = config_get(config, 'W', 0);
 	int fd;
 
-	if (account_add(root_fd, report) < 0 || bind_system(root_fd, report) < 0 || hide_overlay(root_fd, place, report) < 0 ||
-	    give_home(root_fd, request->mount_home == 1, report) < 0)
+	if (account_add(root_fd, report) < 0 || bind_system(root_fd, report) < 0 ||
+	    (request_unshared(request) & UNSHARE_IPC && mount_ipc(root_fd, report) < 0) || hide_overlay(root_fd, place, report) < 0 ||
+	    give_homes(root_fd, request, report) < 0 || (request->remap_root == 1 && let_apt_be_root(root_fd, report) < 0))
 		return -1;
 	if (folder != NULL && folder[0] == '/') {
 		fd = points_make(root_fd, folder, true, report);

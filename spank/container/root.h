@@ -14,6 +14,12 @@
 /* Mounts the overlay on <box>/root in this process's mount namespace; returns its root, open. */
 int root_stage(const struct place *place, const char *tree, struct report *report);
 
+/*
+ * Adds the home of the container to its configuration: /root for root in name. A home that is mounted wins over the image's
+ * HOME, and root's over the user's.
+ */
+int root_set_home(const struct request *request, struct config *config, struct report *report);
+
 /* Mounts all else, makes the working folder and the user's account, and moves there. */
 int root_enter(int root_fd, const struct request *request, const struct config *config, const struct place *place,
 	       struct report *report);

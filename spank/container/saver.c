@@ -4,16 +4,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
-#include <sys/mount.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "place.h"
 #include "program.h"
 #include "userns.h"
+
+enum { PARTIAL_MAX = PATH_MAX + 128 };
 
 static int absolute(const char *path, char *whole, struct report *report)
 {
@@ -26,61 +33,118 @@ static int absolute(const char *path, char *whole, struct report *report)
 	return 0;
 }
 
-static int save(const char *whole, struct report *report)
+/* Of killed savers on this host, which hold no lock any more. Locks of other hosts are not to be trusted on every file system. */
+static void forget_killed(const char *pattern)
 {
-	char partial[PATH_MAX + 16];
+	glob_t found = { 0 };
+	struct report report = { "" };
+
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int lock = place_lock(found.gl_pathv[i], LOCK_EX | LOCK_NB, &report);
+
+		if (lock < 0)
+			continue;
+		(void)unlink(found.gl_pathv[i]);
+		(void)close(lock);
+	}
+	globfree(&found);
+}
+
+/* `path` with what a pattern of glob() means something by escaped, and with a '*' behind it. */
+static void write_pattern(const char *path, char *pattern)
+{
+	for (; *path != '\0'; path++) {
+		if (strchr("*?[]\\", *path) != NULL)
+			*pattern++ = '\\';
+		*pattern++ = *path;
+	}
+	(void)strcpy(pattern, "*");
+}
+
+/* Makes the partial file and locks it; its descriptor, or -1 with a sentence. */
+static int make_partial(const char *whole, char *partial, struct report *report)
+{
+	char host[65] = "", pattern[2 * PATH_MAX + 256];
+	struct stat status;
+	mode_t mask = umask(022);
+	int fd, error = 0;
+
+	(void)umask(mask);
+	(void)gethostname(host, sizeof(host) - 1);
+	if (snprintf(partial, PARTIAL_MAX, "%s.partial-%s-", whole, host) >= PARTIAL_MAX - 6)
+		return report_fail(report, "container: the path %s is too long", whole);
+	write_pattern(partial, pattern);
+	forget_killed(pattern);
+	(void)strcat(partial, "XXXXXX");
+	if (stat(whole, &status) == 0 && S_ISDIR(status.st_mode))
+		error = EISDIR;
+	fd = error == 0 ? mkostemp(partial, O_CLOEXEC) : -1;
+	if (error != 0)
+		errno = error;
+	if (fd < 0)
+		return report_fail(report, "container: cannot save the container to %s: %m", whole);
+	(void)flock(fd, LOCK_EX | LOCK_NB);
+	(void)fchmod(fd, 0666 & ~mask);
+	return fd;
+}
+
+static int save(const char *whole, const char *partial, struct report *report)
+{
 	const char *words[] = { "mksquashfs", ".", partial, "-comp", "zstd", "-Xcompression-level", "1", "-all-root",
 				"-no-xattrs", "-noappend", "-no-progress", "-quiet", "-mem", "512M", NULL };
 	struct program mksquashfs = { .words = words };
 	char what[PATH_MAX + 64];
+	struct stat status;
 
-	(void)snprintf(partial, sizeof(partial), "%s.partial", whole);
 	(void)snprintf(what, sizeof(what), "cannot save the container to %s", whole);
-	if (userns_keep_file_rights(report) < 0)
+	if (lstat(partial, &status) < 0)
+		return report_fail(report, "container: %s: %m", what);
+	if (userns_keep_file_rights(report) < 0 || program_run(&mksquashfs, what, report) < 0)
 		return -1;
-	if (program_run(&mksquashfs, what, report) < 0 || rename(partial, whole) < 0) {
-		report_fail(report, "container: %s: %m", what);
-		(void)unlink(partial);
-		return -1;
-	}
-	return 0;
+	return rename(partial, whole) == 0 ? 0 : report_fail(report, "container: %s: %m", what);
 }
 
-static void wait_and_save(const char *whole, int tree_fd, int order, int answer)
+static void wait_and_save(const char *whole, const char *partial, int tree_fd, int order, int answer)
 {
 	struct report report = { "" };
 	char word;
 
 	program_let_go();
-	if (read(order, &word, 1) != 1)
+	if (read(order, &word, 1) != 1) {
+		(void)unlink(partial);
 		_exit(0);
+	}
 	if (fchdir(tree_fd) < 0)
 		report_fail(&report, "container: cannot go to the container to save it: %m");
 	else
-		(void)save(whole, &report);
+		(void)save(whole, partial, &report);
+	if (report.text[0] != '\0')
+		(void)unlink(partial);
 	(void)!write(answer, report.text, report.text[0] != '\0' ? strlen(report.text) : 1);
 	_exit(0);
 }
 
 int saver_start(struct saver *saver, const char *path, int root_fd, struct report *report)
 {
-	int order[2], answer[2], tree_fd;
-	char whole[PATH_MAX];
+	char whole[PATH_MAX], partial[PARTIAL_MAX];
+	int order[2], answer[2], tree_fd, lock;
 
 	if (path == NULL)
 		return 0;
-	if (absolute(path, whole, report) < 0)
+	if (absolute(path, whole, report) < 0 || (lock = make_partial(whole, partial, report)) < 0)
 		return -1;
 	tree_fd = (int)syscall(SYS_open_tree, root_fd, "", AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
-	if (tree_fd < 0 || pipe2(order, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0)
+	if (tree_fd < 0 || pipe2(order, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0 || (saver->pid = fork()) < 0) {
+		(void)unlink(partial);
 		return report_fail(report, "container: cannot prepare --container-save: %m");
-	saver->pid = fork();
-	if (saver->pid < 0)
-		return report_fail(report, "container: cannot fork: %m");
+	}
 	if (saver->pid == 0) {
 		(void)close(order[1]);
-		wait_and_save(whole, tree_fd, order[0], answer[1]);
+		wait_and_save(whole, partial, tree_fd, order[0], answer[1]);
 	}
+	(void)close(lock);
 	(void)close(order[0]);
 	(void)close(answer[1]);
 	(void)close(tree_fd);

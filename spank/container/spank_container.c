@@ -22,6 +22,9 @@ SPANK_PLUGIN(container, 1);
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,24 +35,57 @@ SPANK_PLUGIN(container, 1);
 #include <unistd.h>
 
 #include "environment.h"
+#include "frameworks.h"
 #include "join.h"
 #include "settings.h"
+#include "supervise.h"
 
 enum { DONE = 0, FAILED = -1 }; /* slurmstepd looks only for negative codes */
-enum { CLEAR_UP_S = 10, SAVE_S = 6 * 3600 };
+/* In slurm.h SLURM_BATCH_SCRIPT and SLURM_INTERACTIVE_STEP */
+#define BATCH_STEP 0xfffffffb
+#define INTERACTIVE_STEP 0xfffffffa
+
+enum { CLEAR_UP_S = 10, SAVE_S = 6 * 3600, LINE = 4096 };
 
 static struct request request = REQUEST_EMPTY;
 static struct settings settings = SETTINGS_DEFAULT;
 static bool is_wanted;
-static uint32_t tasks_left;
+static uint32_t tasks_left, nodes = 1;
 static spank_t here;
+
+/* An srun in a batch script has those of sbatch in its environment, and may say the opposite. */
+static bool is_inherited(const struct request_option *option)
+{
+	char name[128] = "_SLURM_SPANK_OPTION_container_";
+	size_t length = strlen(name);
+
+	(void)snprintf(name + length, sizeof(name) - length, "%s", option->name);
+	for (char *letter = name + length; *letter != '\0'; letter++)
+		*letter = *letter == '-' ? '_' : *letter;
+	return getenv(name) != NULL;
+}
+
+/* Within one command line; a remote step gets the options of sbatch and its own. */
+static int check_opposite(int value, int remote, struct report *report)
+{
+	static const struct request_option *given[32];
+	const struct request_option *option = request_option(value), *opposite = request_opposite(option);
+
+	if (remote || is_inherited(option) || value >= 32)
+		return 0;
+	given[value] = option;
+	for (int i = 0; opposite != NULL && i < 32; i++)
+		if (given[i] == opposite)
+			return report_fail(report, "container: --%s and --%s contradict each other", opposite->name, option->name);
+	return 0;
+}
 
 static int take_option(int value, const char *argument, int remote)
 {
 	struct report report = { "" };
 
-	(void)remote;
-	if (request_take(&request, request_option(value), argument, &report) == 0)
+	if (check_opposite(value, remote, &report) == 0 &&
+	    request_take(&request, request_option(value), argument, &report) == 0)
 		return DONE;
 	slurm_error("%s", report.text);
 	return FAILED;
@@ -95,6 +131,21 @@ static const char *look(void *context, const char *name)
 	return spank_getenv(context, name, value, sizeof(value)) == ESPANK_SUCCESS ? value : NULL;
 }
 
+/* Each node of a step has a container of its own, and one file can hold one: that of the first node. */
+static void take_save(spank_t spank, uint32_t step)
+{
+	uint32_t node = 0;
+
+	(void)spank_get_item(spank, S_JOB_NODEID, &node);
+	(void)spank_get_item(spank, S_JOB_NNODES, &nodes);
+	if (step == BATCH_STEP || step == INTERACTIVE_STEP)
+		nodes = 1;
+	if (node > 0) {
+		free(request.save);
+		request.save = NULL;
+	}
+}
+
 /* What the request needs to know of the step. */
 static int take_step(spank_t spank)
 {
@@ -103,6 +154,7 @@ static int take_step(spank_t spank)
 			spank_get_item(spank, S_JOB_STEPID, &step) == ESPANK_SUCCESS &&
 			spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &tasks_left) == ESPANK_SUCCESS;
 
+	take_save(spank, step);
 	if (!is_known || asprintf(&request.job, "%u", job) < 0 || asprintf(&request.step, "%u.%u", job, step) < 0 ||
 	    asprintf(&request.tasks, "%u", tasks_left) < 0) {
 		slurm_error("container: Slurm does not say which step this is");
@@ -111,12 +163,28 @@ static int take_step(spank_t spank)
 	return DONE;
 }
 
+/*
+ * The user's folder for unpacked images (place.h). Here the process is still outside the jail, as root: nobody else can have made
+ * it before. What cannot be done here is the helper's to find out.
+ */
+static void make_folder(spank_t spank)
+{
+	uid_t uid = 0;
+	gid_t gid = 0;
+
+	if (spank_get_item(spank, S_JOB_UID, &uid) == ESPANK_SUCCESS && spank_get_item(spank, S_JOB_GID, &gid) == ESPANK_SUCCESS &&
+	    place_give(uid, gid) < 0)
+		slurm_error("container: cannot make the folder of user %u in " PLACE_OF_POD ": %m", uid);
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 {
 	struct report report = { "" };
 	int wanted;
 
 	(void)ac, (void)av;
+	if (spank_context() == S_CTX_REMOTE)
+		make_folder(spank);
 	if (request_take_environment(&request, look, spank, &report) < 0 ||
 	    (wanted = request_is_wanted(&request, &report)) < 0) {
 		slurm_error("%s", report.text);
@@ -138,20 +206,54 @@ static int find_place(struct place *place, struct report *report)
 	return place_find(&request, uid, "/", place, report);
 }
 
-/* What the helper says, line by line, while it works. */
-static void pass_on(int fd)
+/* Whole lines of what has come so far; the rest moves to the front. */
+static size_t say_lines(char *text, size_t length, bool is_end)
 {
-	FILE *file = fdopen(fd, "re");
-	char *line = NULL;
-	size_t size = 0;
+	size_t begin = 0;
 
-	while (file != NULL && getline(&line, &size, file) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		slurm_spank_log("%s", line);
+	for (size_t i = 0; i < length; i++)
+		if (text[i] == '\n') {
+			slurm_spank_log("%.*s", (int)(i - begin), text + begin);
+			begin = i + 1;
+		}
+	if (begin < length && (is_end || (begin == 0 && length == LINE))) {
+		slurm_spank_log("%.*s", (int)(length - begin), text + begin);
+		begin = length;
 	}
-	free(line);
-	if (file != NULL)
-		(void)fclose(file);
+	(void)memmove(text, text + begin, length - begin);
+	return length - begin;
+}
+
+/*
+ * What the helper says while it works, and its status. Its end is the end, not that of the pipe: what an entry point left
+ * running may have that open.
+ */
+static int listen_to(pid_t child, int fd, int *status)
+{
+	static char text[LINE];
+	size_t length = 0;
+	bool is_gone = false;
+
+	for (;;) {
+		struct pollfd ready = { fd, POLLIN, 0 };
+		int found = poll(&ready, 1, is_gone ? 0 : 20);
+		ssize_t more = found > 0 ? read(fd, text + length, sizeof(text) - length) : 0;
+
+		if (more > 0) {
+			length = say_lines(text, length + (size_t)more, false);
+			continue;
+		}
+		if (is_gone) {
+			(void)say_lines(text, length, true);
+			return close(fd);
+		}
+		/* At the end of the pipe the helper is about to go; until then it may yet speak. */
+		pid_t gone = waitpid(child, status, found > 0 ? 0 : WNOHANG);
+
+		if (gone < 0 && errno != EINTR)
+			return -1;
+		is_gone = gone == child;
+	}
 }
 
 /* Not fork: slurmstepd's hooks around it are for slurmstepd. The environment is the job's, for proxies and credentials. */
@@ -173,10 +275,8 @@ static int start(struct report *report)
 	if (errno != 0)
 		return report_fail(report, "container: cannot start %s: %m", settings.program);
 	(void)close(pipe_fds[1]);
-	pass_on(pipe_fds[0]);
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return report_fail(report, "container: cannot wait for %s: %m", settings.program);
+	if (listen_to(child, pipe_fds[0], &status) < 0)
+		return report_fail(report, "container: cannot wait for %s: %m", settings.program);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1; /* the helper has said why */
 }
 
@@ -197,6 +297,13 @@ static int set(const char *name, const char *value, int overwrite)
 	return done == ESPANK_SUCCESS || done == ESPANK_ENV_EXISTS ? 0 : -1;
 }
 
+static int unset(const char *name)
+{
+	spank_err_t done = spank_unsetenv(here, name);
+
+	return done == ESPANK_SUCCESS || done == ESPANK_ENV_NOEXIST ? 0 : -1;
+}
+
 static const char *get(const char *name)
 {
 	static char value[65536];
@@ -204,38 +311,71 @@ static const char *get(const char *name)
 	return spank_getenv(here, name, value, sizeof(value)) == ESPANK_SUCCESS ? value : NULL;
 }
 
-static const struct variables variables = { .get = get, .set = set };
+static const struct variables variables = { .get = get, .set = set, .unset = unset };
 
-/* PyTorch looks for these two, and Pyxis sets them for its images. */
-static int set_for_pytorch(void)
+static void say(const char *sentence)
 {
-	static const char *const names[][2] = { { "SLURM_PROCID", "RANK" }, { "SLURM_LOCALID", "LOCAL_RANK" } };
-	char value[32];
+	slurm_spank_log("%s", sentence);
+}
 
-	if (spank_getenv(here, "PYTORCH_VERSION", value, sizeof(value)) == ESPANK_ENV_NOEXIST)
+/* The first task on the node has the container started, and goes on in a child that it waits for. */
+static int begin_saving(const struct place *place, struct report *report)
+{
+	char pid[32];
+
+	if (nodes > 1)
+		slurm_spank_log("container: each of the %u nodes has a container of its own; %s gets that of the first", nodes,
+				request.save);
+	if (start(report) < 0 || supervise(place, SAVE_S, say, report) < 0)
+		return -1;
+	(void)snprintf(pid, sizeof(pid), "%d", getpid());
+	return set("SLURM_TASK_PID", pid, 1);
+}
+
+static bool is_first_task(void)
+{
+	int task = -1;
+
+	return spank_get_item(here, S_TASK_ID, &task) == ESPANK_SUCCESS && task == 0;
+}
+
+/*
+ * An srun in the container of a batch script asks for the folder that the script is in, which the next step looks for outside. Its
+ * paths, as in --container-mounts, are of the jail, and so is the folder that they begin at: that of the job.
+ */
+static int keep_folder(void)
+{
+	uint32_t step = 0;
+	char folder[4096];
+
+	if (spank_get_item(here, S_JOB_STEPID, &step) != ESPANK_SUCCESS || (step != BATCH_STEP && step != INTERACTIVE_STEP) ||
+	    getcwd(folder, sizeof(folder)) == NULL)
 		return 0;
-	for (int i = 0; i < 2; i++)
-		if (spank_getenv(here, names[i][0], value, sizeof(value)) == ESPANK_SUCCESS && set(names[i][1], value, 0) < 0)
-			return -1;
-	return 0;
+	return set("SLURM_WORKING_DIR", folder, 0);
 }
 
 static int come_in(struct report *report)
 {
 	struct joined joined = { .user_ns = -1 };
+	bool is_saving = request.save != NULL && is_first_task();
 	struct place place;
 
-	if (find_place(&place, report) < 0 || (!needs_look() && join_ask(&place, &joined, report) < 0))
+	if (find_place(&place, report) < 0 || (is_saving && begin_saving(&place, report) < 0) ||
+	    ((is_saving || !needs_look()) && join_ask(&place, request.step, &joined, report) < 0))
 		return -1;
 	for (int attempt = 0; joined.user_ns < 0; attempt++) {
 		if (attempt == 3)
 			return report_fail(report, "container: it ended before the task came in");
-		if (start(report) < 0 || join_ask(&place, &joined, report) < 0)
+		if (start(report) < 0 || join_ask(&place, request.step, &joined, report) < 0)
 			return -1;
 	}
+	if (joined.is_other_step && request.mounts != NULL && is_first_task())
+		slurm_spank_log("container: the container runs already, so --container-mounts is ignored");
+	if (keep_folder() < 0)
+		return report_fail(report, "container: Slurm does not take SLURM_WORKING_DIR");
 	if (join_enter(&request, &joined, report) < 0)
 		return -1;
-	if (environment_merge(&request, &joined.config, &variables) < 0 || set_for_pytorch() < 0)
+	if (environment_merge(&request, &joined.config, &variables) < 0 || frameworks_set(&variables) < 0)
 		return report_fail(report, "container: Slurm does not take the image's environment");
 	return 0;
 }
@@ -256,16 +396,57 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 	_exit(1);
 }
 
-int slurm_spank_task_exit(spank_t spank, int ac, char **av)
+/* In a child: whatever the user has put there, a link out of the jail or a socket that does not answer, is met as the user, and for a while. */
+static void wait_as_user(uid_t uid, gid_t gid, int seconds, int told)
 {
 	struct report report = { "" };
 	struct place place;
+
+	if ((geteuid() == 0 && setgroups(0, NULL) < 0) || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		report_fail(&report, "container: cannot become user %u to wait for the container: %m", uid);
+	else if (find_place(&place, &report) == 0)
+		(void)join_wait(&place, request.step, seconds, &report);
+	(void)!write(told, report.text, strlen(report.text));
+	_exit(0);
+}
+
+/* slurmstepd must end in any case: one that hangs has its node drained (Kill task failed). */
+static int wait_for_container(int seconds, struct report *report)
+{
+	char said[sizeof(report->text)] = "";
+	struct pollfd answer = { .events = POLLIN };
+	uid_t uid = 0;
+	gid_t gid = 0;
+	ssize_t length = 0;
+	int ends[2];
+	pid_t child;
+
+	if (spank_get_item(here, S_JOB_UID, &uid) != ESPANK_SUCCESS || spank_get_item(here, S_JOB_GID, &gid) != ESPANK_SUCCESS)
+		return report_fail(report, "container: Slurm does not say whose step this is");
+	if (pipe2(ends, O_CLOEXEC) < 0 || (child = fork()) < 0)
+		return report_fail(report, "container: cannot wait for the container: %m");
+	if (child == 0)
+		wait_as_user(uid, gid, seconds, ends[1]);
+	(void)close(ends[1]);
+	answer.fd = ends[0];
+	if (poll(&answer, 1, (seconds + 1) * 1000) > 0)
+		length = read(ends[0], said, sizeof(said) - 1);
+	(void)close(ends[0]);
+	(void)kill(child, SIGKILL);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	return length > 0 ? report_fail(report, "%s", said) : 0;
+}
+
+int slurm_spank_task_exit(spank_t spank, int ac, char **av)
+{
+	struct report report = { "" };
 
 	(void)ac, (void)av;
 	if (!is_wanted || tasks_left == 0 || --tasks_left > 0)
 		return DONE;
 	here = spank;
-	if (find_place(&place, &report) < 0 || join_wait(&place, request.save != NULL ? SAVE_S : CLEAR_UP_S, &report) < 0)
+	if (wait_for_container(request.save != NULL ? SAVE_S : CLEAR_UP_S, &report) < 0 && request.save == NULL) /* of a save the task itself has said it */
 		slurm_error("%s", report.text);
 	return DONE;
 }

@@ -95,6 +95,14 @@ static int find_image(const struct request *request, const struct place *place, 
 	return write_note(place, "image", note, report);
 }
 
+static int no_step(const struct request *request, struct report *report)
+{
+	size_t length;
+
+	(void)request_name_use(request, &length);
+	return report_fail(report, "container: no container of the step %.*s runs here", (int)length, request->name);
+}
+
 static int start_alone(const struct request *request, const struct place *place, void (*said)(const char *sentence),
 		       struct report *report)
 {
@@ -104,6 +112,8 @@ static int start_alone(const struct request *request, const struct place *place,
 
 	if (join_is_running(place))
 		return check_running(request, place, report);
+	if (place->is_of_step)
+		return no_step(request, report);
 	if (is_of_this_step(request, place, "failed"))
 		return -1;
 	if (place_join(path, place->box, "alive", report) < 0 || (alive = place_lock(path, LOCK_EX, report)) < 0)
@@ -121,15 +131,37 @@ int start_container(const struct request *request, const struct place *place, vo
 	char path[PLACE_MAX + 128];
 	int lock, result;
 
+	if (place->is_of_step && access(place->box, F_OK) < 0)
+		return no_step(request, report);
 	if (place_make(place->box, report) < 0 || place_join(path, place->box, "lock", report) < 0)
 		return -1;
 	lock = place_lock(path, LOCK_EX, report);
 	if (lock < 0)
 		return -1;
 	result = start_alone(request, place, said, report);
-	if (result < 0 && request->step != NULL)
+	if (result < 0 && request->step != NULL && !place->is_of_step)
 		(void)write_note(place, "failed", request->step, &(struct report){ "" });
 	(void)flock(lock, LOCK_UN); /* not by closing it: the keeper has it open too */
+	(void)close(lock);
+	return result;
+}
+
+int start_remove(const struct request *request, const struct place *place, struct report *report)
+{
+	char path[PLACE_MAX + 128];
+	int lock, alive, result;
+
+	if (access(place->box, F_OK) < 0)
+		return report_fail(report, "container: there is no container %s here", request->name);
+	if (place_join(path, place->box, "lock", report) < 0 || (lock = place_lock(path, LOCK_EX, report)) < 0 ||
+	    place_join(path, place->box, "alive", report) < 0)
+		return -1;
+	alive = place_lock(path, LOCK_EX | LOCK_NB, report);
+	if (alive < 0 && report->text[0] == '\0')
+		report_fail(report, "container: the container %s runs; it can be removed when it has ended", request->name);
+	result = alive < 0 ? -1 : place_remove(place->box, report);
+	if (alive >= 0)
+		(void)close(alive);
 	(void)close(lock);
 	return result;
 }

@@ -15,4 +15,7 @@
 int start_container(const struct request *request, const struct place *place, void (*said)(const char *sentence),
 		    struct report *report);
 
+/* Removes a container with a name that does not run. */
+int start_remove(const struct request *request, const struct place *place, struct report *report);
+
 #endif

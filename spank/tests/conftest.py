@@ -1,6 +1,7 @@
 """What the tests share: the programs in a sanitizer build, a jail made of empty folders and the machine's /usr, and pods."""
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Generator, Iterator, Sequence
@@ -18,8 +19,15 @@ SANITIZE = "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 
 collect_ignore_glob = ["stub/*"]
 
-settings.register_profile("steady", deadline=None, derandomize=True)
-settings.load_profile("steady")
+settings.register_profile("searching", deadline=None, database=None, print_blob=True)
+settings.load_profile("searching")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Other inputs in each run: the header has the seed, by which `--hypothesis-seed` gives them again."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def pytest_report_header() -> str:
+def pytest_report_header(config: pytest.Config) -> str:
     """Says what the tests stand on."""
-    return f"python {sys.version_info.major}.{sys.version_info.minor}, root: {os.geteuid() == 0}"
+    seed = f"--hypothesis-seed={config.option.hypothesis_seed}"
+    return f"python {sys.version_info.major}.{sys.version_info.minor}, root: {os.geteuid() == 0}, {seed}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says it again where something failed; the header is not printed with -q."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(
+            f"inputs were those of --hypothesis-seed={terminalreporter.config.option.hypothesis_seed}"
+        )

@@ -31,6 +31,20 @@ CONFIG = {
 }
 ENTRYPOINT = '#!/bin/sh\necho the entry point runs\nexport BY_ENTRYPOINT=yes\nexec "$@"\n'
 
+#: An image for PyTorch without a working folder, as most are. Its entry point leaves a process behind and touches what belongs to a task.
+PLAIN = {
+    "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "FROM_IMAGE=image", "DROPPED=image", "PYTORCH_VERSION=2.5"],
+    "Entrypoint": ["/entrypoint-plain"],
+    "Cmd": ["sh"],
+}
+ENTRYPOINT_PLAIN = """#!/bin/sh
+sleep 600 &
+export FROM_IMAGE=changed GIVEN="$OTHER/$NAMED/$SLURM_PROCID/$SLURM_JOB_ID" SLURM_LOCALID=77 CUDA_VISIBLE_DEVICES=77
+unset DROPPED
+case $NAMED in *fail*) exit 3 ;; esac
+exec "$@"
+"""
+
 
 def libraries(root: Path, program: str) -> list[str]:
     """Return the files that a program of a root loads."""
@@ -80,8 +94,8 @@ def put(folder: Path, content: bytes, kind: str) -> dict[str, Any]:
     return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(content)}
 
 
-def make(folder: Path, root: Path, programs: Sequence[str]) -> str:
-    """Write a layout with one image, tagged `one`, and return its digest."""
+def make(folder: Path, root: Path, programs: Sequence[str], has_plain: bool = False) -> str:
+    """Write a layout with the image `one`, and `plain` where asked, and return the digest of the first."""
     first = {
         **gathered(root, programs),
         "etc/word": b"first\n",
@@ -91,24 +105,32 @@ def make(folder: Path, root: Path, programs: Sequence[str]) -> str:
     second = {
         "etc/word": b"second\n",
         "etc/.wh.gone": b"",
+        "entrypoint-plain": ENTRYPOINT_PLAIN.encode(),
         "owned-by-33": b"33\n",
         "home/README": b"\n",
         "tmp/README": b"\n",
     }
     layers = [layer(first, LINKS), layer(second)]
+    configs = {"one": CONFIG, **({"plain": PLAIN} if has_plain else {})}
+    entries = [entry_of(folder, layers, tag, config) for tag, config in configs.items()]
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": entries}))
+    return str(entries[0]["digest"])
+
+
+def entry_of(folder: Path, layers: Sequence[bytes], tag: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Write an image with these layers and return its entry of the index."""
     plain = [f"sha256:{hashlib.sha256(gzip.decompress(each)).hexdigest()}" for each in layers]
-    config = {"architecture": "amd64", "os": "linux", "config": CONFIG, "rootfs": {"type": "layers", "diff_ids": plain}}
+    whole = {"architecture": "amd64", "os": "linux", "config": config, "rootfs": {"type": "layers", "diff_ids": plain}}
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "config": put(folder, json.dumps(config).encode(), "application/vnd.oci.image.config.v1+json"),
+        "config": put(folder, json.dumps(whole).encode(), "application/vnd.oci.image.config.v1+json"),
         "layers": [put(folder, each, "application/vnd.oci.image.layer.v1.tar+gzip") for each in layers],
     }
     entry = put(folder, json.dumps(manifest).encode(), MANIFEST)
-    entry["annotations"] = {"org.opencontainers.image.ref.name": "one"}
-    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-    (folder / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [entry]}))
-    return str(entry["digest"])
+    entry["annotations"] = {"org.opencontainers.image.ref.name": tag}
+    return entry
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -198,6 +220,7 @@ def main() -> None:
     making = verbs.add_parser("make")
     making.add_argument("folder", type=Path)
     making.add_argument("--root", type=Path, default=Path("/"))
+    making.add_argument("--plain", action="store_true", help="a second image, tagged `plain`, without a working folder")
     making.add_argument("programs", nargs="+")
     serving = verbs.add_parser("serve")
     serving.add_argument("folder", type=Path)
@@ -207,7 +230,7 @@ def main() -> None:
     serving.add_argument("--certificate", default="", help="a file with key and certificate: TLS instead of plain HTTP")
     said = parser.parse_args()
     if said.verb == "make":
-        print(make(said.folder, said.root, said.programs))
+        print(make(said.folder, said.root, said.programs, said.plain))
     else:
         serve(said)
 

@@ -21,6 +21,7 @@ NAMES = [
     "name",
     "save",
     "env",
+    "unshare",
     "mount-home",
     "no-container-remap-root",
     "entrypoint",

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ NEEDED = ("usr/include/slurm/spank.h", "usr/bin/skopeo", "usr/bin/umoci", "usr/b
 PORT = 5000
 PROGRAMS = ["sh", "ls", "cat", "id", "sleep", "touch", "env", "grep", "true", "hostname", "stat", "mkdir", "rm", "seq"]
 IMAGE = f"10.99.0.1:{PORT}#tests/small:one"
+PLAIN = f"10.99.0.1:{PORT}#tests/small:plain"
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
@@ -32,11 +34,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def built(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the other tests have built, with this plugin and its helper."""
+    """What the other tests have built, with this plugin and its helper: UBSan in both, ASan in the helper (slurmstepd has none to share)."""
     folder = tmp_path_factory.mktemp("containers")
-    script = (
-        'mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" make -s -C /mnt/container BUILD=/srv'
-    )
+    flags = "-O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all -fsanitize=undefined"
+    make = "make -s -C /mnt/container BUILD=/srv"
+    script = f"""mount --bind "$1" "$3/mnt" && mount --bind "$2" "$3/srv" && chroot "$3" sh -ec '
+        {make} /srv/spank_container.so CFLAGS="{flags}" && rm /srv/*.o && {make} /srv/container CFLAGS="{flags},address"'"""
     subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(SPANK), str(folder), str(TRIXIE)], check=True)
     subprocess.run(["cp", "-a", *map(str, plugin.iterdir()), str(folder)], check=True)
     return folder
@@ -47,7 +50,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An image of a few programs of the trixie root."""
     folder = tmp_path_factory.mktemp("image") / "layout"
     programs = [f"/usr/bin/{name}" for name in PROGRAMS]
-    make = [sys.executable, str(HERE / "oci.py"), "make", str(folder), "--root", str(TRIXIE), *programs]
+    make = [sys.executable, str(HERE / "oci.py"), "make", str(folder), "--root", str(TRIXIE), "--plain", *programs]
     subprocess.run(make, check=True, capture_output=True)
     return folder
 
@@ -66,8 +69,7 @@ def slurm(
     try:
         slurm = wait_until_ready(pod, kind.userns, work / "up.log")
         server = serve(slurm, layout, PORT)
-        archive = subprocess.run(["tar", "-C", str(layout), "-c", "."], check=True, capture_output=True).stdout
-        give(slurm, "/home/alice/image.tar", archive)
+        give(slurm, "/home/alice/image.tar", archive_of_one(layout, work))
         yield slurm
     finally:
         if server is not None:
@@ -75,6 +77,14 @@ def slurm(
             server.wait()
         pod.kill()
         pod.wait()
+
+
+def archive_of_one(layout: Path, work: Path) -> bytes:
+    """The layout as an archive of its first image only, because an archive with two does not say which is meant."""
+    index = json.loads((layout / "index.json").read_text())
+    (work / "index.json").write_text(json.dumps({**index, "manifests": index["manifests"][:1]}))
+    words = ["tar", "-C", str(layout), "-c", "blobs", "oci-layout", "-C", str(work), "index.json"]
+    return subprocess.run(words, check=True, capture_output=True).stdout
 
 
 def serve(slurm: Slurm, layout: Path, port: int, *more: str) -> "subprocess.Popen[bytes]":
@@ -153,6 +163,67 @@ def test_the_last_of_many_tasks_finds_the_first_ones_container(slurm: Slurm) -> 
         assert srun(slurm, "--container-image=./all.sqsh", "cat /shared").stdout == "word\n"
 
 
+def test_two_jobs_that_save_to_one_path_leave_a_whole_file(slurm: Slurm) -> None:
+    """Two jobs that pack at the same time both succeed, one of their files is there whole, and nothing else is left."""
+    give(slurm, "/home/alice/blob", os.urandom(24 << 20))
+    step = f"srun -Q -n1 --container-image={IMAGE} --container-mounts=./blob:/blob --container-save=saves/both.sqsh sh -c 'cat /blob >/copy'"
+    script = f"export ENROOT_ALLOW_HTTP=y; {step} & first=$!; {step}; echo $?; wait $first; echo $?"
+    slurm.sh(f"install -d -o 1000 {JAIL}/home/alice/saves")
+    srun(slurm, f"--container-image={IMAGE}", "true")
+    for _ in range(2):
+        done = slurm.sh(script, user="alice", timeout=120)
+        assert (done.stdout, done.stderr) == ("0\n0\n", "")
+        assert slurm.sh(f"ls -A {JAIL}/home/alice/saves").stdout == "both.sqsh\n"
+    whole = srun(slurm, "--container-image=./saves/both.sqsh --container-mounts=./blob:/blob", "stat -c %s /copy")
+    assert whole.stdout == f"{24 << 20}\n", whole.stderr
+
+
+def test_a_save_that_cannot_work_is_refused_before_the_step(slurm: Slurm) -> None:
+    """Nothing runs where the file could not be written afterwards, and one sentence names the path and the reason."""
+    slurm.sh(f"install -d -o 1000 {JAIL}/home/alice/folder.sqsh")
+    for path, reason in {
+        "/etc/x.sqsh": "Permission denied",
+        "nowhere/x.sqsh": "No such file or directory",
+        "folder.sqsh": "Is a directory",
+    }.items():
+        done = srun(slurm, f"-n2 --container-image={IMAGE} --container-save={path}", "sh -c 'echo ran'")
+        assert (done.stdout, done.returncode) == ("", 1), path
+        assert done.stderr.count("container: cannot save the container to") == 1, done.stderr
+        assert reason in done.stderr
+
+
+def test_a_save_that_fails_fails_the_step(slurm: Slurm) -> None:
+    """When the file cannot be written at the end, the step says so once and ends with 1, as does a batch job."""
+    options = f"--container-image={IMAGE} --container-mount-home --container-save=going/x.sqsh"
+    for command, ran in {
+        "srun -Q -n2 OPTIONS sh -c 'rm -rf /home/alice/going; echo ran'": 2,
+        "sbatch -Q -W -o out.save OPTIONS --wrap 'rm -rf /home/alice/going; echo ran'": 1,
+    }.items():
+        slurm.sh(f"install -d -o 1000 {JAIL}/home/alice/going")
+        step = f"ENROOT_ALLOW_HTTP=y {command.replace('OPTIONS', options)}"
+        done = slurm.sh(step, user="alice", timeout=60)
+        said = done.stdout + done.stderr if ran == 2 else slurm.read("/home/alice/out.save")
+        assert done.returncode == 1, said
+        assert said.count("ran\n") == ran, said
+        assert said.count("container: cannot save the container to /home/alice/going/x.sqsh") == 1, said
+
+
+def test_a_saved_step_ends_as_its_program_ends(slurm: Slurm) -> None:
+    """The code and the signal of the program are those of the task, and SLURM_TASK_PID is its process."""
+    options = f"--container-image={IMAGE} --container-save=ends.sqsh"
+    assert srun(slurm, options, "sh -c 'exit 7'").returncode == 7
+    assert srun(slurm, options, "sh -c 'kill -TERM $$'").returncode == 143
+    assert srun(slurm, options, "sh -c 'test $SLURM_TASK_PID = $$'").returncode == 0
+    assert srun(slurm, "--container-image=./ends.sqsh", "cat /etc/word").stdout == "second\n"
+
+
+def test_a_save_by_hand_that_fails_is_an_error(slurm: Slurm) -> None:
+    """`container run --container-save` ends with 1 and a sentence when the file cannot be written."""
+    run = "/opt/soperator/lib/slurm/container run --container-image=./image.tar --container-mount-home --container-save=going/x.sqsh"
+    done = slurm.sh(f"srun -Q sh -c 'mkdir -p going; {run} -- rm -r /home/alice/going'", user="alice", timeout=60)
+    assert (done.returncode, done.stderr.count("container: cannot save the container to")) == (1, 1), done.stderr
+
+
 def test_mounts(slurm: Slurm) -> None:
     """Folders and files of the jail, read-only or not, a tmpfs with a size, a path at itself; a mount can be taken away."""
     give(slurm, "/home/alice/file", b"content\n")
@@ -187,6 +258,88 @@ def test_root_in_name(slurm: Slurm) -> None:
     assert srun(slurm, f"--container-image={IMAGE} --no-container-remap-root", "id -u").stdout == "1000\n"
 
 
+def test_root_in_name_has_its_home_at_root(slurm: Slurm) -> None:
+    """With remap-root the home is /root, where passwd says it is; --container-mount-home shows the user's there and at its own path."""
+    give(slurm, "/home/alice/file", b"content\n")
+    command = "sh -c 'echo $HOME; cd; ls -d /home/alice/file $PWD/file; cd ~root; pwd'"
+    done = srun(slurm, f"--container-image={IMAGE} --container-remap-root --container-mount-home", command)
+    assert done.stdout.split() == ["/root", "/home/alice/file", "/root/file", "/root"], done.stderr
+    done = srun(slurm, f"--container-image={IMAGE} --container-remap-root", command)
+    assert done.stdout.split() == ["/root", "/root"], done.stderr
+
+
+def test_an_image_that_sets_home(slurm: Slurm) -> None:
+    """HOME of the image counts, but not over a home that the user has mounted."""
+    script = "sh -c 'printf \"EHOME=/image\\0W\\0\" >/.container-config; mkdir /image'"
+    assert srun(slurm, f"--container-image={IMAGE} --container-save=home.sqsh", script).returncode == 0
+    command = "sh -c 'echo $HOME'"
+    for options, home in {
+        "": "/image",
+        "--container-mount-home": "/home/alice",
+        "--container-remap-root": "/image",
+    }.items():
+        assert srun(slurm, f"--container-image=./home.sqsh {options}", command).stdout == f"{home}\n", options
+
+
+def test_apt_works_as_root_in_name(slurm: Slurm) -> None:
+    """apt-get, which changes its user for a download and checks that it did, reads a repository with remap-root."""
+    folders = "/etc/apt/apt.conf.d /etc/apt/preferences.d /etc/apt/trusted.gpg.d /var/lib/dpkg /repo"
+    folders += " /var/lib/apt/lists/partial /var/cache/apt/archives/partial"
+    files = "echo 13 >/etc/debian_version; echo deb [trusted=yes] file:/repo ./ >/etc/apt/sources.list; touch /var/lib/dpkg/status /repo/Packages"
+    account = "echo _apt:x:42:65534::/nonexistent:/bin/false >>/etc/passwd"
+    made = srun(
+        slurm, f"--container-image={IMAGE} --container-save=deb.sqsh", f'sh -c "mkdir -p {folders}; {files}; {account}"'
+    )
+    assert made.returncode == 0, made.stderr
+    done = srun(
+        slurm, "--container-image=./deb.sqsh --container-remap-root --container-mounts=/usr:/usr:ro", "apt-get update"
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "Reading package lists" in done.stdout
+
+
+def test_a_job_without_an_environment_finds_its_home(slurm: Slurm) -> None:
+    """With --export=NONE and the like the user's cache is used, and HOME and PATH are set in the container."""
+    assert srun(slurm, f"--container-image={IMAGE}", "true").returncode == 0
+    command = "/bin/sh -c 'echo $HOME $PATH; ls -d /tmp/.cache'"
+    done = srun(slurm, f"--export=ENROOT_ALLOW_HTTP=y --container-image={IMAGE}", command)
+    assert "container: fetching" not in done.stderr
+    assert done.stdout.split() == ["/home/alice", "/usr/local/bin:/usr/bin:/bin"], done.stderr
+
+
+def test_what_pytorch_looks_for(slurm: Slurm) -> None:
+    """An image with PYTORCH_VERSION has the address, the port, the size and the ranks of torch.distributed; OMP_NUM_THREADS for several tasks."""
+    command = "sh -c 'echo $MASTER_ADDR $((MASTER_PORT - 61000 - SLURM_JOB_ID % 4536)) $WORLD_SIZE $RANK $LOCAL_RANK o$OMP_NUM_THREADS'"
+    done = srun(slurm, f"-n2 --container-image={PLAIN}", command)
+    assert sorted(done.stdout.splitlines()) == ["one 0 2 0 0 o1", "one 0 2 1 1 o1"], done.stderr
+    assert srun(slurm, f"-n1 --container-image={PLAIN}", command).stdout == "one 0 1 0 0 o\n"
+    own = slurm.sh(f"ENROOT_ALLOW_HTTP=y MASTER_ADDR=mine srun -Q --container-image={PLAIN} {command}", user="alice")
+    assert own.stdout == "mine 0 1 0 0 o\n", own.stderr
+
+
+def test_a_running_container_without_a_name_is_entered_by_its_step(slurm: Slurm) -> None:
+    """--container-name=JOB.STEP means the container of that step, JOB.batch that of the batch script; a step that has none is told so."""
+    stay = "until [ -e /go ]; do sleep 0.1; done"
+    script = (
+        f"ENROOT_ALLOW_HTTP=y sbatch --parsable -o out.enter --container-image={IMAGE} --wrap 'touch /of-batch; {stay}'"
+    )
+    job = slurm.sh(script, user="alice").stdout.strip()
+    enter = f"srun -Q --overlap --jobid={job}"
+    slurm.until(f"su alice -c '{enter} --container-name={job}.batch ls /of-batch' 2>/dev/null")
+    step = f"'echo $SLURM_STEP_ID >/tmp/number; touch /of-step; {stay}'"
+    slurm.sh(f"ENROOT_ALLOW_HTTP=y {enter} --container-image={IMAGE} sh -c {step} >/dev/null 2>&1 &", user="alice")
+    slurm.until(f"[ -s /mnt/tmp/job-{job}/number ]")
+    number = slurm.sh(f"cat /mnt/tmp/job-{job}/number").stdout.strip()
+    begin = time.monotonic()
+    done = slurm.sh(f"{enter} --container-name={job}.{number} ls /of-step /of-batch", user="alice")
+    assert (done.stdout, time.monotonic() - begin < 5) == ("/of-step\n", True), done.stderr
+    done = slurm.sh(f"{enter} --container-name={job}.999 true", user="alice")
+    assert f"container: no container of the step {job}.999 runs here" in done.stderr
+    for name in (number, "batch"):
+        assert slurm.sh(f"{enter} --container-name={job}.{name} touch /go", user="alice").returncode == 0
+    assert wait_idle(slurm) == "idle none"
+
+
 def test_the_working_folder(slurm: Slurm) -> None:
     """--container-workdir goes before the image's; one that is not there is said."""
     assert srun(slurm, f"--container-image={IMAGE} --container-workdir=/etc", "sh -c pwd").stdout == "/etc\n"
@@ -205,6 +358,14 @@ def test_the_environment(slurm: Slurm) -> None:
     assert slurm.sh(f"{script} --container-env=SHARED {command}", user="alice").stdout == "image mine other 0\n"
 
 
+def test_the_locale_of_the_user_stays_outside(slurm: Slurm) -> None:
+    """An image rarely has the user's locale, so LANG and LC_ALL come along only where --container-env names them."""
+    script = f"export ENROOT_ALLOW_HTTP=y LANG=xx_XX LC_ALL=xx_XX; srun -Q --container-image={IMAGE}"
+    command = "sh -c 'echo l:$LANG:$LC_ALL'"
+    assert slurm.sh(f"{script} {command}", user="alice").stdout == "l::\n"
+    assert slurm.sh(f"{script} --container-env=LANG {command}", user="alice").stdout == "l:xx_XX:\n"
+
+
 def test_the_entry_point(slurm: Slurm) -> None:
     """It runs only where asked, once for all tasks; what it exports is there for them, and what it says is shown where asked."""
     command = "sh -c 'echo by:$BY_ENTRYPOINT'"
@@ -213,6 +374,58 @@ def test_the_entry_point(slurm: Slurm) -> None:
     assert done.stdout == "by:yes\n" * 2
     assert done.stderr.count("the entry point runs") == 1
     assert "entry point" not in srun(slurm, f"--container-image={IMAGE} --container-entrypoint", command).stderr
+
+
+def test_the_entry_point_leaves_each_task_its_own_variables(slurm: Slurm) -> None:
+    """Ranks differ between the tasks, with an image that sets no working folder and an entry point that sets ranks itself."""
+    command = "sh -c 'echo $SLURM_PROCID $SLURM_LOCALID $PMIX_RANK $RANK $LOCAL_RANK $SLURM_STEP_ID $CUDA_VISIBLE_DEVICES; pwd'"
+    done = srun(slurm, f"-n2 --mpi=pmix --container-image={PLAIN} --container-entrypoint", command)
+    assert sorted(done.stdout.splitlines()) == ["/", "/", "0 0 0 0 0 0", "1 1 1 1 1 0"], done.stderr
+
+
+def test_a_later_step_in_a_container_with_an_entry_point_has_its_own_numbers(slurm: Slurm) -> None:
+    """A step that joins a running container keeps its own step id, although the entry point ran in an earlier step."""
+    box = f"--container-image={PLAIN} --container-entrypoint --container-name=box"
+    first = (
+        r'"echo \$SLURM_STEP_ID >/ready; n=0; until [ -e /seen ] || [ \$n -gt 600 ]; do sleep 0.1; n=\$((n+1)); done"'
+    )
+    second = r'"cat /ready && echo \$FROM_IMAGE \$SLURM_STEP_ID && touch /seen"'
+    script = f"""
+        export ENROOT_ALLOW_HTTP=y
+        srun -Q -n1 --overlap {box} sh -c {first} &
+        n=0; until srun -Q -n1 --overlap --container-name=box:exec sh -c {second} 2>/dev/null
+        do n=$((n+1)); [ $n -lt 200 ] || break; sleep 0.1; done; wait"""
+    done = slurm.sh(f"salloc -Q -n1 sh -c '{script}'", user="alice", timeout=120)
+    first, word, second = done.stdout.split()
+    assert word == "changed", done.stderr
+    assert first != second, done.stderr
+
+
+def test_the_entry_point_gets_what_is_named_and_its_changes_are_taken_back(slurm: Slurm) -> None:
+    """It sees the image's variables, the job's number and those of --container-env; what it changed, set and removed is so for all tasks."""
+    step = f"srun -Q --container-image={PLAIN} --container-entrypoint --container-entrypoint-log --container-env=NAMED"
+    command = "sh -c 'echo $FROM_IMAGE $GIVEN d:$DROPPED $OTHER'"
+    done = slurm.sh(f"export ENROOT_ALLOW_HTTP=y OTHER=other NAMED=named; {step} {command}", user="alice")
+    word, given, dropped, other = done.stdout.split()
+    assert (word, dropped, other) == ("changed", "d:", "other"), done.stderr
+    assert given.startswith("/named//"), given
+    assert given.split("/")[3].isdigit(), given
+
+
+def test_an_entry_point_that_fails_says_its_code(slurm: Slurm) -> None:
+    """The sentence names the entry point and how it ended, and the step ends with 1."""
+    step = f"srun -Q --container-image={PLAIN} --container-entrypoint --container-env=NAMED true"
+    done = slurm.sh(f"ENROOT_ALLOW_HTTP=y NAMED=fail {step}", user="alice")
+    sentence = "container: the image's entry point /entrypoint-plain ended with code 3 and did not execute its command; try --no-container-entrypoint"
+    assert (done.stderr.count(sentence), done.returncode) == (1, 1), done.stderr
+
+
+def test_an_image_cannot_set_what_belongs_to_a_task(slurm: Slurm) -> None:
+    """A rank or a list of GPUs in an image's own environment gives way to that of the step."""
+    script = "sh -c 'printf \"ESLURM_PROCID=9\\0EPMIX_RANK=9\\0ERANK=9\\0EKEPT=9\\0W\\0\" >/.container-config'"
+    assert srun(slurm, f"--container-image={PLAIN} --container-save=odd.sqsh", script).returncode == 0
+    done = srun(slurm, "-n2 --mpi=pmix --container-image=./odd.sqsh", "sh -c 'echo $SLURM_PROCID $PMIX_RANK $KEPT'")
+    assert sorted(done.stdout.splitlines()) == ["0 0 9", "1 1 9"], done.stderr
 
 
 def test_a_read_only_container(slurm: Slurm) -> None:
@@ -270,6 +483,95 @@ def test_variables_in_the_place_of_options(slurm: Slurm) -> None:
     assert slurm.sh(f"{script}; srun -Q --no-container-remap-root id -u", user="alice").stdout == "1000\n"
 
 
+def test_namespaces_of_a_container_of_its_own(slurm: Slurm) -> None:
+    """--container-unshare=net,ipc,uts gives all tasks of a step the same new namespaces; the loopback is up, and the name stays."""
+    command = "sh -c 'echo $(stat -L -c %i /proc/self/ns/net /proc/self/ns/ipc /proc/self/ns/uts) $(hostname) $(stat -c %d /dev/shm)'"
+    plain = srun(slurm, f"--container-image={IMAGE}", command).stdout.split()
+    done = srun(slurm, f"-n2 --container-image={IMAGE} --container-unshare=net,ipc,uts", command)
+    first, second = done.stdout.splitlines()
+    assert first == second, done.stderr
+    assert plain[3] == "one"
+    assert set(first.split()) & set(plain) == {"one"}, (plain, first)
+    script = 'bash -c "exec 3<>/dev/tcp/127.0.0.1/9"'
+    mounts = "--container-mounts=/usr:/usr:ro"
+    done = srun(slurm, f"--container-image={IMAGE} {mounts} --container-unshare=net", script)
+    assert "Connection refused" in done.stderr
+    done = srun(
+        slurm,
+        f"--container-image={IMAGE} --container-unshare=uts --container-remap-root",
+        "sh -c 'hostname new; hostname'",
+    )
+    assert done.stdout == "new\n", done.stderr
+    assert slurm.sh("hostname").stdout == "one\n"
+
+
+def test_a_step_that_joins_a_container(slurm: Slurm) -> None:
+    """It has the container's namespaces; one that wants a namespace the container does not have is refused, and ignored mounts are named."""
+    stay = "until [ -e /go ]; do sleep 0.1; done"
+    net = "stat -L -c %i /proc/self/ns/net"
+    script = f"""
+        export ENROOT_ALLOW_HTTP=y; n="srun -Q -n1 --overlap --container-name"
+        $n=own --container-image={IMAGE} --container-unshare=net sh -c "{stay}" &
+        $n=plain --container-image={IMAGE} sh -c "{stay}" &
+        for each in own plain; do t=0; until $n=$each:exec true 2>/dev/null || [ $t -gt 50 ]; do t=$((t+1)); sleep 0.1; done; done
+        $n=own {net}; $n=plain {net}
+        $n=plain --container-unshare=net true; echo $?
+        $n=plain --container-mounts=/srv:/srv true; echo $?
+        $n=own touch /go; $n=plain touch /go; wait"""
+    done = slurm.sh(f"salloc -Q -n2 sh -c '{script}'", user="alice", timeout=120)
+    own, plain, refused, ignored = done.stdout.split()
+    assert own != plain, done.stderr
+    assert (refused, ignored) == ("1", "0"), done.stderr
+    assert (
+        "container: --container-unshare=net: the container runs already, and its network is not separate" in done.stderr
+    )
+    assert done.stderr.count("container: the container runs already, so --container-mounts is ignored") == 1, (
+        done.stderr
+    )
+
+
+def test_a_nested_srun_starts_where_the_job_does(slurm: Slurm) -> None:
+    """An srun in a batch script's container does not complain about a folder that is only in the container."""
+    wrap = "--wrap 'pwd; srun -Q cat /etc/word; srun -Q --container-image=./image.tar cat /etc/word'"
+    script = f"ENROOT_ALLOW_HTTP=y sbatch -Q -W -o out.nested --container-image={IMAGE} --container-mounts=/usr:/usr:ro {wrap}"
+    srun(slurm, "--container-image=./image.tar", "true")
+    assert slurm.sh(script, user="alice", timeout=60).returncode == 0
+    assert slurm.read("/home/alice/out.nested") == "/work/here\nsecond\nsecond\n"
+
+
+def test_accounts_of_a_container(slurm: Slurm) -> None:
+    """The user's account is open to sshd without a shadow file, and the container knows the node's name."""
+    done = srun(slurm, f"--container-image={IMAGE}", "sh -c 'grep alice /etc/passwd; cat /etc/hostname'")
+    assert done.stdout.startswith("alice:*:1000:1000:"), done.stdout
+    assert done.stdout.endswith("\none\n"), done.stdout
+
+
+def test_the_driver_is_added_where_it_is(slurm: Slurm) -> None:
+    """LD_LIBRARY_PATH gets the driver's folder where that holds something, and stays as the user has it where it is named."""
+    command = "sh -c 'echo l:$LD_LIBRARY_PATH'"
+    folder = "/opt/soperator/driver/lib"
+    slurm.sh(f"mkdir -p {folder}")
+    try:
+        assert srun(slurm, f"--container-image={IMAGE}", command).stdout == "l:\n"
+        slurm.sh(f"touch {folder}/libcuda.so.1")
+        assert srun(slurm, f"--container-image={IMAGE}", command).stdout == f"l:{folder}\n"
+        named = f"ENROOT_ALLOW_HTTP=y LD_LIBRARY_PATH=/mine srun -Q --container-image={IMAGE} --container-env=LD_LIBRARY_PATH {command}"
+        assert slurm.sh(named, user="alice").stdout == "l:/mine\n"
+    finally:
+        slurm.sh("rm -r /opt/soperator/driver")
+
+
+def test_more_flags_of_mounts(slurm: Slurm) -> None:
+    """All options of a tmpfs are the kernel's to judge, and a mount can be unbindable."""
+    mounts = "tmpfs:/t:size=1m+nr_inodes=9+huge=within_size,/home/alice:/h:unbindable"
+    done = srun(
+        slurm,
+        f"--container-image={IMAGE} --container-mounts={mounts}",
+        "sh -c 'stat -f -c %c /t; grep -c unbindable /proc/self/mountinfo'",
+    )
+    assert done.stdout == "9\n1\n", done.stderr
+
+
 def test_bad_words_are_refused_before_there_is_a_job(slurm: Slurm) -> None:
     """srun itself says what is wrong with an option."""
     for options, sentence in {
@@ -279,6 +581,10 @@ def test_bad_words_are_refused_before_there_is_a_job(slurm: Slurm) -> None:
         "--container-name=../x": "container: --container-name=../x: a name has 1 to 64 letters",
         "--container-name=x:often": "container: --container-name=x:often: behind the name may stand :auto",
         f"--container-image={IMAGE} --container-save=/a/": "container: --container-save=/a/ is a folder",
+        f"--container-image={IMAGE} --container-unshare=net,pid": 'container: --container-unshare: unknown namespace "pid"',
+        f"--container-image={IMAGE} --container-env=FOO,": "container: --container-env=FOO,: a name is empty",
+        f"--container-image={IMAGE} --container-readonly --container-writable": "contradict each other",
+        f"--container-image={IMAGE} --no-container-remap-root --container-remap-root": "contradict each other",
     }.items():
         done = srun(slurm, options, "true")
         assert done.returncode != 0
@@ -327,6 +633,8 @@ def test_credentials(slurm: Slurm, layout: Path) -> None:
         script = f"export ENROOT_ALLOW_HTTP=y WORD=secret; srun -Q --container-image=me@{image} cat /etc/word"
         done = slurm.sh(script, user="alice")
         assert done.stdout == "second\n", done.stderr
+        bare = f"--export=ENROOT_ALLOW_HTTP=y,WORD=secret --container-image=me@{image}"
+        assert srun(slurm, bare, "cat /etc/word").stdout == "second\n"
     finally:
         server.kill()
         server.wait()
@@ -447,5 +755,75 @@ def test_what_users_leave_open_is_the_administrators_to_say(slurm: Slurm) -> Non
         done = srun(slurm, f"--container-image={IMAGE} --container-name=lasting", script)
         assert done.stdout.split() == ["0", "yes", "image.tar"], done.stderr
         assert srun(slurm, "--container-name=lasting", "cat /kept").stdout == "word\n"
+        slurm.sh(
+            "sbatch -o /dev/null --container-name=lasting --wrap 'touch /tmp/on; until [ -e /tmp/go ]; do sleep 0.1; done'",
+            user="alice",
+        )
+        slurm.until("ls /mnt/tmp/job-*/on")
+        done = srun(slurm, "--container-name=lasting", "true")
+        assert "container: this container runs in another job of yours" in done.stderr
+        remove = "/opt/soperator/lib/slurm/container remove --storage=/srv/boxes lasting"
+        done = srun(slurm, "", remove)
+        assert (done.stdout, done.returncode) == ("", 1)
+        assert "container: the container lasting runs; it can be removed when it has ended" in done.stderr
+        slurm.sh("for job in /mnt/tmp/job-*; do touch $job/go; done")
+        assert wait_idle(slurm) == "idle none"
+        assert srun(slurm, "", remove).returncode == 0
+        assert slurm.sh("ls /mnt/tmp/boxes/1000/named").stdout == ""
+        assert "there is no container lasting here" in srun(slurm, "", remove).stderr
     finally:
         slurm.sh(f"cp /plugstack.good /etc/slurm/plugstack.conf; cp /plan.good {PLAN}")
+
+
+def test_nobody_takes_the_folder_of_another_user(slurm: Slurm) -> None:
+    """The folder for unpacked images is root's, and each user's in it is made with the job, so nobody else can make it before."""
+    line = r"bind\t/mnt/tmp/containers\t/run/soperator/containers\tnosuid,nodev\timages"
+    made = slurm.sh(
+        f"cp {PLAN} /plan.good && install -d -m 0755 /mnt/tmp/containers {JAIL}/run/soperator/containers && printf '{line}\\n' >>{PLAN}"
+    )
+    assert made.returncode == 0, made.stderr
+    try:
+        assert srun(slurm, "", "mkdir /run/soperator/containers/1001").returncode != 0
+        done = srun(slurm, f"--container-image={IMAGE}", "cat /etc/word")
+        assert done.stdout == "second\n", done.stderr
+        where = "/mnt/tmp/containers/1000"
+        assert slurm.sh(f"stat -c '%u %g %a' {where}; ls {where}").stdout == "1000 1000 700\ntrees\n"
+        slurm.sh(f"rm -r {where}; install -d -o 1001 {where}")
+        done = srun(slurm, f"--container-image={IMAGE}", "cat /etc/word")
+        assert done.stdout == "second\n", "a folder of somebody else's is passed by"
+    finally:
+        slurm.sh(f"cp /plan.good {PLAN}; rm -r /mnt/tmp/containers")
+
+
+#: A listener whose queue is full: who connects waits for ever. It belongs to a job beside the attacked one, whose end does not reach it.
+FULL = """
+import os, socket, time
+at = "/home/alice/full"
+if os.path.exists(at): os.unlink(at)
+server = socket.socket(socket.AF_UNIX); server.bind(at); server.listen(0)
+clients = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+for each in clients: each.setblocking(False); each.connect_ex(at)
+open("/home/alice/is-full", "w").close()
+time.sleep(120)
+"""
+#: A step whose container's socket is that one; its task hangs there too, and its user kills it.
+HANGS = """#!/bin/sh
+box=/tmp/.containers-1000/$SLURM_JOB_ID/x
+mkdir -p -m 700 $box; chmod 700 /tmp/.containers-1000; ln -s /home/alice/full $box/socket
+(sleep 2; for each in /proc/[0-9]*; do grep -qs slurmstepd $each/cmdline && kill -9 ${each#/proc/}; done) &
+srun -Q --overlap -n1 --container-name=x true; touch ~/is-over; sleep 60
+"""
+
+
+def test_a_socket_that_does_not_answer_holds_no_slurmstepd(slurm: Slurm) -> None:
+    """What a user puts in the place of the container's socket costs slurmstepd some seconds; the node stays in service."""
+    give(slurm, "/home/alice/full.py", FULL.encode())
+    give(slurm, "/home/alice/hangs.sh", HANGS.encode())
+    slurm.sh("sbatch -Q -n1 --mem=10 --output=/dev/null --wrap 'exec python3 ~/full.py'", user="alice")
+    slurm.until(f"test -e {JAIL}/home/alice/is-full")
+    started = slurm.sh(f"sbatch --parsable -n1 --mem=10 --output=/dev/null {JAIL}/home/alice/hangs.sh", user="alice")
+    slurm.until(f"test -e {JAIL}/home/alice/is-over")
+    slurm.sh(f"scancel {started.stdout.strip()}")
+    slurm.until(f"! squeue -h -o %i | grep -qx {started.stdout.strip()}")
+    slurm.sh("scancel -u alice")
+    assert wait_idle(slurm) == "idle none"

@@ -108,6 +108,24 @@ def test_a_failed_step_is_one_sentence(jail: Jail, pod: Pod, case: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (71, "", sentence)
 
 
+@pytest.mark.parametrize(
+    ("options", "taken"), [("ro", "-"), ("nosuid", "ro"), ("nodev", "ro"), ("noexec", "ro"), ("-", "-")]
+)
+def test_a_mount_that_a_later_one_hides_has_to_have_its_options(jail: Jail, pod: Pod, options: str, taken: str) -> None:
+    """A plan that lays a folder above over it shows the same files there without them: nothing runs then."""
+    source = jail.root.parent / "source"
+    (source / "inner").mkdir(parents=True)
+    (jail.root / "data/inner").mkdir()
+    inner = ("bind", str(source / "inner"), "/data/inner", options, "-")
+    jail.write_plan(inner, ("bind", str(source), "/data", taken, "-"))
+    done = jail.run(pod, "echo", "ran")
+    if options == "-":
+        assert (done.returncode, done.stdout) == (0, "ran\n")
+    else:
+        sentence = "jail: /data/inner lacks an option that plan line 7 asks for\n"
+        assert (done.returncode, done.stdout, done.stderr) == (71, "", sentence)
+
+
 def test_a_missing_root_is_one_sentence(jail: Jail, pod: Pod) -> None:
     """A root that is not there is named."""
     jail.lines[0] = ("root", "/not/there", "/", "-", "-")

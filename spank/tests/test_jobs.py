@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import PODS, Jail, Pod
+from conftest import POD_PYTHON, PODS, Jail, Pod
 
 SHELL = r"""
 step() {{ job=$1 id=$2 uid=$3; shift 3; STEPD_JOB=$job {stepd} {plugin} ${{context:-remote}} $id $uid {plan} "$@"; }}
@@ -16,13 +16,23 @@ jail={jail}
 """
 
 
-def shell(jail: Jail, pod: Pod, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+#: A second machine beside the first, with a host name and a /run of its own; both see the same file systems.
+OTHER = r"""
+other() {{ unshare -um sh -c ". {functions}; hostname $1; mount -t tmpfs none /run; $2"; }}
+"""
+
+
+def shell(
+    jail: Jail, pod: Pod, script: str, timeout: float = 30, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a shell script in one pod, with the functions above."""
     folder = jail.build.folder
     head = SHELL.format(
         stepd=folder / "stepd", plugin=folder / "spank_jail.so", plan=jail.plan, jail=folder / "jail", root=jail.root
     )
-    return pod.run("sh", "-c", head + script, **environment)
+    functions = jail.plan.with_name("functions")
+    functions.write_text(head)
+    return pod.run("sh", "-c", head + OTHER.format(functions=functions) + script, timeout=timeout, **environment)
 
 
 @pytest.fixture
@@ -223,3 +233,121 @@ for i in $(seq 2 51); do step $i 0 1000 true >/dev/null; step $i 1 1000 true >/d
 until_true 'count >/run/after; cmp -s /run/before /run/after'; echo same
 """
     assert shell(jail, any_pod, script).stdout == "same\n"
+
+
+@pytest.fixture
+def shared(jail: Jail, scratch: Path) -> Path:
+    """The scratch folder as nodes have it that share it; the first node's host name is `one`, if its script says so."""
+    jail.lines[2] = ("scratch", str(scratch), "/tmp", "nosuid,nodev,owner=demo.1234", "private to the job")
+    jail.write_plan()
+    return scratch
+
+
+def test_nodes_that_share_a_folder_leave_each_others_jobs_alone(jail: Jail, pod: Pod, shared: Path) -> None:
+    """A job of two nodes has one number; neither the start of the second node, nor its part of the job, nor its end touches the first's files."""
+    script = f"""
+hostname one
+step 7 0 1000 'echo keep >/tmp/checkpoint; until [ -e /tmp/go ]; do sleep 0.05; done; cat /tmp/checkpoint' & first=$!
+until_true '[ -e {shared}/demo.1234.one/job-7/checkpoint ]'
+other two 'slurmd; step 7 0 1000 "echo mine >/tmp/mine; ls -A /tmp"; find {shared} -printf "%P %m %U\n" | sort; epilog 7; slurmd'
+step 7 1 1000 'touch /tmp/go'; wait $first; epilog 7; find {shared} -mindepth 1 -printf "%P\n" | sort
+"""
+    done = shell(jail, pod, script)
+    assert "No such file" not in done.stderr, done.stderr
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(("task", "code", "inside", "post"))]
+    assert "keep" in lines
+    assert "mine" in lines
+    assert "demo.1234.one 700 0" in lines
+    assert "demo.1234.two/job-7/mine 644 1000" in lines
+    assert lines[-2:] == ["demo.1234.one", "demo.1234.two"]
+
+
+def test_a_node_that_comes_back_clears_its_own_leftovers(jail: Jail, any_pod: Pod, shared: Path) -> None:
+    """Under its name it finds them, whatever process or machine has it now, and none of another node's or another owner's."""
+    for owner in ("demo.1234.one", "demo.1234.two", "demo.9999.one"):
+        (shared / owner).mkdir(mode=0o700)
+        (shared / owner / "job-99").mkdir()
+        (shared / owner / "job-99/file").touch()
+    (shared / "job-98").mkdir()
+    (shared / "demo.1234.one/.gone-job-97-1").mkdir()
+    done = shell(jail, any_pod, f"hostname one; slurmd; find {shared} -mindepth 1 -printf '%P\\n' | sort")
+    assert done.stdout.splitlines() == [
+        "jail: cleared what 1 ended jobs had left",
+        "demo.1234.one",
+        "demo.1234.two",
+        "demo.1234.two/job-99",
+        "demo.1234.two/job-99/file",
+        "demo.9999.one",
+        "demo.9999.one/job-99",
+        "demo.9999.one/job-99/file",
+        "job-98",
+    ], done.stderr
+
+
+@pytest.mark.parametrize("made", ["install -d -o 1000 {own}", "ln -s {outside} {own}", "touch {own}"])
+def test_what_another_made_in_a_nodes_place_is_refused(jail: Jail, any_pod: Pod, shared: Path, made: str) -> None:
+    """A folder of a user, a link and a file at the place of the node's own folder: no job begins there, and nothing is removed."""
+    outside, own = shared.parent / "outside", shared / "demo.1234.one"
+    (outside / "job-7").mkdir(parents=True)
+    (outside / "job-7/file").touch()
+    done = shell(
+        jail, any_pod, f"hostname one; {made.format(own=own, outside=outside)}; step 7 0 0 'echo ran'; epilog 7; slurmd"
+    )
+    assert f"the scratch folder {own}" in done.stderr
+    assert "ran" not in done.stdout.split()
+    assert (outside / "job-7/file").exists()
+    assert own.is_symlink() or own.exists()
+
+
+def test_a_leftover_of_a_jobs_own_number_is_set_aside(jail: Jail, any_pod: Pod, shared: Path) -> None:
+    """A requeued job finds an empty folder at once; what lay there goes with it."""
+    own = shared / "demo.1234.one"
+    script = f"""
+hostname one; mkdir -m 700 {own}; mkdir {own}/job-7; touch {own}/job-7/old
+step 7 0 1000 'echo "in /tmp: $(ls -A /tmp)"'; ls -A {own} | cut -c 1-11; epilog 7; echo "left: $(ls -A {own})"
+"""
+    done = shell(jail, any_pod, script)
+    assert done.stderr == ""
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("in ", ".gone", "job", "left"))]
+    assert lines == ["in /tmp: ", ".gone-job-7", "job-7", "left: "]
+
+
+#: Makes folders with a file each below file 9, which it holds open, from three processes for 8 s.
+FILL = """
+import os, time
+for _ in range(2):
+    os.fork()
+end, number = time.monotonic() + 8, 0
+while time.monotonic() < end:
+    try:
+        name = f"{os.getpid()}-{number}"
+        os.mkdir(name, dir_fd=9)
+        number += 1
+        os.close(os.open(f"{name}/x", os.O_CREAT | os.O_WRONLY, dir_fd=9))
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize(("user", "where"), [(1000, "."), (1000, "deep/er"), (0, ".")])
+def test_a_folder_that_is_still_written_to_does_not_hold_its_job(
+    jail: Jail, any_pod: Pod, scratch: Path, user: int, where: str
+) -> None:
+    """Who kept a folder of an ended job open, and fills it, keeps neither the job's end nor that of a later one; at last all is gone."""
+    fill = jail.plan.with_name("fill.py")
+    fill.write_text(FILL)
+    script = f"""
+step 7 0 {user} 'mkdir -p /tmp/deep/er'
+cd {scratch}/job-7/{where}; setpriv --reuid {user} --clear-groups {POD_PYTHON} -I {fill} 9<. & cd /
+until [ -n "$(ls -A {scratch}/job-7/{where} | grep -- -9)" ]; do sleep 0.05; done
+began=$(date +%s%N); epilog 7; echo first $?; step 8 0 0 true; epilog 8; echo second $?; echo took $((($(date +%s%N) - began) / 1000000))
+ls -A {scratch} | grep -c ^job-; wait
+n=0; until [ -z "$(ls -A {scratch})" ]; do n=$((n+1)); [ $n -lt 2000 ] || break; sleep 0.1; done; echo "left: $(ls -A {scratch})"
+"""
+    done = shell(jail, any_pod, script, timeout=300)
+    words = done.stdout.split()
+    assert "first" in words, done.stdout + done.stderr
+    assert words[words.index("first") + 1] == "0", done.stdout + done.stderr
+    assert words[words.index("second") + 1] == "0", done.stdout + done.stderr
+    assert int(words[words.index("took") + 1]) < 10_000
+    assert done.stdout.endswith("\n0\nleft: \n"), done.stdout

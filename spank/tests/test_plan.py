@@ -43,6 +43,9 @@ BAD = {
     ROOT + "tmpfs\t-\t/a\trw\t-\n": 'line 2: option "rw" does not fit kind "tmpfs"',
     ROOT + "tmpfs\t-\t/a\tro,\t-\n": 'line 2: option "" does not fit kind "tmpfs"',
     ROOT + "tmpfs\t-\t/a\tsize=1x\t-\n": 'line 2: option "size=1x" does not fit kind "tmpfs"',
+    ROOT + "tmpfs\t-\t/a\towner=a\t-\n": 'line 2: option "owner=a" does not fit kind "tmpfs"',
+    ROOT + "scratch\t/s\t/a\towner=../a\t-\n": 'line 2: option "owner=../a" does not fit kind "scratch"',
+    ROOT + "scratch\t/s\t/a\towner=\t-\n": 'line 2: option "owner=" does not fit kind "scratch"',
     ROOT + "tmpfs\t-\t/a\tmode=9\t-\n": 'line 2: option "mode=9" does not fit kind "tmpfs"',
     ROOT + "bind\t/a\t/a\tsize=1m\t-\n": 'line 2: option "size=1m" does not fit kind "bind"',
     ROOT + "path\t-\t/a\t-\t-\n": 'line 2: "" is no name of a variable',
@@ -83,11 +86,12 @@ def test_a_good_plan_is_explained(build: Build, tmp_path: Path) -> None:
         "bind\t/etc/hosts\t/etc/hosts\tro,optional\tnames\n\n# skipped\n"
         "rbind\t/opt/x\t/opt/x\tnosuid,nodev,noexec\t-\n"
         "tmpfs\t-\t/tmp\tsize=64m,mode=1777\tprivate\nproc\t/proc\t/proc\tunmasked\t-\n"
-        "dev\t-\t/dev\tminimal,size=1g\t-\nsys\t/sys\t/sys\tro\t-"
+        "dev\t-\t/dev\tminimal,size=1g\t-\nsys\t/sys\t/sys\tro\t-\n"
+        "scratch\t/s\t/scratch\tmode=700,owner=demo.12-3\t-"
     )
     done = explain(build, tmp_path, text)
     assert done.stderr == ""
-    assert done.stdout.splitlines()[:7] == [
+    assert done.stdout.splitlines()[:8] == [
         "root  / <- /mnt/jail/root  # the root",
         "bind  /etc/hosts <- /etc/hosts ro optional  # names",
         "rbind /opt/x <- /opt/x nosuid nodev noexec",
@@ -95,6 +99,7 @@ def test_a_good_plan_is_explained(build: Build, tmp_path: Path) -> None:
         "proc  /proc <- new proc, unmasked",
         "dev   /dev <- new device folder, basic nodes size=1g",
         "sys   /sys <- the pod's /sys ro",
+        "scratch /scratch <- a folder of each job, below its source, in one of this node mode=700 owner=demo.12-3",
     ]
 
 

@@ -1,5 +1,9 @@
 """The plugin in a real Slurm 24.11: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up)."""
 
+import subprocess
+from pathlib import Path
+
+from pods import HERE
 from trixie import JAIL, NEEDS, PLAN, Slurm, processes, settled, wait_idle
 
 pytestmark = NEEDS
@@ -23,6 +27,31 @@ def test_what_slurmd_opens_for_a_user_is_opened_in_the_jail_of_the_job(slurm: Sl
     done = slurm.sh(f"echo brought >/tmp/f; salloc -Q sh -c '{script}'", user="alice")
     assert done.stdout.splitlines() == ["brought", "brought", "/in-the-jail"], done.stderr
     assert slurm.sh("rm /tmp/f; ls /tmp/g /home/alice/h").stdout == ""
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_a_pipe_that_nobody_reads_holds_no_node(slurm: Slurm) -> None:
+    """Output that is a named pipe keeps slurmstepd waiting for a while: then the job has failed, and the node is as good as before."""
+    job = slurm.sh("sbatch --parsable --output=/home/alice/gate --wrap true --hold", user="alice").stdout.strip()
+    slurm.sh(f"mkfifo -m 666 {JAIL}/home/alice/gate; chown alice {JAIL}/home/alice/gate; scontrol release {job}")
+    slurm.until(f"squeue -h -j {job} -t R | grep -q .")
+    slurm.sh("sleep 2; scancel -u alice")
+    slurm.sh("n=0; while squeue -h | grep -q . && [ $n -lt 40 ]; do sleep 1; n=$((n+1)); done", timeout=60)
+    slurm.sh(f"timeout 2 cat {JAIL}/home/alice/gate; rm {JAIL}/home/alice/gate; scontrol reconfigure")
+    slurm.until("sinfo -h -N -o %T | grep -qx idle")  # it did not answer for a while
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_sbcast_for_a_job_that_has_ended_leaves_nothing(slurm: Slurm, tmp_path: Path) -> None:
+    """The credential of sbcast outlives the job: used behind the job's end it makes no namespaces, which would let the user in by SSH for ever."""
+    library = tmp_path / "late.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-nostdlib", "-o", library, HERE / "late.c"], check=True)
+    Path(f"/proc/{slurm.pid}/root/srv/late.so").write_bytes(library.read_bytes())
+    script = "LD_PRELOAD=/srv/late.so sbcast -f /etc/hostname /tmp/late"
+    done = slurm.sh(f"salloc -Q -t 1 sh -c '{script}'", user="alice", timeout=60)
+    assert "slurm_sbcast_lookup" not in done.stderr
+    assert slurm.sh("ls /run/jail/jobs /mnt/tmp").stdout.split() == ["/mnt/tmp:", "/run/jail/jobs:"]
+    assert "so nothing is opened for it" in slurm.sh("cat /var/log/slurm/d.log").stdout
     assert wait_idle(slurm) == "idle none"
 
 
@@ -290,3 +319,52 @@ def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
     assert done.returncode == 0, done.stderr
     assert slurm.sh("rm /var/spool/slurmd/one_999.0").returncode == 0
     assert wait_idle(slurm) == "idle none"
+
+
+#: `take SECONDS` gets a folder over a socket in the shared home and fills it; `give` sends the /tmp of its job.
+PASS = """
+import os, socket, sys, time
+path = "/home/alice/pass.sock"
+if sys.argv[1] == "give":
+    with socket.socket(socket.AF_UNIX) as sending:
+        sending.connect(path)
+        socket.send_fds(sending, [b"x"], [os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY)])
+        sending.recv(1)
+else:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        client = listening.accept()[0]
+        folder = socket.recv_fds(client, 1, 1)[1][0]
+        for _ in range(3):
+            os.fork()
+        number, told, end = 0, False, time.monotonic() + float(sys.argv[2])
+        while time.monotonic() < end:
+            try:
+                os.close(os.open(f"{os.getpid()}-{number}", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+                number += 1
+            except OSError:
+                pass
+            if number > 100 and not told:
+                told = True
+                client.close()
+"""
+
+
+def test_another_job_that_writes_into_a_jobs_folder_does_not_keep_it(slurm: Slurm) -> None:
+    """A job whose /tmp another one of its user holds open, and fills, ends at once; its folder goes, and the other job runs on."""
+    slurm.sh(f"cat >{JAIL}/home/alice/pass.py <<'END'\n{PASS}\nEND\nrm -f {JAIL}/home/alice/pass.sock")
+    taking = slurm.sh(
+        "sbatch --parsable -o /dev/null --wrap 'exec python3 pass.py take 20'; until_true '[ -e pass.sock ]'",
+        user="alice",
+    ).stdout.strip()
+    slurm.until(f"[ -e {JAIL}/home/alice/pass.sock ]")
+    giving = slurm.sh("sbatch --parsable -o /dev/null --wrap 'exec python3 pass.py give'", user="alice").stdout.strip()
+    over = f"until_true '! squeue -h -j {giving} 2>/dev/null | grep -q .'"
+    done = slurm.sh(f"{over}; squeue -h -o %T -j {taking}; ls -A /mnt/tmp")
+    assert done.stderr == ""
+    assert done.stdout.split()[0] == "RUNNING"
+    assert f"job-{giving}" not in done.stdout.split()
+    slurm.sh(f"scancel {taking}")
+    assert wait_idle(slurm) == "idle none"
+    slurm.until("[ -z $(ls -A /mnt/tmp) ]")

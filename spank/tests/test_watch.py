@@ -7,11 +7,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def watching(jail: Jail, *more: str) -> Iterator["Watch"]:
         port = free.getsockname()[1]
     words = [jail.build.jail + "-watch", "--plan", str(jail.plan), "--port", str(port)]
     words += ["--period", "1", "--deadline", str(DEADLINE), *more]
-    env = os.environ | {"ASAN_OPTIONS": "detect_leaks=0"}
+    env = os.environ | {"ASAN_OPTIONS": "detect_leaks=1"}
     with subprocess.Popen(words, env=env, user=65532, group=65532, extra_groups=[]) as process:
         try:
             yield Watch(port)
@@ -139,7 +140,7 @@ def test_a_root_that_is_almost_full_is_well_and_says_so(jail: Jail) -> None:
         (jail.root / "data/big").unlink()
         watch.until(200)
         end = time.monotonic() + 5
-        while not re.fullmatch(r"ok\n\nroom( \d+){5}", watch.ask()[1]):
+        while not re.fullmatch(r"ok\n\nreadOnly false\nroom( \d+){5}", watch.ask()[1]):
             assert time.monotonic() < end, watch.ask()
             time.sleep(0.1)
 
@@ -148,7 +149,7 @@ def test_it_tells_of_room_in_numbers(jail: Jail) -> None:
     """Bytes and files that the root has and that are left, and how long the look took; a look that sees less has none of them."""
     with small(jail.root, "size=8m,nr_inodes=1000"), watching(jail) as watch:
         watch.until(200, "room")
-        word, size, available, files, free, took = watch.ask()[1].splitlines()[2].split()
+        word, size, available, files, free, took = watch.ask()[1].splitlines()[3].split()
         assert (word, int(size), int(files)) == ("room", 8 << 20, 1000)
         assert 0 < int(available) <= 8 << 20
         assert 900 < int(free) < 1000
@@ -233,14 +234,93 @@ def test_one_look_ends_with_what_it_saw(jail: Jail) -> None:
     assert "No such file or directory" in done.stderr
 
 
-def test_silent_clients_do_not_keep_it_from_answering(jail: Jail) -> None:
-    """Connections that say nothing are dropped one after the other."""
+def test_a_root_that_takes_no_writes_says_so(jail: Jail) -> None:
+    """Its file system's own state counts where the container has it read-only anyway; with --writable the mount's state does too."""
+    with small(jail.root, "size=4m"), watching(jail) as watch:
+        watch.until(200, "readOnly false")
+        assert (
+            libc.mount(None, bytes(jail.root), None, 0x1 | 0x20 | 0x1000, None) == 0
+        )  # RDONLY, REMOUNT, BIND: this mount alone
+        time.sleep(1.5)
+        watch.until(200, "readOnly false")
+        with watching(jail, "--writable", "--name", "the state") as other:
+            other.until(200, "readOnly true")
+        assert libc.mount(None, bytes(jail.root), None, 0x20 | 0x1000, None) == 0
+        assert libc.mount(None, bytes(jail.root), None, 0x1 | 0x20, None) == 0  # the file system
+        watch.until(200, "readOnly true")
+        assert libc.mount(None, bytes(jail.root), None, 0x20, None) == 0
+        watch.until(200, "readOnly false")
+
+
+def flood(port: int, until: threading.Event) -> None:
+    """A hundred connections a second that say nothing; a thousand stay open on this side."""
+    held: list[socket.socket] = []
+    while not until.wait(0.01):
+        with suppress(OSError):
+            held.append(socket.create_connection(("127.0.0.1", port), timeout=0.05))
+        if len(held) > 1000:
+            held.pop(0).close()
+    for each in held:
+        each.close()
+
+
+def test_a_flood_of_idle_clients_keeps_no_probe_waiting(jail: Jail) -> None:
+    """A thousand that are held and a hundred more each second say nothing: each question of the kubelet is answered within its time."""
+    stop = threading.Event()
     with watching(jail) as watch:
         watch.until(200)
-        silent = [socket.create_connection(("127.0.0.1", watch.port)) for _ in range(3)]
+        held = []
+        for _ in range(1000):
+            with suppress(OSError):
+                held.append(socket.create_connection(("127.0.0.1", watch.port), timeout=0.05))
+        more = threading.Thread(target=flood, args=(watch.port, stop))
+        more.start()
+        try:
+            took = []
+            for _ in range(25):
+                began = time.monotonic()
+                assert watch.ask()[0] == 200
+                took.append(time.monotonic() - began)
+                time.sleep(0.1)
+            assert max(took) < 1
+        finally:
+            stop.set()
+            more.join()
+            for each in held:
+                each.close()
+
+
+def test_who_says_nothing_or_never_ends_is_dropped(jail: Jail) -> None:
+    """An idle client, one that sends a byte at a time and one that never ends its request: each is gone after 2 s, or after 4 KiB."""
+    with watching(jail) as watch:
         watch.until(200)
-        for each in silent:
-            each.close()
+        idle, slow = (socket.create_connection(("127.0.0.1", watch.port), timeout=5) for _ in range(2))
+        began = time.monotonic()
+        with suppress(OSError):
+            while time.monotonic() - began < 5:
+                slow.sendall(b"G")
+                time.sleep(0.1)
+        assert 1.5 < time.monotonic() - began < 4.5
+        with suppress(ConnectionResetError):
+            assert idle.recv(1) == b""
+        with socket.create_connection(("127.0.0.1", watch.port), timeout=5) as endless, suppress(OSError):
+            while time.monotonic() - began < 10:
+                endless.sendall(b"x" * 4096)
+        assert time.monotonic() - began < 9
+
+
+def test_a_request_in_pieces_is_answered(jail: Jail) -> None:
+    """The end of its head may be split anywhere."""
+    request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    with watching(jail) as watch:
+        watch.until(200)
+        for place in range(len(request) - 5, len(request)):
+            with socket.create_connection(("127.0.0.1", watch.port), timeout=5) as client:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.sendall(request[:place])
+                time.sleep(0.15)
+                client.sendall(request[place:])
+                assert client.recv(4096).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,14 @@ CLOCK = {
     "nodeSets": ["skewed"],
     "fail": [{"when": {"offset": {"above": 5}}, "says": "{of} is {offset:.0f} s {side} that of slurmctld"}],
 }
-HEALTH = {"checks": "Drain", "interval": f"{INTERVAL}s", "maxOut": NODES, "own": [CLOCK], "skip": ["oom-kills"]}
+HEALTH = {
+    "checks": "Drain",
+    "interval": f"{INTERVAL}s",
+    "maxOut": NODES,
+    "maxOutOfCluster": NODES,
+    "own": [CLOCK],
+    "skip": ["oom-kills"],
+}
 HEALTH |= {"then": {"gpu-xid": "Replace"}, "replace": {"after": "5s", "condition": "example.com/Bad"}}
 
 

@@ -17,8 +17,8 @@ from soperator.checks import deepjudge
 from soperator.checks.check import Reading
 from soperator.checks.deepcheck import DeepCheck, DeepRule, command, shipped_deep
 from soperator.decide import pairs
-from tests.cluster.hang import processes
 from tests.cluster.lab import Lab
+from tests.cluster.processes import processes
 
 SLURMD = "/usr/sbin/slurmd"
 #: So much worse than the others is bad here, in percent.

@@ -12,27 +12,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 CLONE_NEWNS, MNT_DETACH = 0x00020000, 2
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-def processes(program: str, host: str) -> list[int]:
-    """The pids of a program in the pods with this host name."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if any(word.decode(errors="replace").endswith(program) for word in words[:3]):
-            said = subprocess.run(
-                ["nsenter", "-t", folder.name, "--uts", "hostname"], capture_output=True, text=True, check=False
-            )
-            if said.stdout.strip() == host:
-                found.append(int(folder.name))
-    return found
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from local import demo
 from local.demo import Target
-from tests.late import LateError
+from tests.late import until
 
 T = TypeVar("T")
 
@@ -162,14 +162,7 @@ class Lab:
 
     def until(self, what: str, ask: Callable[[], T], seconds: float = 60) -> T:
         """Ask until the answer is true and return it; fail with what was seen instead."""
-        began = time.monotonic()
-        answer = ask()
-        while not answer:
-            if time.monotonic() - began > seconds:
-                raise LateError(f"not within {seconds:.0f} s: {what}; the last answer was {answer!r}\n{self.seen()}")
-            time.sleep(TICK)
-            answer = ask()
-        return answer
+        return until(what, ask, seconds, self.seen, TICK)
 
     def timed(self, what: str, ask: Callable[[], T], seconds: float = 60) -> float:
         """Wait as `until` does, and keep and return how long it took."""

@@ -5,16 +5,16 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from tests.cluster import processes as machine
 from tests.cluster.lab import OPERATOR, Lab, is_ready
 
 
 def fell(lab: Lab, kill: Callable[[Lab, str], str]) -> None:
     """Kill the leader; wait until one leads that began to do so after it, and note how long that took."""
     before = lease(lab)
-    leader = before["holderIdentity"].rpartition("_")[0]
+    leader = before["holderIdentity"].partition("_")[0]
     began = time.monotonic()
     how = kill(lab, leader)
     lab.until("another leads", lambda: is_newer(lease(lab), before), 60)
@@ -53,19 +53,10 @@ def wake(lab: Lab, pod: str) -> None:
 
 
 def processes(pod: str) -> list[int]:
-    """The operator's processes in a pod of this machine's Nodes."""
-    ours = [path.parent for path in Path("/proc").glob("[0-9]*/environ") if f"HOSTNAME={pod}\0" in reads(path)]
-    found = [int(each.name) for each in ours if "operator" in reads(each / "cmdline")]
+    """The operator's processes in a pod of the local cluster."""
+    found = machine.processes("", pod)
     assert found, f"no process of pod {pod}"
     return found
-
-
-def reads(path: Path) -> str:
-    """A file of /proc, empty when its process is gone."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def is_whole(lab: Lab, replicas: int) -> bool:

@@ -54,15 +54,15 @@ def taken_back(lab: Lab) -> str:
 def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice: str) -> None:
     """No pod is replaced, the job goes on, and the condition counts slurmctld and both nodes; scripts come with it."""
     held, before, began = lab.hold("worker-0"), controller(lab), time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "MaxJobCount=4321", "prolog": PROLOG}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "MaxStepCount=4321", "prolog": PROLOG}})
     lab.until("it is tried first", lambda: applied(lab)["reason"] == "Trying", 20)
-    assert "MaxJobCount" not in files(lab)["slurm.conf"]
-    lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxJobCount"), 60)
+    assert "MaxStepCount" not in files(lab)["slurm.conf"]
+    lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxStepCount"), 60)
     lab.timings.note("configuration: kubectl patch → slurmctld runs with it", time.monotonic() - began)
     lab.until("every daemon has it", lambda: applied(lab)["message"].startswith("4/4 daemons have read"), 60)
     lab.timings.note("configuration: kubectl patch → every daemon has read it", time.monotonic() - began)
     assert controller(lab) == before
-    assert "MaxJobCount=4321" in lab.ssh(alice, "cat /run/slurm/conf/slurm.conf")
+    assert "MaxStepCount=4321" in lab.ssh(alice, "cat /run/slurm/conf/slurm.conf")
     number = lab.ssh(alice, "srun -w worker-1 printenv SLURM_JOB_ID").strip()
     assert number in lab.kubectl("exec", "demo-worker-1", "-c", "slurmd", "--", "cat", "/tmp/prologs").split()
     held.let_go()

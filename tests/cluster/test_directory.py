@@ -141,6 +141,8 @@ def test_a_user_of_the_directory_logs_in_and_works_on_all_nodes(lab: Lab, direct
     assert lab.ssh("lena", "srun -N2 id") == who * 2
     lab.ssh("lena", "sbatch --wait -o job.out --wrap 'touch made; stat -c \"%u %U\" made'")
     assert lab.ssh("lena", "cat job.out") == "100001 lena\n"
+    lab.ssh("lena", "sbatch --wait --export=NONE -o job.out --wrap 'echo $HOME $USER'")
+    assert lab.ssh("lena", "cat job.out") == "/home/lena lena\n"
 
 
 def test_what_is_known_of_a_user_outlives_the_directory(lab: Lab, directory: None) -> None:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.cluster import hang
 from tests.cluster.lab import Lab
+from tests.cluster.processes import processes
 
 pytestmark = pytest.mark.cluster
 
@@ -24,7 +24,7 @@ def test_slurmctld_killed_soon_after_a_worker_came_still_knows_it(lab: Lab, alic
     lab.patch("nodeset", "worker", {"replicas": 3})
     lab.wait_available()
     time.sleep(WRITTEN)
-    for pid in hang.processes("slurmctld", f"{lab.cluster}-controller-0"):
+    for pid in processes("slurmctld", f"{lab.cluster}-controller-0"):
         os.kill(pid, signal.SIGKILL)
     lab.until("slurmctld is new", lambda: restarts(lab) > 0, 30)
     lab.timed("slurmctld killed → all nodes are idle", lambda: idle(lab, alice) == 3, 30)

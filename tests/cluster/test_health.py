@@ -236,7 +236,7 @@ def test_a_round_costs_little(checked: Checked) -> None:
 def test_a_job_that_would_begin_on_a_node_that_has_just_failed_goes_back_into_the_queue(checked: Checked) -> None:
     """Its comment says why, and so does that of one which runs there; the node is drained, and nobody else's job is touched."""
     lab = checked.lab
-    around = {"checks": "Drain", "maxOut": NODES, "aroundJobs": True, "interval": "30m"}
+    around = {"checks": "Drain", "maxOut": NODES, "maxOutOfCluster": NODES, "aroundJobs": True, "interval": "30m"}
     lab.patch("slurmcluster", "checked", {"health": around})
     has_both = "scontrol show config | grep -cE 'HealthCheckInterval += 1800|Prolog.*checks-prolog.sh|Epilog.*checks-epilog.sh'"
     lab.until("Slurm has it", lambda: lab.ssh("root", f"{has_both} || true").strip() == "3", 120)

@@ -65,3 +65,16 @@ def test_output_lands_where_the_job_was_submitted(lab: Lab, alice: str) -> None:
     lab.ssh(alice, "rm -rf out && mkdir out && cd out && sbatch --quiet --wait --wrap 'echo here; echo there >&2; pwd'")
     output = lab.ssh(alice, "cat out/slurm-*.out; stat -c %U out/slurm-*.out")
     assert output.splitlines() == ["here", "there", "/home/alice/out", "alice"]
+
+
+def test_a_job_without_the_submitted_environment_has_that_of_a_login(lab: Lab, alice: str) -> None:
+    """With --export=NONE slurmd runs su, which is the jail's in the jail: HOME, USER and what the user's profile sets."""
+    profile = "cp .profile .profile.kept; echo 'export OF_PROFILE=$(id -un)' >>.profile"
+    try:
+        lab.ssh(
+            alice, f"rm -f env.out; {profile}; sbatch --quiet --wait --export=NONE -w worker-1 -o env.out --wrap env"
+        )
+        found = lab.ssh(alice, "cat env.out").splitlines()
+    finally:
+        lab.ssh(alice, "mv .profile.kept .profile; rm -f env.out")
+    assert {"HOME=/home/alice", "USER=alice", "OF_PROFILE=alice"} <= set(found)

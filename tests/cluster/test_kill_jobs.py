@@ -3,11 +3,11 @@
 `make soak` does the same a hundred times.
 """
 
-import random
 from collections.abc import Iterator
 
 import pytest
 
+from tests.chance import drawn
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, is_ready, local
 from tests.soak.kills import FOLDERS, KILLS, USERS, inside, is_up, leaks, look, pod_of, run, submit
@@ -29,7 +29,7 @@ def nodes(lab: Lab) -> Iterator[list[str]]:
 @pytest.mark.parametrize("what", KILLS)
 def test_a_kill_leaves_nothing_behind(lab: Lab, nodes: list[str], what: str) -> None:
     """After each kill the node is back by itself; a job outlives slurmd, and ends with its pod."""
-    seed = random.randrange(2**31)
+    seed = drawn()
     tally = run(lab, what, nodes, REPEATS, seed)
     assert tally.kills == REPEATS
     assert tally.wrong == [], f"seed {seed}"

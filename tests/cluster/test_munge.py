@@ -147,7 +147,8 @@ def test_the_operators_own_claims_bind_and_the_jail_and_kept_keys_stay(munged: L
     munged.__dict__.pop("address", None)
     assert munged.ssh("bob", "srun -N2 id -un") == "bob\nbob\n"
     began = uninstall(munged)
-    keys = {f"secret/{CLUSTER}-{name}" for name in ("auth-key", "jwt-key", "ssh-host-keys")}
+    names = [f"secret/{CLUSTER}-{name}" for name in ("auth-key", "jwt-key", "ssh-host-keys")]
+    keys = {*names, *(f"{each}-kept" for each in names)}
     wanted = {f"persistentvolumeclaim/{CLUSTER}-jail", *keys}
     munged.until(f"only {sorted(wanted)} is left", is_left(munged, wanted), 90)
     munged.timings.note("helm uninstall → only the jail and the kept keys are left", time.monotonic() - began)

@@ -9,6 +9,7 @@ import pytest
 
 from local import demo
 from local.paths import DEFAULT_STATE
+from tests.chance import drawn
 from tests.cluster.fills import small_image, survive
 from tests.cluster.lab import Lab, condition
 
@@ -20,7 +21,7 @@ def test_a_job_that_is_killed_at_a_random_moment_still_fills_the_jail(lab: Lab) 
     if not lab.target.is_local:
         pytest.skip("the files of a foreign cluster's claims are not in reach")
     began = time.monotonic()
-    survive(lab, 5, random.Random())
+    survive(lab, 5, random.Random(drawn()))
     lab.timings.note("five populate Jobs killed → all complete", time.monotonic() - began)
 
 

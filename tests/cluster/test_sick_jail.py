@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.hang import hanging, processes
+from tests.cluster.hang import hanging
 from tests.cluster.lab import Lab, condition
+from tests.cluster.processes import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(200)]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import hang
 from tests.cluster.lab import OPERATOR, Held, Lab, condition, is_ready
 from tests.cluster.leaders import crash, delete, fell, freeze, is_whole, restarts
+from tests.cluster.processes import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
@@ -207,7 +207,7 @@ def leads(lab: Lab) -> int:
 @contextmanager
 def paused(pod: str) -> Iterator[None]:
     """As with a machine that is paused: slurmctld and all around it in its container stands still, and nobody can reach it."""
-    pids = hang.processes("slurmctld", pod)
+    pids = processes("slurmctld", pod)
     wall = ["nsenter", "-t", str(pids[0]), "-n", "nft"]
     subprocess.run(
         [

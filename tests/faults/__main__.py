@@ -8,7 +8,6 @@ python3 -m tests.faults [--repeats 3] [--slow 1] [--only "slurmctld killed"] [--
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ from functools import cache
 
 from local import demo
 from local.demo import CLUSTER, NAMESPACE, local_target
+from local.report import commit
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, Timings
 from tests.faults.case import Case, Result, Stage, play
@@ -128,9 +128,7 @@ def row(name: str, results: list[Result]) -> str:
 @cache
 def _run() -> str:
     """Of which day, commit and machine a line is: as they were when the first one was written."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    return f"{datetime.now(UTC):%Y-%m-%d}, {commit}, {os.cpu_count()} cores"
+    return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {os.cpu_count()} cores"
 
 
 def _counts(result: Result) -> Iterator[int]:

@@ -20,7 +20,7 @@ PLAN = re.compile(r"-[0-9a-f]{16}$")
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
     populate="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
-    mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1",
+    mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1", operator_namespace="soperator-system",
 )  # fmt: skip
 
 MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
@@ -247,7 +247,9 @@ def for_users(case: str) -> dict[str, Object]:
     state = State(name, name, 1.0, name, 1.0, 0, fixed=effects.fixed(files))
     objects = [tokens.render_token(cluster, "ci-token", "token", Note("ci", 1800.0, 1800.0, "7"))]
     objects += [generation.render_live(cluster, files, state)]
-    objects += [each for each in network.render_network(cluster) if each["kind"] == "NetworkPolicy"]
+    objects += [
+        each for each in network.render_network(cluster, DEFAULTS.operator_namespace) if each["kind"] == "NetworkPolicy"
+    ]
     objects += rest_users.render_rest_users(cluster, DEFAULTS, state)
     return {
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each

@@ -105,6 +105,29 @@ class ControlPlane:
         process.kill()
         process.wait()
 
+    def start_collector(self) -> None:
+        """Start a kube-controller-manager that does nothing but collect garbage."""
+        conf = self.folder / "kubeconfig"
+        conf.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\n"
+            f"clusters: [{{name: c, cluster: {{server: '{self.url}', insecure-skip-tls-verify: true}}}}]\n"
+            f"users: [{{name: u, user: {{token: {ADMIN}}}}}]\n"
+            "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+        )
+        self._spawn(
+            "kube-controller-manager",
+            f"--kubeconfig={conf}",
+            "--controllers=garbage-collector-controller",
+            "--leader-elect=false",
+            "--secure-port=0",
+        )
+
+    def stop_process(self, name: str) -> None:
+        """Kill one of the processes."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
     def stop(self) -> None:
         """Kill what runs."""
         for process in self.processes.values():

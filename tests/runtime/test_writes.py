@@ -14,6 +14,7 @@ from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import (
     CONFIGMAP,
     CRD,
+    DEPLOYMENT,
     EVENT,
     JOB,
     SLURMCLUSTER,
@@ -161,6 +162,28 @@ async def test_a_change_during_a_downtime_is_corrected_once(plane: ControlPlane,
         it.restart()
         assert (await it.apply(wanted)).written == ("ConfigMap/conf-0",)
         assert (await it.api.get(CONFIGMAP, ConfigMap, namespace, "conf-0")).data["slurm.conf"].startswith("xx")
+        assert (await it.apply(wanted)).written == ()
+
+
+@pytest.mark.parametrize("kind", [STATEFULSET, DEPLOYMENT])
+@pytest.mark.parametrize("restarted", [True, False])
+async def test_a_scaled_child_gets_its_replicas_back(
+    plane: ControlPlane, namespace: str, kind: Kind, restarted: bool
+) -> None:
+    """What `kubectl scale` did is undone, also by an operator that has just started and whom no other manager's entry tells of it."""
+    async with lab(plane, namespace) as it:
+        named = {"serviceName": "s"} if kind == STATEFULSET else {}
+        wanted = [workload(kind, "w", replicas=2, **named)]
+        del wanted[0]["metadata"]["namespace"]
+        await it.apply(wanted)
+        await asyncio.sleep(1.0)
+        await _patch(it.api, kind, it.namespace, "w", {"spec": {"replicas": 0}}, "scale")
+        await asyncio.sleep(0.3)
+        if restarted:
+            it.restart()
+        print([(each.manager, each.operation, each.subresource) for each in it.live(kind, "w").metadata.managed_fields])
+        assert (await it.apply(wanted)).written == (f"{kind}/w",)
+        assert it.live(kind, "w").spec.replicas == 2
         assert (await it.apply(wanted)).written == ()
 
 

@@ -4,14 +4,13 @@
 
 import os
 import subprocess
-import time
 from dataclasses import dataclass
 
 import pytest
 
 from local import slurm_root
 from soperator.slurm import topology
-from tests.late import LateError
+from tests.late import until
 
 TRIXIE = slurm_root.ROOT
 NAMESPACES = ["unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
@@ -41,11 +40,15 @@ class Slurm:
 
     def until(self, script: str, wanted: str) -> None:
         """Wait until a script prints this."""
-        end = time.monotonic() + 60
-        while (said := self.sh(script).strip()) != wanted:
-            if time.monotonic() > end:
-                raise LateError(f"{script}: {said}\n{self.sh('tail -n 40 /var/log/slurm/ctld.log')}")
-            time.sleep(0.3)
+        said = [""]
+
+        def ask() -> bool:
+            said[0] = self.sh(script).strip()
+            return said[0] == wanted
+
+        until(
+            f"{wanted} of {script}", ask, 60, lambda: f"{said[0]}\n{self.sh('tail -n 40 /var/log/slurm/ctld.log')}", 0.3
+        )
 
     def starts(self, *nodes: str, more: str = "", cpus: int = 1, is_saved: bool = True) -> None:
         """Start slurmd on nodes, and wait until they can take a job, and slurmctld has written them down where that is said."""

@@ -7,13 +7,13 @@ import argparse
 import os
 import random
 import statistics
-import subprocess
 import sys
 import time
 from datetime import UTC, datetime
 
 from local import demo
 from local.demo import CLUSTER, NAMESPACE, local_target
+from local.report import commit
 from tests.cluster.conftest import make_user
 from tests.cluster.fills import survive
 from tests.cluster.lab import PAIR, Lab, Timings
@@ -103,9 +103,7 @@ def row(tally: Tally) -> str:
     ends = ", ".join(f"{count} {name}" for name, count in tally.ends.most_common())
     back = f"{statistics.median(tally.recovered):.1f} s ({max(tally.recovered):.1f} s)"
     wrong, left = len(tally.wrong) or "none", len(tally.leaks) or "nothing"
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
-    when = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, {os.cpu_count()} cores"
+    when = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {os.cpu_count()} cores"
     jobs = sum(tally.ends.values())
     return f"| {tally.what} | {tally.kills} | {jobs} | {ends} | {back} | {wrong} | {left} | {when} |\n"
 

@@ -7,7 +7,6 @@ the jail; `tests/faults/judge.py` says how that is computed. What the NodeSet sa
 import json
 import random
 import statistics
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -19,6 +18,7 @@ from functools import partial
 from local import demo
 from local.api import Api
 from local.cluster import state_of
+from local.report import commit
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import OPERATOR, PAIR, Lab, condition, is_ready, local
 from tests.faults.judge import Verdict
@@ -208,13 +208,11 @@ def finish(soak: Soak, script: threading.Thread) -> tuple[Verdict, int]:
 
 def report(soak: Soak, verdict: Verdict, written: int, minutes: float, seed: int) -> str:
     """The page."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
     told = [*verdict.lost, *verdict.twice, *soak.faults]
     titles = "".join(f"{'':9}{header}\n" for header in soak.log.headers)
     return f"""# Changes and kills under jobs
 
-Written by `make soak` (`python -m tests.soak --only changes --minutes {minutes:g} --seed {seed}`), {datetime.now(UTC):%Y-%m-%d}, commit {commit}.
+Written by `make soak` (`python -m tests.soak --only changes --minutes {minutes:g} --seed {seed}`), {datetime.now(UTC):%Y-%m-%d}, commit {commit()}.
 A script submitted jobs without pause (short ones, arrays, longer ones, MPI over two nodes) while the NodeSet went 2 → 6 → 1 → 4, got two new images,
 and its cluster three changes of slurm.conf, the second of which is invalid. The operator was killed {soak.killed["operator"]} times by SIGKILL,
 and the pod of slurmctld deleted {soak.killed["controller"]} times.

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from itertools import pairwise
 from local import demo
 from local.demo import CLUSTER, NAMESPACE, local_target
 from local.paths import DEFAULT_STATE
+from local.report import commit
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import OPERATOR, Lab, Timings
 from tests.soak.sleepers import Sleepers, kill_operator
@@ -150,12 +150,10 @@ def page(found: list[Wake], took: float, asked: Counter[str], together: str) -> 
         for name, values in columns.items()
     )
     median = statistics.median(each.whole for each in found)
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(command, cwd=demo.ROOT, capture_output=True, text=True, check=True).stdout.strip()
     quiet = ", ".join(f"{count} {what}" for what, count in asked.most_common()) or "none"
     return f"""# Nodes that sleep
 
-Written by `make soak-power` ({datetime.now(UTC):%Y-%m-%d}, commit {commit}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}).
+Written by `make soak-power` ({datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}).
 
 ## A job on a node that sleeps
 

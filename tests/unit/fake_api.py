@@ -1,8 +1,8 @@
 """A Kubernetes API server in memory, as an httpx2 transport.
 
 It has what controllers depend on: resourceVersions, lists in pages, watches that resume and send bookmarks, server-side
-apply with managedFields, the status subresource, generations, finalizers, owner references, uid preconditions,
-compare-and-swap for PUT, and the errors 404, 409, 410 (in both shapes), 422 and 429. What it does not have: schemas,
+apply with managedFields, the status subresource, generations, finalizers, a garbage collector with its three policies,
+preconditions of deletions, compare-and-swap for PUT, and the errors 404, 409, 410 (in both shapes), 422 and 429. What it does not have: schemas,
 defaults, field ownership conflicts. `FakeApi` answers; `World` is what it answers from, and what a test changes.
 """
 
@@ -129,8 +129,10 @@ class FakeApi(httpx2.AsyncBaseTransport):
             case "patch":
                 return self._object(asked, world.apply(where, asked.body, asked.query["fieldManager"]))
             case _:
-                uid = (asked.body or {}).get("preconditions", {}).get("uid")
-                world.delete(where, uid)
+                options = asked.body or {}
+                only = options.get("preconditions", {})
+                policy = options.get("propagationPolicy", "Background")
+                world.delete(where, only.get("uid"), policy, only.get("resourceVersion", ""))
                 return httpx2.Response(200, json={"kind": "Status", "apiVersion": "v1", "status": "Success"})
 
     def _object(self, asked: Request, obj: Json) -> httpx2.Response:
@@ -173,12 +175,15 @@ class FakeApi(httpx2.AsyncBaseTransport):
                 return
             for version, type_, where, obj in world.after(since):
                 since = version
-                if where.matches(asked.where) and is_selected(obj, asked.query.get("labelSelector", "")):
-                    yield _line(type_, _shown(obj, asked))
+                if where.matches(asked.where):
+                    # Who leaves the selection is deleted for those who watch it.
+                    is_in = is_selected(obj, asked.query.get("labelSelector", ""))
+                    yield _line(type_ if is_in else "DELETED", _shown(obj, asked))
             if loop.time() >= beat:
                 beat = loop.time() + self.bookmark
                 yield _line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(since)}})
-            await world.wait(min(beat, end) - loop.time())
+            if not world.after(since):  # a reader that was slow has missed none
+                await world.wait(min(beat, end) - loop.time())
 
 
 def _shown(obj: Json, asked: Request) -> Json:

@@ -1,9 +1,9 @@
 """Server-side apply, as far as tests need it.
 
 Each manager's last applied configuration is kept whole. Applying removes what that manager had applied and no longer
-does, then merges the rest in. Lists whose items all have one of the usual keys are merged by it, as the real schema's
-`listType: map` says; all other lists are replaced. Co-ownership is not modelled: a removed field is gone even if
-another manager applied it too.
+does, then merges the rest in; a field that is null goes, as the real server drops it. Lists whose items all have one of
+the usual keys are merged by it, as the real schema's `listType: map` says; all other lists are replaced. Co-ownership
+is not modelled: a removed field is gone even if another manager applied it too.
 """
 
 import copy
@@ -11,6 +11,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
+#: Fields that are applied whole, whatever is in them (`x-kubernetes-map-type: atomic`).
+ATOMIC = frozenset({"selector", "podSelector", "namespaceSelector"})
 KEYS = ("uid", "containerPort", "port", "mountPath", "devicePath", "type", "name")
 
 
@@ -33,9 +35,14 @@ def apply(live: Any, previous: Any, desired: Any) -> Any:
 
 def _apply_dict(live: Json, previous: Json, desired: Json) -> Json:
     kept = {key: value for key, value in live.items() if key in desired or key not in previous}
-    merged = {key: apply(live[key], previous.get(key), value) for key, value in desired.items() if key in live}
+    merged = {
+        key: copy.deepcopy(value) if key in ATOMIC else apply(live[key], previous.get(key), value)
+        for key, value in desired.items()
+        if key in live
+    }
     added = {key: copy.deepcopy(value) for key, value in desired.items() if key not in live}
-    return {**kept, **merged, **added}
+    gone = {key for key, value in desired.items() if value is None}
+    return {key: value for key, value in {**kept, **merged, **added}.items() if key not in gone}
 
 
 def _apply_list(key: str, live: list[Json], previous: list[Json], desired: list[Json]) -> list[Json]:

@@ -1,10 +1,22 @@
-"""Time in these tests is the loop's own, and goes by at once where nothing is left to do."""
+"""Time in these tests is the loop's own, and goes by at once where nothing is left to do: in their fixtures too."""
+
+import asyncio
+import random
 
 import pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test of this folder runs in such a loop, but for those that are about the time of day, which goes by as it does."""
-    for each in items:
-        if "tests/world" in str(each.path) and not each.get_closest_marker("time_of_day"):
-            each.add_marker(pytest.mark.looptime)
+@pytest.fixture(autouse=True)
+async def _loop_time(request):
+    """Every test of this folder runs in such a loop from its first fixture on, but for those that are about the time of day."""
+    if request.node.get_closest_marker("time_of_day"):
+        yield
+        return
+    with asyncio.get_running_loop().looptime_enabled():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _chance():
+    """What is drawn by lot, as the pauses after a failure, is the same in each run."""
+    random.seed(0)

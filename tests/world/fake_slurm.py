@@ -1,5 +1,11 @@
-"""slurmrestd as far as the operator speaks with it, over tables of nodes and jobs that a test changes."""
+"""slurmrestd as far as the operator speaks with it, over tables of nodes and jobs that a test changes.
 
+What it answers and what it refuses is held against a real slurmctld and slurmrestd by the questions of tests/contract.py.
+"""
+
+import base64
+import hashlib
+import hmac
 import json
 import time
 from collections.abc import Callable
@@ -9,10 +15,25 @@ import httpx2
 
 from soperator.slurm.hostlist import compress, expand
 
+_HOLD = {"ALLOCATED", "MIXED", "COMPLETING"}
+_BASES = {"IDLE", "ALLOCATED", "MIXED", "DOWN", "UNKNOWN", "FUTURE", "ERROR"}
+_KEEP_NODES = {"RUNNING", "SUSPENDED"}
+
+
+class Refused(Exception):  # noqa: N818
+    """What slurmctld answers instead of obeying."""
+
+    def __init__(self, status, error):
+        super().__init__(error)
+        self.status = status
+
 
 @dataclass
 class FakeSlurm(httpx2.AsyncBaseTransport):
-    """slurmrestd's few verbs over tables of nodes and jobs; `down` makes it unreachable."""
+    """slurmrestd's few verbs over tables of nodes and jobs; `down` makes it unreachable.
+
+    `key` signs the tokens that it takes. Nodes clean up for `epilog` seconds after a job, and answer `silence` seconds after they were resumed.
+    """
 
     nodes: dict[str, dict] = field(default_factory=dict)
     jobs: dict[int, dict] = field(default_factory=dict)
@@ -21,6 +42,13 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     asked: list[str] = field(default_factory=list)
     submitted: int = 0
     wall: Callable[[], float] = time.time
+    key: bytes = b"key"
+    epilog: float = 0.0
+    silence: float = 0.0
+    unchanged: int = 0
+    _due: list[tuple[float, str, str]] = field(default_factory=list)
+    _shown: str = ""
+    _changed: int = 0
 
     async def handle_async_request(self, request):
         """Answer as slurmrestd does."""
@@ -29,84 +57,215 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         path = request.url.path.split("v0.0.42/")[1]
         if path != "nodes/" and (request.method, path.partition("/")[0]) != ("GET", "node"):
             self.asked.append(f"{request.method} {path}")
-        if path == "reconfigure/":
-            self.reconfigured()
+        self._clean_up()
+        body = await request.aread()
+        try:
+            user = self._user(request.headers)
+            return self._answer(request, path, json.loads(body) if body else {}, user)
+        except Refused as refused:
+            return httpx2.Response(refused.status, json={"errors": [{"error": str(refused)}]})
+
+    def _user(self, headers):
+        """Who signed the request."""
+        token = headers.get("X-SLURM-USER-TOKEN", "")
+        if token.count(".") != 2:
+            raise Refused(401, "Authentication failure")
+        signed, _, signature = token.rpartition(".")
+        made = hmac.new(self.key, signed.encode(), hashlib.sha256).digest()
+        if base64.urlsafe_b64encode(made).rstrip(b"=").decode() != signature:
+            raise Refused(511, "Protocol authentication error")
+        claims = signed.partition(".")[2]
+        return json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["sun"]
+
+    def _answer(self, request, path, body, user):
+        what, _, name = path.partition("/")
+        if what == "nodes":
+            return self._all(dict(request.url.params))
+        if what == "node":
+            return self._about_node(request.method, name, body, user)
         if path == "job/submit":
-            return self._submit(json.loads(await request.aread()))
-        if request.method == "GET" and path.startswith("job/"):
-            found = self.jobs.get(int(path.removeprefix("job/")))
-            errors = [] if found else [{"error": "Invalid job id specified"}]
-            return httpx2.Response(200 if found else 500, json={"jobs": [found] if found else [], "errors": errors})
-        if request.method == "POST" and path.startswith("job/"):
-            self.jobs[int(path.removeprefix("job/"))] |= json.loads(await request.aread())
+            return self._submit(body["job"], body["script"])
+        if what == "job":
+            return self._about_job(request, int(name), body)
+        if what == "reconfigure":
+            self.reconfigured()
+        return httpx2.Response(200, json={"jobs": list(self.jobs.values()), "errors": []})
+
+    def _about_node(self, method, name, body, user):
+        if method == "GET":
+            return self._one(name)
+        if method == "DELETE":
+            self.remove(name)
+        else:
+            self._update(self._known(name), body, user)
+        return httpx2.Response(200, json={"errors": []})
+
+    def _about_job(self, request, number, body):
+        """A job alone; slurmrestd says that all is well where one is to end that it does not know."""
+        if request.method == "DELETE":
+            if "signal" not in request.url.params:
+                self._cancel(number)
             return httpx2.Response(200, json={"errors": []})
-        name = path.removeprefix("node/")
-        if path.startswith("node/") and name not in self.nodes:
-            return httpx2.Response(500, json={"errors": [{"error": "Invalid node name specified"}]})
-        if request.method == "POST":
-            self._update(self.nodes[name], json.loads(await request.aread()))
-        if request.method == "DELETE" and path.startswith("node/"):
-            del self.nodes[name]
-        if request.method == "DELETE" and path.startswith("job/"):
-            self._end(int(path.removeprefix("job/")), dict(request.url.params))
-        told = [self.nodes[name]] if request.method == "GET" and path.startswith("node/") else list(self.nodes.values())
-        answer = {"nodes": told, "jobs": list(self.jobs.values()), "errors": []}
+        if number not in self.jobs:
+            raise Refused(404 if request.method == "GET" else 500, "Invalid job id specified")
+        self.jobs[number] |= body
+        return httpx2.Response(200, json={"jobs": [self.jobs[number]], "errors": []})
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def _all(self, params):
+        """All nodes, or 304 where none has changed since; 24.11 fails where some have, for it asks for the partitions too."""
+        now, shown = int(self.wall()), json.dumps(self.nodes)
+        if shown != self._shown:
+            self._shown, self._changed = shown, now
+        if since := int(params.get("update_time", 0)):
+            if since - 1 < self._changed:
+                raise Refused(500, "Unspecified error")
+            self.unchanged += 1
+            return httpx2.Response(304)
+        answer = {"nodes": list(self.nodes.values()), "last_update": _at(now), "errors": []}
         return httpx2.Response(200, json=answer)
 
-    def _submit(self, body):
+    def _one(self, name):
+        if name not in self.nodes:
+            raise Refused(200, "No error")
+        return httpx2.Response(200, json={"nodes": [self.nodes[name]], "errors": []})
+
+    def _known(self, name):
+        if name not in self.nodes:
+            raise Refused(500, "Invalid node name specified")
+        return self.nodes[name]
+
+    def remove(self, name):
+        """Forget a node, unless a job or a reservation holds it: a job that is suspended does not."""
+        if set(self._known(name)["state"]) & (_HOLD | {"RESERVED", "MAINTENANCE"}):
+            raise Refused(500, "Requested nodes are busy")
+        del self.nodes[name]
+
+    def _update(self, node, body, user):
+        states = body.get("state", [])
+        for state in states:
+            match state:
+                case "DRAIN":
+                    self.change(node, add={"DRAIN"})
+                case "DOWN":
+                    self._requeue(node["name"])
+                    self.change(node, add={"DOWN"}, drop=_BASES)
+                case "RESUME":
+                    self._resume(node)
+        if "reason" in body:
+            moment = _at(self.wall())
+            node |= {"reason": body["reason"], "reason_changed_at": moment, "reason_set_by_user": user}
+
+    def _resume(self, node):
+        """Lift a drain and a DOWN; the reason stays (24.11), and slurmd has to answer first."""
+        self.change(node, add={"IDLE"} if "DOWN" in node["state"] else set(), drop={"DRAIN", "DOWN", "FAIL"})
+        if self.silence:
+            self.change(node, add={"NOT_RESPONDING"})
+            self._due.append((self.wall() + self.silence, node["name"], "NOT_RESPONDING"))
+
+    def administrator(self, name, state, reason=""):
+        """`scontrol update` by root."""
+        self._update(self.nodes[name], {"state": [state]} | ({"reason": reason} if reason else {}), "root")
+
+    def change(self, node, add=frozenset(), drop=frozenset()):
+        """Change the states of a node; its base comes first, its flags in the order in which they came."""
+        found = [each for each in node["state"] if each not in {*add, *drop}] + sorted(add)
+        node["state"] = sorted(found, key=lambda each: each not in _BASES)
+
+    def _clean_up(self):
+        """Take off what has lasted its time: the flag of an epilog, that of a slurmd that has yet to answer."""
+        over = [each for each in self._due if each[0] <= self.wall()]
+        self._due = [each for each in self._due if each not in over]
+        for _, name, flag in over:
+            if name in self.nodes:
+                self.change(self.nodes[name], drop={flag})
+
+    def set(self, name, *states, reason=""):
+        """Make a node be in these states."""
+        features = {key: value for key, value in self.nodes.get(name, {}).items() if key == "features"}
+        self.nodes[name] = {"name": name, "state": list(states), "reason": reason} | features
+
+    # -- jobs ---------------------------------------------------------------------------------------------------------
+
+    def _submit(self, job, script):
         """Take a job, which waits until a test runs it or ends it."""
         self.submitted += 1
-        number, job = 100 + self.submitted, body["job"]
+        number = 100 + self.submitted
         self.jobs[number] = {
             "job_id": number,
             "name": job["name"],
+            "user_id": 0,
             "job_state": ["PENDING"],
             "required_nodes": compress(job["required_nodes"]),
             "partition": job["partition"],
             "comment": job["comment"],
-            "submit_time": {"set": True, "number": int(self.wall())},
-            "script": body["script"],
+            "submit_time": _at(self.wall()),
+            "script": script,
         }
         return httpx2.Response(200, json={"job_id": number, "errors": []})
 
     def start(self, number):
-        """Let a job that waits begin on its node."""
+        """Let a job that waits begin on its nodes."""
         job = self.jobs[number]
         job |= {"job_state": ["RUNNING"], "nodes": job["required_nodes"], "start_time": _at(self.wall())}
-        for node in map(self.nodes.__getitem__, expand(job["nodes"])):
-            node["state"] = ["ALLOCATED", *(each for each in node["state"] if each != "IDLE")]
+        for name in expand(job["nodes"]):
+            self.change(self.nodes[name], add={"ALLOCATED"}, drop={"IDLE", "MIXED"})
 
     def ends(self, number, state="COMPLETED", said="soperator exit=0\n", age=0.0):
         """Let a job that runs end, with what its batch script writes into it, and say that it was so many seconds later."""
         job = self.jobs[number]
         job |= {"job_state": [state], "admin_comment": said, "end_time": _at(self.wall() + age)}
-        for node in map(self.nodes.__getitem__, expand(job["nodes"])):
-            node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
+        self._free(job)
 
-    def _end(self, number, how):
-        if "signal" not in how and "PENDING" in self.jobs[number]["job_state"]:
-            self.jobs[number] |= {"job_state": ["CANCELLED"]}
-        elif "signal" not in how:
-            for node in map(self.nodes.__getitem__, expand(self.jobs.pop(number)["nodes"])):
-                node["state"] = ["IDLE", *(each for each in node["state"] if each != "ALLOCATED")]
-
-    def _update(self, node, body):
-        states = body.get("state", [])
-        if "DRAIN" in states:
-            node["state"] = [*node["state"], "DRAIN"]
-            node |= {"reason": body["reason"], "reason_changed_at": {"set": True, "number": int(self.wall())}}
-        if "RESUME" in states:
-            node["state"] = [each for each in node["state"] if each != "DRAIN"]  # 24.11 keeps the reason
-
-    def run(self, number, name):
-        """Make a job without a time limit run on a node."""
+    def run(self, number, *names, requeue=False, batch=False):
+        """Make a job without a time limit run on whole nodes."""
         limit = {"set": False, "infinite": True, "number": 0}
-        self.jobs[number] = {"job_id": number, "job_state": ["RUNNING"], "nodes": name, "time_limit": limit}
-        self.set(name, "ALLOCATED")
+        job = {"job_id": number, "job_state": ["RUNNING"], "nodes": compress(names), "time_limit": limit}
+        self.jobs[number] = job | {"requeue": requeue, "batch_flag": batch}
+        for name in names:
+            self.set(name, "ALLOCATED")
 
-    def set(self, name, *states, reason=""):
-        """Make a node be in these states."""
-        self.nodes[name] = {"name": name, "state": list(states), "reason": reason}
+    def suspend(self, number):
+        """`scontrol suspend`: the job keeps its nodes, which look idle."""
+        self.jobs[number]["job_state"] = ["SUSPENDED"]
+        for name in expand(self.jobs[number]["nodes"]):
+            self.change(self.nodes[name], add={"IDLE"}, drop={"ALLOCATED", "MIXED"})
+
+    def requeue(self, number):
+        """`scontrol requeue`: a batch job waits for its turn again."""
+        job = self.jobs[number]
+        if not (job["requeue"] and job["batch_flag"]):
+            raise Refused(500, "Requested operation is presently disabled")
+        self._free(job)
+        job |= {"job_state": ["PENDING"], "nodes": ""}
+
+    def _cancel(self, number):
+        """End a job for good."""
+        job = self.jobs.get(number, {"job_state": []})
+        if _KEEP_NODES & set(job["job_state"]):
+            job["job_state"] = ["CANCELLED"]
+            self._free(job)
+        elif "PENDING" in job["job_state"]:
+            job["job_state"] = ["CANCELLED"]
+
+    def _requeue(self, name):
+        """What becomes of the jobs of a node that goes DOWN."""
+        for job in list(self.jobs.values()):
+            if _KEEP_NODES & set(job["job_state"]) and name in expand(job["nodes"]):
+                may = job.get("requeue") and job.get("batch_flag")
+                self._free(job)
+                job.update({"job_state": ["PENDING"], "nodes": ""} if may else {"job_state": ["NODE_FAIL"]})
+
+    def _free(self, job):
+        """Give back the nodes of a job, but for those that another one holds."""
+        others = [each for each in self.jobs.values() if each is not job and "RUNNING" in each["job_state"]]
+        held = {name for each in others for name in expand(each.get("nodes", ""))}
+        for name in expand(job.get("nodes", "")):
+            node = self.nodes.get(name)
+            if node and name not in held and "DOWN" not in node["state"]:
+                self.change(node, add={"IDLE", *(["COMPLETING"] if self.epilog else [])}, drop={"ALLOCATED", "MIXED"})
+                self._due.append((self.wall() + self.epilog, name, "COMPLETING"))
 
 
 def _at(moment):

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from soperator.api.base import GROUP
 from soperator.control.main import Options, assemble
+from soperator.control.operator import Operator
 from soperator.control.slurm import SlurmWatch
 from soperator.control.word import ask_jail
 from soperator.kube import exec as remote
@@ -34,6 +35,7 @@ class Town:
     fake: FakeApi = field(default_factory=FakeApi)
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     watch: SlurmWatch | None = None
+    operator: Operator | None = None
     running: str = ""
     handed: dict[str, str] = field(default_factory=dict)
     wall: Callable[[], float] = time.time
@@ -185,9 +187,9 @@ class Town:
                 ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
                 self.fake.world.change(kinds.POD, (NS, meta["name"]), {"status": ready}, sub="status")
                 if each["spec"].get("hostname"):
-                    self.slurm.nodes.setdefault(
-                        each["spec"]["hostname"], {"name": each["spec"]["hostname"], "state": ["IDLE"]}
-                    )
+                    name, of = each["spec"]["hostname"], meta["labels"].get(f"{GROUP}/nodeset")
+                    node = {"name": name, "state": ["IDLE"]} | ({"features": [of]} if of else {})
+                    self.slurm.nodes.setdefault(name, node)
 
     def daemons_run(self, cluster="demo"):
         """Do what the StatefulSet and Deployment controllers would: pods of slurmctld, slurmrestd, login and the exporter."""
@@ -266,7 +268,9 @@ async def _nobody(_ip):
 async def operating(
     town: Town, ask=ask_jail, hear=_nobody, defaults=DEFAULTS, renderer="1", execute=remote.exec
 ) -> AsyncIterator[Town]:
-    """Run an operator over the town's fakes, and stop it in order."""
+    """Run an operator over the town's fakes, and stop it in order; the time of day is the loop's unless the test has its own."""
+    if town.wall is time.time:
+        town.keep_time()
     for claim in ("demo-jail", "demo-state"):
         if not town.find(kinds.PVC, claim):
             town.fake.world.seed(
@@ -287,6 +291,7 @@ async def operating(
         town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: town.wall() + town.later
     )
     slurm._period, town.watch = 0.05, slurm
+    town.operator = manager.controllers[0].reconcile.__self__.operator
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy
     stop = asyncio.Event()

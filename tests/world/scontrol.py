@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from soperator.kube.exec import Result
 from soperator.slurm.hostlist import expand
-from tests.world.fake_slurm import FakeSlurm
+from tests.world.fake_slurm import FakeSlurm, Refused
 
 
 @dataclass
@@ -18,9 +18,15 @@ class Scontrol:
         """Do what the command says, and say nothing, as scontrol does."""
         words = command[4:]
         self.said.append(" ".join(words))
-        found = dict(word.split("=", 1) for word in words[1:])
-        for name in expand(found["NodeName"]):
-            self.do(words[0], name, found)
+        try:
+            if words[0] == "requeue":
+                self.slurm.requeue(int(words[1]))
+                return Result(0, "", "")
+            found = dict(word.split("=", 1) for word in words[1:])
+            for name in expand(found["NodeName"]):
+                self.do(words[0], name, found)
+        except Refused as refused:
+            return Result(1, "", f"slurm_update error: {refused}\n")
         return Result(0, "", "")
 
     def do(self, verb, name, found):
@@ -30,7 +36,7 @@ class Scontrol:
             self.slurm.set(name, "IDLE", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN")
             self.slurm.nodes[name] |= size | {"features": found["Feature"].split(","), "gres": found.get("Gres", "")}
         elif verb == "delete":
-            del self.slurm.nodes[name]
+            self.slurm.remove(name)
         else:
             self.update(self.slurm.nodes[name], found)
 

@@ -109,6 +109,18 @@ async def switched_on(town, spec=ON):
     await apply_trial(town)
 
 
+async def test_a_deleted_password_comes_back_and_slurmdbd_stays(town):
+    """Neither slurmdbd nor its database is removed for the moment in which the Secret is not there."""
+    await switched_on(town)
+    before = town.find(kinds.SECRET, "demo-database-password")["data"]
+    workloads = {each: town.find(kinds.STATEFULSET, each)["metadata"]["uid"] for each in town.names(kinds.STATEFULSET)}
+    for name in ("demo-database-password", "demo-database-password-kept"):
+        town.fake.world.remove(kinds.SECRET, NS, name)
+        await town.settle()
+    assert town.find(kinds.SECRET, "demo-database-password")["data"] == before
+    assert {each: town.find(kinds.STATEFULSET, each)["metadata"]["uid"] for each in workloads} == workloads
+
+
 async def test_slurm_conf_names_slurmdbd_when_that_has_answered(town):
     """Database and slurmdbd come first; then the lines are tried, written, and slurmctld starts anew with them."""
     await town.up(CLUSTER, WORKERS)

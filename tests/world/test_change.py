@@ -124,7 +124,6 @@ async def test_a_worker_on_a_lost_node_is_replaced_under_a_new_name(town):
     assert "worker-0 is replaced by another" in town.status(kinds.NODESET, "worker")["why"]
 
 
-@pytest.mark.time_of_day
 async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     """First the signal, then the reason says until when, then the job ends and the node goes."""
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
@@ -132,8 +131,10 @@ async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     drain = {"maxWait": "1s", "then": "Cancel", "warnBefore": "1s", "signal": "USR1"}
     town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
     await town.settle(quiet=2.5)
-    asked = [each for each in town.slurm.asked if "worker-0" in each or "job/" in each]
-    assert asked == ["POST node/worker-0", "DELETE job/7", "POST node/worker-0", "DELETE job/7", "DELETE node/worker-0"]
+    found = [each for each in town.slurm.asked if "worker-0" in each or "job/" in each]
+    asked = [each for number, each in enumerate(found) if found[number - 1 : number] != [each]]  # a look may be twice
+    pressed = ["GET job/7", "DELETE job/7"]  # looked at alone before it is warned, and before it is ended
+    assert asked == ["POST node/worker-0", *pressed, "POST node/worker-0", *pressed, "DELETE node/worker-0"]
     assert workers(town) == []
 
 
@@ -195,7 +196,7 @@ async def test_slurmctld_writes_a_node_down_once_it_has_registered(town):
     town.slurm.asked.clear()
     await town.settle(quiet=0.3)
     assert town.slurm.asked == ["POST node/worker-0"]
-    assert not town.slurm.nodes["worker-0"].keys() - {"name", "state", "reason", "slurmd_start_time"}
+    assert not town.slurm.nodes["worker-0"].keys() - {"name", "features", "state", "reason", "slurmd_start_time"}
     town.slurm.nodes["worker-1"]["slurmd_start_time"]["number"] = 8
     await town.settle(quiet=0.3)
     assert town.slurm.asked == ["POST node/worker-0", "POST node/worker-1"]

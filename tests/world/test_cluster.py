@@ -198,6 +198,16 @@ async def test_a_cluster_says_whether_root_of_the_jail_is_confined(town):
     assert "demo-login-0" in confined["message"]
 
 
+async def test_a_cluster_says_which_nodeset_takes_a_wall_down(town):
+    """A sidecar with every right on the Node is allowed, and named by its field."""
+    sidecar = {"name": "tool", "image": "tool:1", "securityContext": {"privileged": True}}
+    loose = WORKERS["worker"] | {"podTemplate": {"spec": {"containers": [sidecar]}}}
+    await town.up(CLUSTER, {"worker": loose})
+    confined = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["Confined"]
+    assert confined["status"] == "False"
+    assert "NodeSet worker: spec.podTemplate.spec.containers[0].securityContext.privileged" in confined["message"]
+
+
 async def test_an_image_that_cannot_be_pulled_is_told_with_its_field(town):
     """The NodeSet names the pod, the image and where it is said."""
     await town.up(CLUSTER, WORKERS)
@@ -232,7 +242,7 @@ async def test_a_rollout_lets_the_new_pod_register_anew(town):
     pod = town.find(kinds.POD, "demo-worker-0")
     said = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
     assert "blue" in said["SOPERATOR_NODE_CONF"]
-    assert town.slurm.asked[asked:] == ["POST node/worker-0", "DELETE node/worker-0"]
+    assert town.slurm.asked[asked:] == ["POST node/worker-0", "GET jobs/", "DELETE node/worker-0"]
     assert "worker-0" not in town.slurm.nodes
 
 
@@ -300,3 +310,41 @@ def condition(town, name):
     """A condition of the cluster; empty where there is none."""
     found = town.status(kinds.SLURMCLUSTER, "demo")["conditions"]
     return next((each for each in found if each["type"] == name), {})
+
+
+async def test_a_role_that_somebody_scaled_to_none_says_so(town):
+    """While a spec is refused nothing of the cluster is written, so the sentence has to name the object."""
+    await town.up(CLUSTER, WORKERS)
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCont=5"}})
+    await town.told(kinds.SLURMCLUSTER, "demo", "write MaxJobCount")
+    town.fake.world.change(kinds.DEPLOYMENT, (NS, "demo-rest"), {"spec": {"replicas": 0}}, sub="scale")
+    town.fake.world.remove(kinds.POD, NS, "demo-rest-0")
+    await town.told(kinds.SLURMCLUSTER, "demo", "slurmrestd 0/1 ready: its Deployment demo-rest has 0 replicas")
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": ""}})
+    await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest")["spec"]["replicas"] == 1)
+
+
+async def test_a_restarted_operator_undoes_what_kubectl_scale_did():
+    """No manager's entry tells of it, as with a real API server."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+    town.fake.world.change(kinds.DEPLOYMENT, (NS, "demo-rest"), {"spec": {"replicas": 0}}, sub="scale")
+    town.fake.world.change(kinds.STATEFULSET, (NS, "demo-login"), {"spec": {"replicas": 0}}, sub="scale")
+    async with operating(town):
+        await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest")["spec"]["replicas"] == 1)
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1)
+
+
+async def test_a_nodeset_that_is_refused_is_not_missed(town):
+    """It says itself what is wrong; the cluster counts its workers as far as there are any."""
+    await town.up(CLUSTER, WORKERS)
+    town.apply(kinds.NODESET, "other", {"cluster": "demo", "replicas": 2, "slurmdConf": "Comment=x"})
+    await town.told(kinds.NODESET, "other", "no such setting")
+    await town.settle(quiet=0.5)
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert (status["workers"], status["why"]) == ("2/2", "")
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 5, "slurmdConf": "Comment=x"})
+    await town.told(kinds.NODESET, "worker", "no such setting")
+    await town.settle(quiet=0.5)
+    assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == "2/2"

@@ -9,11 +9,11 @@ import pytest
 from soperator.kube import kinds
 from soperator.render import labels
 from soperator.slurm.transaction import read_state
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 
-EDIT = CLUSTER | {"config": {"slurm": "MaxJobCount=5"}}
-BROKEN = CLUSTER | {"config": {"slurm": "MaxJobCount=6", "jobSubmit": "boom"}}
+EDIT = CLUSTER | {"config": {"slurm": "MaxStepCount=5"}}
+BROKEN = CLUSTER | {"config": {"slurm": "MaxStepCount=6", "jobSubmit": "boom"}}
 FATAL = "slurmctld: error: job_submit.lua:1: boom\nslurmctld: fatal: failed to initialize job_submit plugin"
 
 
@@ -67,11 +67,11 @@ async def test_a_change_is_tried_written_handed_out_and_told(town):
     assert applied(town)[:2] == ("True", "Applied")
     town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
     await town.settle()
-    assert "MaxJobCount" not in conf(town)
+    assert "MaxStepCount" not in conf(town)
     assert applied(town)[:2] == ("False", "Trying")
     town.trial_ends()
     await town.settle(quiet=1.2)
-    assert "MaxJobCount=5" in conf(town)
+    assert "MaxStepCount=5" in conf(town)
     assert town.slurm.asked == ["GET reconfigure/"]
     assert town.find(kinds.POD, "demo-controller-0")["metadata"]["uid"] == before
     status = town.status(kinds.SLURMCLUSTER, "demo")
@@ -123,9 +123,8 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     town.trial_ends()
     await town.settle(quiet=0.3)
     minutes_pass(town)
-    await town.settle(quiet=1.5)
+    await until(lambda: town.find(kinds.POD, "demo-controller-0") is None, longest=60.0)
     assert conf(town) == before
-    assert town.find(kinds.POD, "demo-controller-0") is None
     town.slurm.reconfigured = town.slurmctld_starts
     town.running = ""
     town.daemons_run()
@@ -134,7 +133,7 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     status, reason, said = applied(town)
     assert (status, reason) == ("False", "RolledBack")
     assert "job_submit.lua:1: boom" in said
-    assert "+MaxJobCount=6" in said
+    assert "+MaxStepCount=6" in said
     assert town.slurm.asked.count("GET reconfigure/") == 2
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "", "jobSubmit": ""}})
     await town.settle()
@@ -144,10 +143,9 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     assert applied(town)[:2] == ("False", "Trying")
     town.trial_ends()
     await town.settle(quiet=1.2)
-    assert "MaxJobCount=6" in conf(town)
+    assert "MaxStepCount=6" in conf(town)
 
 
-@pytest.mark.time_of_day
 async def test_a_change_goes_on_where_a_killed_operator_left_it():
     """An operator that has just started finishes what was written, and tries nothing twice that is done."""
     town = Town()
@@ -158,7 +156,7 @@ async def test_a_change_goes_on_where_a_killed_operator_left_it():
         await town.settle()
         town.trial_ends()
         await town.settle(quiet=1.2)
-        assert "MaxJobCount=5" in conf(town)
+        assert "MaxStepCount=5" in conf(town)
         await town.told(kinds.SLURMCLUSTER, "demo", "which fails")
     town.slurm.down = False
     async with operating(town):
@@ -167,14 +165,12 @@ async def test_a_change_goes_on_where_a_killed_operator_left_it():
         assert town.slurm.asked == ["GET reconfigure/"]
 
 
-@pytest.mark.time_of_day
 async def test_a_daemon_that_has_not_read_it_is_named(town):
     """The count leaves out nodes that are down."""
     town.slurm.nodes["worker-0"] |= {"slurmd_start_time": {"set": True, "number": 5}}
     town.slurm.set("worker-1", "DOWN")
-    await town.settle(quiet=1.2)
+    await says(town, "is not read yet by worker-0; 2/3 daemons have read")
     assert applied(town)[2].startswith("configuration ")
-    assert "is not read yet by worker-0; 2/3 daemons have read" in applied(town)[2]
 
 
 async def test_a_login_pod_whose_sackd_has_not_read_it_is_named(town):
@@ -207,3 +203,122 @@ async def says(town, words, longest=60.0):
     while words not in applied(town)[2]:
         assert asyncio.get_running_loop().time() < end, applied(town)
         await asyncio.sleep(0.05)
+
+
+def live(town):
+    """The ConfigMap that is mounted."""
+    return town.find(kinds.CONFIGMAP, "demo-config")
+
+
+async def test_an_edit_of_the_mounted_files_by_hand_is_undone(town):
+    """Within a second every file is as it was, one that was added is gone, and an Event says so; slurmctld is told nothing."""
+    before = live(town)["data"]
+    edit = {"slurm.conf": "ClusterName=other\n", "topology.conf": "SwitchName=s Nodes=ALL\n"}
+    town.fake.world.change(kinds.CONFIGMAP, (NS, "demo-config"), {"data": edit})
+    assert live(town)["data"] != before
+    await asyncio.sleep(1)
+    assert live(town)["data"] == before
+    assert town.slurm.asked == []
+    assert applied(town)[:2] == ("True", "Applied")
+    (event,) = [each.body for each in town.fake.requests if str(each).startswith("create events")]
+    assert event["reason"] == "ConfigRestored"
+    assert "demo-config" in event["note"]
+
+
+@pytest.mark.time_of_day
+async def test_an_edit_by_hand_is_undone_by_an_operator_that_has_just_started():
+    """It compares the content, and not what it remembers."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+    before = live(town)["data"]
+    town.fake.world.change(kinds.CONFIGMAP, (NS, "demo-config"), {"data": {"slurm.conf": "ClusterName=other\n"}})
+    async with operating(town):
+        await town.settle(quiet=0.5)
+    assert live(town)["data"] == before
+
+
+@pytest.mark.parametrize("label", ["slurm.soperator.io/cluster", "app.kubernetes.io/managed-by"])
+@pytest.mark.parametrize("which", ["live", "kept"])
+async def test_labels_of_the_files_come_back(town, which, label):
+    """Without them the operator would not find its own."""
+    name = "demo-config" if which == "live" else kept(town)[0]
+    before = town.find(kinds.CONFIGMAP, name)
+    town.fake.world.change(kinds.CONFIGMAP, (NS, name), {"metadata": {"labels": {label: "stolen"}}})
+    await asyncio.sleep(2)
+    after = town.find(kinds.CONFIGMAP, name)
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]
+    assert after["data"] == before["data"]
+
+
+async def test_a_deleted_copy_of_the_files_is_made_again(town):
+    """Else there would be nothing to go back to."""
+    (name,) = kept(town)
+    before = town.find(kinds.CONFIGMAP, name)["data"]
+    town.fake.world.remove(kinds.CONFIGMAP, NS, name)
+    await asyncio.sleep(1)
+    assert town.find(kinds.CONFIGMAP, name)["data"] == before
+
+
+async def test_the_copy_of_the_former_files_is_made_again_while_others_are_handed_out(town):
+    """It is what a rollback restores: the operator has it from the copy's own name, and not from the spec, which is another by now."""
+    (name,) = kept(town)
+    town.fake.world.remove(kinds.CONFIGMAP, NS, name)
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await asyncio.sleep(1)
+    assert name in kept(town)
+    assert "MaxStepCount" not in town.find(kinds.CONFIGMAP, name)["data"]["slurm.conf"]
+
+
+async def test_deleted_files_come_back_with_what_is_known_of_them(town):
+    """slurmctld runs with them, so nothing is tried and nobody is told."""
+    before = live(town)
+    town.fake.world.remove(kinds.CONFIGMAP, NS, "demo-config")
+    await asyncio.sleep(2)
+    assert live(town)["data"] == before["data"]
+    then, now = (read_state(each["metadata"]["annotations"][labels.TRANSACTION]) for each in (before, live(town)))
+    assert (now.generation, now.good, now.fixed) == (then.generation, then.good, then.fixed)
+    assert town.slurm.asked == []
+    assert applied(town)[:2] == ("True", "Applied")
+
+
+async def test_another_configuration_is_tried_also_when_what_was_known_of_the_former_is_gone(town):
+    """Files, copies and note were deleted and the spec is another: what slurmctld runs with is asked, and the new files are tried."""
+    before = live(town)["data"]
+    for name in ("demo-config", *kept(town)):
+        town.fake.world.remove(kinds.CONFIGMAP, NS, name)
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await asyncio.sleep(2)
+    assert live(town) is None or live(town)["data"] == before
+    assert [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
+    town.trial_ends()
+    await town.settle(quiet=1.2)
+    assert "MaxStepCount=5" in conf(town)
+
+
+async def test_a_deleted_configuration_comes_back_before_another_is_tried(town):
+    """The kept copy of what slurmctld runs with is what a rollback of the new one restores."""
+    before = live(town)["data"]
+    town.fake.world.remove(kinds.CONFIGMAP, NS, "demo-config")
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await asyncio.sleep(2)
+    assert live(town)["data"] == before
+    assert [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
+
+
+async def test_a_former_leader_does_not_write_over_a_newer_state(town):
+    """It still waits for slurmctld when another operator has gone further; its write names an older version and is refused."""
+    town.slurm.reconfigured = lambda: None
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await town.settle()
+    town.trial_ends()
+    await until(lambda: town.slurm.asked)
+    await asyncio.sleep(2)
+    town.fake.world.is_silent = True
+    town.fake.world.change(
+        kinds.CONFIGMAP, (NS, "demo-config"), {"metadata": {"annotations": {"by": "the present leader"}}}
+    )
+    version = live(town)["metadata"]["resourceVersion"]
+    town.slurmctld_starts()
+    await asyncio.sleep(10)
+    assert live(town)["metadata"]["resourceVersion"] == version

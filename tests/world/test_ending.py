@@ -6,7 +6,7 @@ import pytest
 
 from soperator.kube import kinds
 from soperator.render import labels
-from tests.unit.fake_world import Where
+from tests.unit.fake_world import Fault, Where
 from tests.world.harness import NS, Town, operating
 from tests.world.test_change import workers
 from tests.world.test_cluster import CLUSTER, WORKERS
@@ -77,11 +77,13 @@ async def test_a_controller_that_is_gone_for_good_holds_nothing_up(town):
     """Nobody is there who could be asked, and no job that could be known."""
     await town.up(CLUSTER, WORKERS)
     town.slurm.down = True
+    town.fake.faults.append(Fault("patch", "statefulsets", times=10**6))
     town.fake.world.remove(kinds.STATEFULSET, NS, "demo-controller")
+    town.fake.world.remove(kinds.POD, NS, "demo-controller-0")
     delete(town, kinds.SLURMCLUSTER, "demo")
     delete(town, kinds.NODESET, "worker")
-    await gone(town, kinds.SLURMCLUSTER, "demo")
-    await gone(town, kinds.NODESET, "worker")
+    await gone(town, kinds.SLURMCLUSTER, "demo", seconds=30)
+    await gone(town, kinds.NODESET, "worker", seconds=30)
 
 
 async def test_a_namespace_that_terminates_ends(town):
@@ -108,7 +110,6 @@ async def test_while_slurm_is_silent_a_deletion_waits_and_a_person_can_give_the_
     await gone(town, kinds.NODESET, "worker")
 
 
-@pytest.mark.time_of_day
 async def test_a_deletion_may_end_jobs_where_the_policy_says_so(town):
     """The bound of a drain is the bound of a deletion."""
     drain = {"maxWait": "0s", "then": "Cancel", "warnBefore": "0s", "signal": ""}
@@ -124,3 +125,92 @@ async def test_a_refused_cluster_is_deleted_at_once(town):
     town.apply(kinds.SLURMCLUSTER, "demo", {"jail": {"claim": {"name": "nowhere"}}})
     await town.settle()
     assert "finalizers" not in town.find(kinds.SLURMCLUSTER, "demo")["metadata"]
+
+
+UNREAD = {
+    kinds.SLURMCLUSTER: ("demo", {"auth": {"type": "ofTheNextRelease"}}, "SlurmCluster demo: spec.auth.type"),
+    kinds.NODESET: (
+        "worker",
+        {"cluster": "demo", "rollout": {"strategy": "Later"}},
+        "NodeSet worker: spec.rollout.strategy",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNREAD, ids=str)
+async def test_a_spec_that_this_operator_cannot_read_holds_a_deletion(town, kind):
+    """An operator that was rolled back finds a value of the newer one; nobody has said that the jobs may end."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.run(7, "worker-1")
+    name, spec, field = UNREAD[kind]
+    town.apply(kind, name, spec)
+    await town.settle(quiet=0.3)
+    delete(town, kinds.NODESET, "worker")
+    await town.settle(quiet=0.5)
+    assert "demo-worker-1" in workers(town)
+    await town.told(kinds.NODESET, "worker", field)
+    delete(town, kinds.SLURMCLUSTER, "demo")
+    await town.settle(quiet=0.5)
+    assert "demo-worker-1" in workers(town)
+    town.fake.world.change(kinds.NODESET, (NS, "worker"), {"metadata": {"annotations": {labels.ABANDON: "true"}}})
+    await gone(town, kinds.NODESET, "worker")
+    await gone(town, kinds.SLURMCLUSTER, "demo")
+
+
+async def test_a_statefulset_that_is_deleted_and_made_again_ends_no_job(town):
+    """`kubectl delete statefulset --cascade=orphan` is the way round a field that cannot change; slurmctld runs on and answers."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.run(7, "worker-1")
+    town.fake.faults.append(Fault("patch", "statefulsets", times=10**6))
+    delete(town, kinds.NODESET, "worker")
+    await town.settle(quiet=0.4)
+    town.fake.world.delete(Where.at(kinds.STATEFULSET, NS, "demo-controller"), policy="Orphan")
+    await town.settle(quiet=0.5)
+    assert workers(town) == ["demo-worker-1"]
+
+
+async def test_a_controller_pod_without_its_statefulset_holds_the_jobs_while_slurm_is_silent(town):
+    """Its slurmctld may be starting again; only when the pod is gone too is nobody left to ask."""
+    await town.up(CLUSTER, WORKERS)
+    town.fake.faults.append(Fault("patch", "statefulsets", times=10**6))
+    town.slurm.down = True
+    town.fake.world.delete(Where.at(kinds.STATEFULSET, NS, "demo-controller"), policy="Orphan")
+    delete(town, kinds.NODESET, "worker")
+    await asyncio.sleep(60)
+    assert len(workers(town)) == 2
+    town.fake.world.remove(kinds.POD, NS, "demo-controller-0")
+    await gone(town, kinds.NODESET, "worker", seconds=30)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kinds.SLURMCLUSTER, "demo"), (kinds.NODESET, "worker")], ids=str)
+async def test_a_finalizer_that_somebody_removed_is_put_back(town, kind, name):
+    """`kubectl replace` of a manifest without finalizers takes ours off; so do backups and some GitOps tools, more than once."""
+    await town.up(CLUSTER, WORKERS)
+    for _ in range(2):
+        town.fake.world.change(kind, (NS, name), {"metadata": {"finalizers": []}})
+        await town.settle(quiet=0.5)
+        assert town.find(kind, name)["metadata"]["finalizers"] == [labels.FINALIZER]
+
+
+async def test_a_finalizer_is_put_back_on_an_object_whose_spec_cannot_be_read(town):
+    """That its workers run is reason enough."""
+    await town.up(CLUSTER, WORKERS)
+    town.apply(kinds.NODESET, "worker", UNREAD[kinds.NODESET][1])
+    await town.settle(quiet=0.3)
+    town.fake.world.change(kinds.NODESET, (NS, "worker"), {"metadata": {"finalizers": []}})
+    await town.settle(quiet=0.5)
+    assert town.find(kinds.NODESET, "worker")["metadata"]["finalizers"] == [labels.FINALIZER]
+
+
+async def test_a_suspended_job_holds_a_deletion(town):
+    """`scontrol suspend` leaves its node IDLE, with the job's processes in memory; the wait names the job, and ends when somebody cancels it."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.run(7, "worker-1")
+    town.slurm.jobs[7]["job_state"] = ["SUSPENDED"]
+    town.slurm.set("worker-1", "IDLE")
+    delete(town, kinds.NODESET, "worker")
+    await asyncio.sleep(60)
+    assert workers(town) == ["demo-worker-1"]
+    assert "job 7" in town.status(kinds.NODESET, "worker")["why"]
+    del town.slurm.jobs[7]
+    await gone(town, kinds.NODESET, "worker", seconds=30)

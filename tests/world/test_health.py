@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 
 import pytest
 
@@ -31,7 +30,7 @@ async def town():
 def reports(town, name, *checks, last=None):
     """What the runner of a node tells Slurm."""
     node = town.slurm.nodes[name]
-    node["extra"] = write(Report(time.time(), checks, last=last))
+    node["extra"] = write(Report(town.wall(), checks, last=last))
 
 
 def failing(since=10.0):
@@ -142,7 +141,7 @@ async def test_a_bad_machine_is_cordoned_with_its_evidence_and_its_worker_comes_
     await town.up(replaced, WORKERS)
     town.place("demo-worker-1", "rack-7")
     before = town.find(kinds.POD, "demo-worker-1")["metadata"]["uid"]
-    reports(town, "worker-1", Standing("gpu-lost", "failing", time.time(), "GPU 3 is lost", "replace"))
+    reports(town, "worker-1", Standing("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
     await town.settle(quiet=0.5)
     node = town.fake.world.find(kinds.NODE, "", "rack-7")
     assert node["spec"]["unschedulable"] is True
@@ -154,3 +153,19 @@ async def test_a_bad_machine_is_cordoned_with_its_evidence_and_its_worker_comes_
     again = town.find(kinds.POD, "demo-worker-1")
     assert again is None or again["metadata"]["uid"] != before
     assert town.slurm.nodes["worker-1"]["reason"] == "soperator: check gpu-lost: GPU 3 is lost"
+
+
+async def test_a_worker_with_a_suspended_job_stays_on_its_bad_machine(town):
+    """Slurm calls its node drained; the job is cancelled or resumed first."""
+    replaced = {**CLUSTER, "health": {**CLUSTER["health"], "replace": {"after": "0s", "condition": "example.com/Bad"}}}
+    town.machine("rack-7")
+    await town.up(replaced, WORKERS)
+    town.place("demo-worker-1", "rack-7")
+    town.slurm.run(7, "worker-1")
+    town.slurm.jobs[7]["job_state"] = ["SUSPENDED"]
+    town.slurm.nodes["worker-1"]["state"] = ["IDLE"]
+    reports(town, "worker-1", Standing("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
+    await asyncio.sleep(30)
+    assert not town.fake.world.find(kinds.NODE, "", "rack-7")["spec"].get("unschedulable")
+    del town.slurm.jobs[7]
+    await until(lambda: town.fake.world.find(kinds.NODE, "", "rack-7")["spec"].get("unschedulable"), longest=30)

@@ -6,10 +6,11 @@ from soperator.api.cluster import SlurmClusterSpec
 from soperator.control.room import Room
 from soperator.control.word import reason
 from soperator.kube import kinds
+from soperator.kube.exec import ExecFailed, Result
 from soperator.kube.views import Condition, ObjectMeta, Pod, PodStatus
 from soperator.render import labels
 from soperator.render.model import Cluster
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
@@ -50,8 +51,10 @@ async def test_a_sick_jail_drains_its_node_with_its_own_words_until_it_is_well(t
     ("said", "told"),
     [
         ("jail: /data does not answer within 5 s\n", "soperator: jail: /data does not answer within 5 s"),
-        ("", "soperator: jail: it cannot be entered, and nobody says why"),
-        ("ok\n", "soperator: jail: it cannot be entered, and nobody says why"),
+        ("", None),
+        ("ok\n", ""),
+        ("ok\n\nreadOnly false\nroom 1 2 3 4 5\n", ""),
+        ("\x07\n", "soperator: jail: it cannot be entered, and nobody says why"),
         ("a\x1b[31mb\nReason=x", "soperator: jail: a[31mb"),
         ("x" * 999, "soperator: jail: " + "x" * 190),
     ],
@@ -59,6 +62,87 @@ async def test_a_sick_jail_drains_its_node_with_its_own_words_until_it_is_well(t
 def test_what_a_worker_says_becomes_one_plain_line(said, told):
     """Whoever answers on a worker's port cannot write more than a line of text into Slurm."""
     assert reason(said) == told
+
+
+class Flooded:
+    """Workers whose port does not answer; a look by way of the kubelet ends as it is said here, or fails."""
+
+    def __init__(self) -> None:
+        self.port: str | None = None
+        self.look: Result | None = None
+        self.looks: list[str] = []
+
+    async def ask(self, ip):
+        return self.port
+
+    async def execute(self, api, target, command):
+        assert (target.container, command[-1]) == ("jail", "--once")
+        self.looks.append(target.pod)
+        if self.look is None:
+            raise ExecFailed("no answer")
+        return self.look
+
+
+@pytest.fixture
+async def flooded():
+    """A town and its workers, of which none answers on its port."""
+    found = Flooded()
+    async with operating(Town(), found.ask, execute=found.execute) as made:
+        yield made, found
+
+
+@pytest.mark.parametrize(
+    ("port", "look"), [(None, Result(0, "", "")), (None, None), (None, Result(126, "", "no such program")), ("", None)]
+)
+async def test_a_port_that_does_not_answer_drains_no_node(flooded, port, look):
+    """Anybody may keep the port from answering; a node is drained with a sentence about its jail, and with nothing else."""
+    town, found = flooded
+    found.port, found.look = port, look
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 20}})
+    for number in range(20):
+        town.jail_is(f"demo-worker-{number}", is_well=False)
+    await town.settle(quiet=0.8)
+    assert {str(each["state"]) for each in town.slurm.nodes.values()} == {"['IDLE']"}
+    assert conditions_of(town)["JailReady"]["status"] == "True"
+    assert port == "" or len(set(found.looks)) == 20
+
+
+async def test_a_sick_jail_behind_a_silent_port_drains_its_node(flooded):
+    """The kubelet's way is nobody else's: what a look there says is believed, and kept while nobody answers."""
+    town, found = flooded
+    found.look = Result(1, "", "soperator: jail: /mnt/jail/root does not answer within 5 s\n")
+    await town.up(CLUSTER, WORKERS)
+    town.jail_is("demo-worker-0", is_well=False)
+    await town.settle(quiet=0.3)
+    assert (town.slurm.nodes["worker-0"]["state"], town.slurm.nodes["worker-0"]["reason"]) == (["IDLE", "DRAIN"], SAID)
+    assert conditions_of(town)["JailReady"]["message"].startswith("no step can begin on worker-0: /mnt/jail/root does")
+    found.look = None
+    town.later += 120
+    town.jail_is("demo-worker-1", is_well=False)
+    await town.settle(quiet=0.3)
+    assert town.slurm.nodes["worker-0"]["state"] == ["IDLE", "DRAIN"]
+    assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]
+    town.jail_is("demo-worker-0", is_well=True)
+    await town.settle(quiet=0.6, longest=12)
+    assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
+
+
+async def test_a_jail_that_is_sick_again_says_what_is_wrong_this_time(flooded):
+    """What it said the last time is forgotten when it is well, though Slurm keeps the reason of a node that was resumed."""
+    town, found = flooded
+    await town.up(CLUSTER, WORKERS)
+    for sentence in (
+        "/mnt/jail/root does not answer within 5 s",
+        "mount point /var/spool/slurmd is missing in the jail",
+    ):
+        found.look = Result(1, "", f"soperator: jail: {sentence}\n")
+        town.jail_is("demo-worker-0", is_well=False)
+        await town.settle(quiet=0.3)
+        node = town.slurm.nodes["worker-0"]
+        assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], f"soperator: jail: {sentence}")
+        town.jail_is("demo-worker-0", is_well=True)
+        await town.settle(quiet=0.3)
+        assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
 
 
 async def test_a_worker_that_has_just_begun_is_not_sick(town):
@@ -158,3 +242,56 @@ async def test_what_a_pod_says_of_its_own_volume_is_a_condition(said, reason, wo
     assert (told.type, told.status == "True", told.reason) == ("DatabaseHasRoom", reason == "Enough", reason)
     assert words.replace("demo-state", "demo-database") in told.message
     assert not await Room(lambda: 0.0, hear).of_database(Cluster("slurm", "demo", "uid", spec), [])
+
+
+@pytest.mark.parametrize("line", ["readOnly true", "readOnly: true", "readOnly=1"])
+@pytest.mark.parametrize(
+    ("of", "kind", "claim"), [("of_jail", "JailHasRoom", "demo-jail"), ("of_state", "StateHasRoom", "demo-state")]
+)
+async def test_a_volume_that_has_become_read_only_is_told(of, kind, claim, line):
+    """A file system that met a disk error is mounted so by the kernel, and has as much room as before; its sizes are read beside it."""
+
+    async def hear(_ip):
+        return f"ok\n\nroom 100 90 10 9 25\n{line}\n"
+
+    cluster, room = Cluster("slurm", "demo", "uid", SlurmClusterSpec()), Room(lambda: 0.0, hear)
+    meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
+    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(Condition("Ready", "True"),)))]
+    (told,) = await getattr(room, of)(cluster, found)
+    assert (told.type, told.status, told.reason) == (kind, "False", "ReadOnly")
+    assert f"claim {claim}" in told.message
+    assert [each[2].size for each in room.measured()] == [100]
+
+
+@pytest.mark.parametrize("line", ["readOnly false", "readOnly: 0", ""])
+async def test_a_volume_that_can_be_written_has_room(line):
+    """A pod of an older image says nothing of it."""
+
+    async def hear(_ip):
+        return f"ok\n\n{line}\nroom 100 90 10 9 25\n"
+
+    meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
+    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(Condition("Ready", "True"),)))]
+    cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
+    (told,) = await Room(lambda: 0.0, hear).of_jail(cluster, found)
+    assert (told.status, told.reason) == ("True", "Enough")
+
+
+@pytest.mark.parametrize(("claim", "loses"), [("demo-jail", "every user's files"), ("demo-state", "the queue")])
+async def test_a_claim_that_is_being_deleted_is_told_while_it_can_be_saved(claim, loses):
+    """Pods that mount it hold it back until the last of them ends; the sentence names the volume to be kept, and goes with the deletion."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        assert conditions_of(town)["ClaimsKept"]["status"] == "True"
+        patch = {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}, "spec": {"volumeName": "pv-7"}}
+        town.fake.world.change(kinds.PVC, (NS, claim), patch)
+        town.fake.world.remove(kinds.PVC, NS, claim)
+        await until(lambda: conditions_of(town)["ClaimsKept"]["status"] == "False")
+        told = conditions_of(town)["ClaimsKept"]
+        assert told["reason"] == "BeingDeleted"
+        assert claim in told["message"]
+        assert loses in told["message"]
+        assert "kubectl patch pv pv-7" in told["message"]
+        assert claim in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+        assert conditions_of(town)["Available"]["status"] == "True"

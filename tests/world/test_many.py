@@ -37,10 +37,13 @@ async def test_each_cluster_has_objects_and_keys_of_its_own():
         for namespace, name in PLACES:
             found = children(town, namespace, name)
             uid = town.fake.world.find(kinds.SLURMCLUSTER, namespace, name)["metadata"]["uid"]
+            anchor = found["ConfigMap", f"{name}-anchor"]["metadata"]["uid"]
             owners = {owner["uid"] for each in found.values() for owner in each["metadata"].get("ownerReferences", ())}
-            assert owners == {uid}
+            assert owners == {uid, anchor}
             kinds_of.append(sorted(kind for kind, _ in found))
-            keys += [value for (kind, _), each in found.items() if kind == "Secret" for value in each["data"].values()]
+            secrets = {each: obj["data"] for (kind, each), obj in found.items() if kind == "Secret"}
+            assert all(secrets[f"{each}-kept"] == secrets[each] for each in secrets if not each.endswith("-kept"))
+            keys += [value for each, data in secrets.items() if not each.endswith("-kept") for value in data.values()]
         assert kinds_of[0] == kinds_of[1] == kinds_of[2]
         assert {"StatefulSet", "Deployment", "NetworkPolicy", "PersistentVolumeClaim"} <= set(kinds_of[0])
         assert len(keys) == len(set(keys)) == 12

@@ -1,11 +1,12 @@
 """The jail is filled, repaired and replaced by a Job, and the cluster says how that does."""
 
+import asyncio
 import json
 
 import pytest
 
 from soperator.kube import kinds
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
@@ -150,7 +151,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
 
 
 async def test_the_job_of_an_overwrite_waits_for_a_fresh_look_at_slurm(town):
-    """A node that takes jobs again since the last poll keeps the Job from being made."""
+    """A node that takes jobs again since the last poll keeps login open, and the Job from being made."""
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: the jail is to be filled anew")
     await town.settle(quiet=0.3)
@@ -160,6 +161,26 @@ async def test_the_job_of_an_overwrite_waits_for_a_fresh_look_at_slurm(town):
     town.slurm.set("worker-0", "ALLOCATED")
     town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
     await town.settle(quiet=0.3)
+    assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
+    town.slurm.set("worker-0", "IDLE", "DRAIN", reason="maintenance")
+    await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+    town.slurm.set("worker-0", "ALLOCATED")
     town.login_follows()
     await town.settle(quiet=0.3)
-    assert job(town) is None
+    assert "slurm.soperator.io/request" not in job(town)["metadata"]["annotations"]
+
+
+async def test_an_overwrite_waits_for_a_suspended_job():
+    """Its node is drained to Slurm, but its processes are in memory, with files of the jail open: login stays open, and no Job is made."""
+    town = Town()
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        town.slurm.run(7, "worker-1")
+        town.slurm.jobs[7]["job_state"] = ["SUSPENDED"]
+        town.slurm.set("worker-1", "IDLE")
+        town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+        await asyncio.sleep(30)
+        assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
+        assert "the jobs on worker-1" in ready(town)["message"]
+        del town.slurm.jobs[7]
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)

@@ -100,8 +100,8 @@ async def test_a_token_is_made_anew_when_half_of_it_is_over_and_when_the_key_cha
     town.fake.world.change(kinds.SECRET, (NS, "ci-token"), {"metadata": {"annotations": older}})
     await until(lambda: note(town)["ends"] >= ends)
     signed = town.find(kinds.SECRET, "ci-token")["data"]["token"]
-    fresh = base64.b64encode(b"another key").decode()
-    town.fake.world.change(kinds.SECRET, (NS, "demo-jwt-key"), {"data": {"jwt_hs256.key": fresh}})
+    users = {"enabled": True, "tokens": [CI]}
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": users}, "auth": {"rotate": "x"}})
     await until(lambda: town.find(kinds.SECRET, "ci-token")["data"]["token"] != signed)
 
 

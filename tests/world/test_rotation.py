@@ -13,6 +13,7 @@ from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+ASKED = {"demo-controller-0", "demo-login-0", "demo-worker-0"}
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd"}
 
 
@@ -48,13 +49,14 @@ async def town(pods):
         yield made
 
 
-def daemons_begin(town):
-    """Let the kubelets say that the daemons run."""
+def daemons_begin(town, sidecar=""):
+    """Let the kubelets say that the daemons run, each with this sidecar beside it."""
     for each in list(town.fake.world.objects.values()):
         daemon = DAEMONS.get(each["metadata"].get("labels", {}).get("slurm.soperator.io/role", ""))
         if each["kind"] == "Pod" and daemon:
             running = {"name": daemon, "ready": True, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
             name, status = each["metadata"]["name"], each.get("status", {}) | {"containerStatuses": [running]}
+            status |= {"initContainerStatuses": [running | {"name": sidecar}]} if sidecar else {}
             town.fake.world.change(kinds.POD, (NS, name), {"status": status}, sub="status")
 
 
@@ -125,3 +127,18 @@ def stage(town):
     """How far the Secret says that it is."""
     found = town.find(kinds.SECRET, "demo-auth-key")["metadata"].get("annotations", {})
     return found.get("slurm.soperator.io/rotation-stage", "")
+
+
+async def test_munged_is_asked_beside_every_daemon(pods):
+    """It runs as a sidecar, which Kubernetes lists among the init containers; without its answer nothing goes on."""
+    async with operating(Town(), execute=pods.execute) as town:
+        munge = CLUSTER | {"auth": {"type": "munge"}}
+        await town.up(munge, WORKERS)
+        daemons_begin(town, sidecar="munged")
+        await town.settle()
+        pods.silent.add("demo-worker-1")
+        town.apply(kinds.SLURMCLUSTER, "demo", munge | {"auth": {"type": "munge", "rotate": "2026-11"}})
+        await until(town, lambda: {each[0] for each in pods.told if each[2] == "munged"} >= ASKED)
+        assert (stage(town), settled(town)["reason"]) == ("Laid", "Rotating")
+        pods.silent.clear()
+        await until(town, lambda: ("demo-worker-1", "look", "munged", "munge.key") in pods.told)

@@ -26,7 +26,8 @@ class Commands:
     """What is executed beside slurmctld: sacctmgr and squeue over a fake database; `down` lets nobody answer."""
 
     def __init__(self):
-        """An empty database."""
+        """An empty database; `elsewhere` are associations of other clusters, as sacctmgr prints them."""
+        self.elsewhere = []
         self.slurm, self.down, self.reads, self.asked = FakeSacctmgr(), False, 0, 0
 
     async def __call__(self, _api, target, command):
@@ -43,6 +44,8 @@ class Commands:
                 if option == "-A" and account == name
             ]
             return Result(0, "".join(found), "")
+        if command[4:6] == ["show", "assoc"]:
+            return Result(0, "".join(f"{line}\n" for line in self.elsewhere), "")
         if "show" in command[2]:
             self.reads += 1
             assert command[4:] == ["demo"]
@@ -253,3 +256,18 @@ async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
         await until(lambda: ready(town, "worse") == ("False", "InvalidSpec"))
         assert not commands.slurm.ran
         assert not commands.reads
+
+
+async def test_a_qos_that_another_cluster_uses_is_not_deleted(town, commands):
+    """All clusters of a database share its QOS; jobs of the other cluster would lose theirs."""
+    town.apply(kinds.SLURMQOS, "gold", {"cluster": "demo", "deletion": "Delete", "priority": 3})
+    await town.settle()
+    assert commands.slurm.qos["gold"]["Description"] == "soperator:demo/slurm/gold"
+    commands.elsewhere = ["demo|root||normal|", "other|physics|alice|normal,gold|"]
+    town.fake.world.remove(kinds.SLURMQOS, "slurm", "gold")
+    await town.settle(quiet=3.0, longest=20.0)
+    assert "alice in physics of cluster other" in town.status(kinds.SLURMQOS, "gold")["why"]
+    assert "gold" in commands.slurm.qos
+    commands.elsewhere = []
+    await town.settle(quiet=8.0, longest=60.0)
+    assert "gold" not in commands.slurm.qos

@@ -296,9 +296,9 @@ async def test_an_edit_of_the_configuration_takes_the_present_operators_slurm_co
     of_a_former_operator(town)
     async with operating(town, renderer="2"):
         await told(town, "Held")
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCount=5"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxStepCount=5"}})
         await town.settle(quiet=0.5)
         town.trial_ends()
         await town.settle(quiet=1.2)
         assert town.mounted() == town.running != "0" * 16
-        assert "MaxJobCount=5" in town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]
+        assert "MaxStepCount=5" in town.find(kinds.CONFIGMAP, "demo-config")["data"]["slurm.conf"]

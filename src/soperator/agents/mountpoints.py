@@ -67,12 +67,25 @@ def make_all(points: Sequence[Point]) -> str:
 def _make_folder(parent: int, name: str, point: Point) -> bool:
     try:
         os.mkdir(name, 0o755, dir_fd=parent)
-        os.chmod(name, 0o755, dir_fd=parent)
     except FileExistsError:
         return False
     except OSError as error:
         raise Refusal(f"{point.target} cannot be made in the jail: {error.strerror}") from error
+    try:
+        open_to_all(parent, name)
+    except OSError as error:
+        raise Refusal(_fault(parent, name, point.target)) from error
     return True
+
+
+def open_to_all(parent: int, name: str) -> None:
+    """Give a new folder its mode, whatever the umask was. What a user has put there since is not followed, and not changed if it is his."""
+    made = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        if os.fstat(made).st_uid == os.geteuid():
+            os.fchmod(made, 0o755)
+    finally:
+        os.close(made)
 
 
 def _enter(parent: int, name: str, point: Point, number: int) -> int:

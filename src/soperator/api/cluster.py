@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.accounting import Accounting
-from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Text
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Quantity, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
 from soperator.api.health import Health
 from soperator.api.metrics import Metrics
@@ -36,7 +36,9 @@ class Images(Model):
         max_length=512,
         description="MariaDB; used with accounting.enabled and a database of the operator's own only.",
     )
-    proxy: str = Field(default="", max_length=512, description="nginx; used with rest.users.enabled only.")
+    proxy: str = Field(
+        default="", max_length=512, description="nginx, before the operator's slurmrestd and that of users."
+    )
     pull_policy: PullPolicy = Field(default="IfNotPresent", description="When the images are pulled.")
     pull_secrets: list[str] = Field(
         default_factory=list, max_length=8, description=("Names of Secrets with registry credentials.")
@@ -215,7 +217,17 @@ class Login(Model):
         default=False,
         description="Whether users may log in by password too: one of the jail's, or of the directory's. Root never does.",
     )
-    resources: Resources = Field(default_factory=Resources, description="Requests and limits of a login pod.")
+    resources: Resources = Field(
+        default_factory=Resources,
+        description="Requests and limits of a login pod; it requests 100m of CPU unless this says CPU.",
+    )
+    tmp_size: Quantity | None = Field(
+        default=None,
+        description=(
+            "How much users may have in /tmp of a login pod together. The kubelet evicts a pod that holds more, with its sessions; "
+            "without a size the Node's disk is the bound. A claim at /tmp refuses the write instead."
+        ),
+    )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
 
 

@@ -1,5 +1,6 @@
 """Health checks, as the spec of a SlurmCluster has them."""
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -7,8 +8,14 @@ from pydantic import Field
 from soperator.api.base import Model, Opaque
 from soperator.api.change import Duration, Share
 from soperator.api.common import NodeSetName
+from soperator.api.rule import Rule
 
 CheckName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+#: Nothing, or a name behind a domain. Types without a domain are Kubernetes' own: NetworkUnavailable, for one, keeps all pods off a Node.
+_CONDITION = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+)
+_OF_KUBERNETES = r"(^|[.])(kubernetes|k8s)[.]io/"
 Then = Literal["Tell", "Drain", "Replace"]
 
 
@@ -59,9 +66,10 @@ class Replace(Model):
         default="10m",
         description="How long the node must have been out, its check failing and no job on it, before its pod moves.",
     )
-    condition: Annotated[str, Field(pattern=r"^([A-Za-z0-9][-A-Za-z0-9_./]*)?$", max_length=316)] = Field(
+    condition: Annotated[str, Field(pattern=_CONDITION, max_length=316)] = Field(
         default="",
-        description="Type of a condition that the Kubernetes Node then gets, with status True, for whoever repairs or replaces machines. The Node is "
+        description="Type of a condition that the Kubernetes Node then gets, with status True, for whoever repairs or replaces machines: a name "
+        "behind your own domain, such as example.com/Bad, for those without one and those of kubernetes.io and k8s.io are Kubernetes'. The Node is "
         "cordoned in any case, and the annotation slurm.soperator.io/unhealthy has the evidence. The chart's replaceMachines must be true.",
     )
 
@@ -92,6 +100,11 @@ class Health(Model):
         description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "
         "is 0. When more fail, the others stay in service and it is told.",
     )
+    max_out_of_cluster: Share = Field(
+        default="20%",
+        description="How many nodes of the whole cluster may be out through checks at once, beside maxOut, as a number or a share of the nodes that "
+        "Slurm knows, at least 1 unless it is 0: it bounds what a bad check does to many small NodeSets.",
+    )
     skip: list[CheckName] = Field(default_factory=list, max_length=64, description="Checks that are left out, by name.")
     limits: dict[str, dict[str, float]] = Field(
         default_factory=dict,
@@ -112,3 +125,14 @@ class Health(Model):
     )
     replace: Replace = Field(default_factory=Replace, description="What replaces a bad machine.")
     own: list[Own] = Field(default_factory=list, max_length=32, description="Checks of one's own.")
+
+
+REPLACE = (
+    Rule(
+        cel=f"!has(self.condition) || !self.condition.matches('{_OF_KUBERNETES}')",
+        message="condition must not be one of Kubernetes' own, which other programs act upon for all pods of the Node: write a name behind your own "
+        "domain, such as example.com/Bad",
+        holds=lambda replace: re.search(_OF_KUBERNETES, replace.condition) is None,
+        field="condition",
+    ),
+)

@@ -119,6 +119,13 @@ class NodeSetSpec(Model):
         default="", description="Further settings for slurmd --conf, for example MemSpecLimit=512."
     )
     shm_size: Quantity = Field(default="64Mi", description="Size of each job's private /dev/shm.")
+    tmp_size: Quantity | None = Field(
+        default=None,
+        description=(
+            "How much the jobs of a node may have in /tmp together, beside its images of containers. The kubelet evicts a pod that holds more, with "
+            "all jobs of the node; without a size the Node's disk is the bound. A claim at /tmp refuses the write instead."
+        ),
+    )
     ssh: bool = Field(
         default=True,
         description="Whether a user who has a job on a node may log in there by SSH, into that job, from login and other nodes.",

@@ -17,6 +17,7 @@ from soperator.api.accounting import ACCOUNTING
 from soperator.api.change import DRAIN, NODE_LOSS, ROLLOUT
 from soperator.api.cluster import LoginService, Partition, Refill, SlurmClusterSpec
 from soperator.api.common import HostPath, Submount, Tmpfs
+from soperator.api.health import REPLACE
 from soperator.api.healthcheck import HEALTHCHECK
 from soperator.api.nodeset import DRIVER, GPU, Driver, Gpu
 from soperator.api.power import POWER
@@ -195,6 +196,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "NodeSetSpec": NODESET,
         "HealthCheckSpec": HEALTHCHECK,
         "Power": POWER,
+        "Replace": REPLACE,
         "SlurmAccountSpec": tenancy.ACCOUNT,
         "SlurmQOSSpec": tenancy.QOS,
         "Rollout": ROLLOUT,

@@ -59,6 +59,10 @@ class SlurmClusterStatus(Model):
     keys: str = Field(
         default="", max_length=63, description="The last request of spec.auth.rotate that was carried out."
     )
+    key_digests: Annotated[dict[str, Annotated[str, Field(max_length=64)]], Field(max_length=8)] = Field(
+        default_factory=dict,
+        description="What the keys in force add up to, by the names of their Secrets, so that another one is noticed.",
+    )
     accounting: str = Field(
         default="",
         max_length=63,

@@ -64,6 +64,7 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         *topology_problems(spec.topology, spec.config.topology),
         *mount_problems("spec.jail.submounts", spec.jail.submounts, []),
         *_cluster_references(spec, world),
+        *_shared_state(name, spec, world),
     ]
     return [replace(problem, subject=f"SlurmCluster {name}") for problem in found]
 
@@ -233,6 +234,21 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
         if directory and directory not in world.secrets:
             remedy = "no Secret has this name in the namespace: make it with the file sssd.conf, or remove the field"
             yield Problem("spec.directory.secret", directory, remedy)
+
+
+def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    """Two slurmctlds that are no backups of each other write over each other's jobs where they share a state; an older cluster has it."""
+    mine = _state_claim(name, spec)
+    for other, other_spec in world.clusters.items():
+        if other == name:
+            break
+        if _state_claim(other, other_spec) == mine:
+            remedy = f"SlurmCluster {other} has its state there, and either would lose its jobs: give each a claim of its own"
+            yield Problem("spec.controller.state.name", mine, remedy)
+
+
+def _state_claim(name: str, spec: SlurmClusterSpec) -> str:
+    return spec.controller.state.name or f"{name}-state"
 
 
 def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:

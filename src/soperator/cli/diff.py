@@ -226,7 +226,7 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
 
 
 async def _defaults(api: "Api") -> "Defaults":
-    """The images of the operator that runs there, as its Deployment names them."""
+    """The images of the operator that runs there, as its Deployment names them, and its namespace."""
     import msgspec
 
     from soperator.control.main import options
@@ -234,7 +234,10 @@ async def _defaults(api: "Api") -> "Defaults":
     from soperator.kube.views import Custom
 
     found = (await api.list(DEPLOYMENT, Custom, None, "app.kubernetes.io/name=soperator")).items
-    return options(_environment(msgspec.json.decode(found[0].spec)) if found else {}, use_lease=False).defaults
+    if not found:
+        return options({}, use_lease=False).defaults
+    own = {"POD_NAMESPACE": found[0].metadata.namespace}  # which its Deployment takes from its pod
+    return options(_environment(msgspec.json.decode(found[0].spec)) | own, use_lease=False).defaults
 
 
 def _environment(spec: Mapping[str, Any]) -> dict[str, str]:

@@ -97,6 +97,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
     """The files in a volume of ConfigMaps and Secrets; none in another."""
+    from soperator.cli.outside import for_host
     from soperator.kube.kinds import CONFIGMAP, SECRET
     from soperator.kube.objects import ConfigMap, Secret
 
@@ -105,7 +106,8 @@ async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
     for source in sources:
         if said := source.get("secret"):
             name = said.get("secretName") or said["name"]
-            held = (await api.get(SECRET, Secret, namespace, name)).data
+            secret = await api.get(SECRET, Secret, namespace, name)
+            held = for_host(secret.metadata.annotations, secret.data)
         elif said := source.get("configMap"):
             texts = (await api.get(CONFIGMAP, ConfigMap, namespace, said["name"])).data
             held = {key: text.encode() for key, text in texts.items()}

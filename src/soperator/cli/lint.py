@@ -1,9 +1,13 @@
 """`soperator lint`: every fault of a file, before anything is applied."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from soperator.cli.documents import Found
 
 
 def lint(
@@ -19,6 +23,8 @@ def lint(
 
     objects = load(files)
     spaces = worlds(objects, partial)
+    for warning in _warnings(objects):
+        typer.echo(warning, err=True)
     lines = []
     for found in objects:
         problems = list(found.faults)
@@ -40,3 +46,19 @@ def lint(
         typer.echo(f"{len(lines)} problem{'s' if len(lines) > 1 else ''}", err=True)
         raise typer.Exit(1)
     typer.echo(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
+
+
+def _warnings(objects: "list[Found]") -> "Iterator[str]":
+    """What is allowed and takes down a wall between the jail and the Node; it makes no problem of a file."""
+    from soperator.api.cluster import SlurmClusterSpec
+    from soperator.api.confinement import loosened, submounts_loosened
+    from soperator.api.nodeset import NodeSetSpec
+
+    for found in objects:
+        if isinstance(found.spec, NodeSetSpec):
+            told = loosened(found.spec)
+        elif isinstance(found.spec, SlurmClusterSpec):
+            told = [*submounts_loosened("jail.submounts", found.spec.jail.submounts)]
+        else:
+            continue
+        yield from (f"{found.file}: warning: {found.kind} {found.name}: {each}" for each in told)

@@ -8,12 +8,14 @@ the host has mounted. And nobody reaches the jail by the SSH of pods.
 import base64
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from soperator.api.quantity import amount
 from soperator.cli.told import Refused
 from soperator.render.directory import PIPES
+from soperator.render.keys import read_record
+from soperator.slurm.keys import turned
 
 Json = Mapping[str, Any]
 #: What a pod has for the SSH of others.
@@ -52,6 +54,14 @@ class Host:
     def name(self) -> str:
         """Of its container."""
         return f"soperator-{self.cluster}"
+
+
+def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The files of a Secret for a host. At Known they are those of Signing: every daemon knows the new key, and the host is asked once."""
+    record = read_record(annotations)
+    if record.stage != "Known" or "slurm.jwks" not in files:
+        return dict(files)
+    return {**files, **turned(files, replace(record, stage="Signing"), b"")}
 
 
 def script(host: Host, like: Like) -> str:

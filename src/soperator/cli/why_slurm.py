@@ -13,6 +13,7 @@ from soperator.decide import reasons
 from soperator.decide.health import Policy
 from soperator.slurm.node import Record, SlurmNode, read_node
 from soperator.slurmrest.client import SlurmError
+from soperator.slurmrest.parser import PARSER
 
 if TYPE_CHECKING:
     from soperator.control.inside import Inside
@@ -52,7 +53,7 @@ def _silence(cluster: "Cluster") -> float:
 
 async def _job(inside: "Inside", cluster: "Cluster", of: str) -> list[str]:
     try:
-        said = await inside.scontrol(cluster, "show", "job", of, "--json=v0.0.42")
+        said = await inside.scontrol(cluster, "show", "job", of, f"--json={PARSER}")
     except SlurmError as error:
         if "Invalid job id" not in str(error):
             raise
@@ -70,7 +71,7 @@ async def _nodes(inside: "Inside", cluster: "Cluster", names: Sequence[str]) -> 
     if not names:
         return []
     try:
-        said = await inside.scontrol(cluster, "show", "node", ",".join(names), "--json=v0.0.42")
+        said = await inside.scontrol(cluster, "show", "node", ",".join(names), f"--json={PARSER}")
     except SlurmError as error:
         if "not found" not in str(error) and "Invalid node name" not in str(error):
             raise

@@ -11,7 +11,7 @@ from soperator.control.operator import Operator
 from soperator.decide.accounting import Seen, judge
 from soperator.kube import kinds
 from soperator.kube.errors import NotFound
-from soperator.kube.views import Custom
+from soperator.kube.views import Custom, Meta
 from soperator.render import config, database, labels, names, storage
 from soperator.render.cluster import render_accounted
 from soperator.render.model import Cluster, Object
@@ -59,21 +59,33 @@ def objects(operator: Operator, cluster: Cluster) -> list[Object]:
     """What is to be applied, once every Secret that it reads is there; `cluster` names slurmdbd's image."""
     if not cluster.spec.accounting.enabled:
         return []
-    found = [
-        operator.stores.children[kinds.SECRET].get(cluster.namespace, each) for each in storage.storage(cluster).secrets
-    ]
-    versions = " ".join(each.metadata.resource_version for each in found if each)
+    found = _secrets(operator, cluster)
+    versions = " ".join(_version(operator, each) for each in found if each)
     if None in found:
         return []
     rendered = render_accounted(cluster, operator.defaults, hashlib.sha256(versions.encode()).hexdigest()[:16])
     return [each for each in rendered if each["kind"] != kinds.MARIADB.kind]
 
 
-def kept(cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
-    """The names of what stays although it is not wanted any more, until slurmctld has forgotten slurmdbd."""
-    if cluster.spec.accounting.enabled or is_forgotten:
-        return frozenset()
-    return frozenset({names.accounting(cluster.name), names.database(cluster.name)})
+def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
+    """The names of what stays although it is not rendered: until slurmctld has forgotten slurmdbd, and while a Secret is missing."""
+    is_on = cluster.spec.accounting.enabled
+    stays = None in _secrets(operator, cluster) if is_on else not is_forgotten
+    return frozenset({names.accounting(cluster.name), names.database(cluster.name)}) if stays else frozenset()
+
+
+def _secrets(operator: Operator, cluster: Cluster) -> list[Meta | None]:
+    """The Secrets that slurmdbd and its database read, None for each that is not there."""
+    store = operator.stores.children[kinds.SECRET]
+    return [store.get(cluster.namespace, each) for each in storage.storage(cluster).secrets]
+
+
+def _version(operator: Operator, secret: Meta) -> str:
+    """What changes with the content of a Secret. One that the operator put back, or that got its labels back, holds what it held."""
+    meta = secret.metadata
+    copy = operator.stores.children[kinds.SECRET].get(meta.namespace, names.kept(meta.name))
+    found: str = copy.metadata.annotations.get(labels.CHECKSUM, "") if copy else ""
+    return found or meta.resource_version
 
 
 async def ask_for_database(operator: Operator, cluster: Cluster) -> str:

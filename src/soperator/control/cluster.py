@@ -7,18 +7,20 @@ from soperator.api.base import Problem
 from soperator.control import (
     accounting,
     adoption,
+    anchor,
     backups,
+    claims,
     configuration,
     ending,
     gather,
     images,
     jail,
+    keys,
     rest_users,
     room,
     rotation,
     topology,
 )
-from soperator.control.keys import ensure_keys
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
 from soperator.decide.adoption import Note
@@ -32,7 +34,7 @@ from soperator.render.cluster import render_cluster
 from soperator.render.model import Cluster
 from soperator.render.populate import render_populate
 from soperator.runtime.apply import Owner
-from soperator.runtime.controller import Outcome
+from soperator.runtime.controller import Outcome, Terminal
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
 
@@ -49,6 +51,7 @@ class Pass:
     stage: Stage | None = None
     filling: jail.Look = field(default_factory=lambda: jail.Look(Step()))
     config: configuration.Look = field(default_factory=configuration.Look)
+    secrets: keys.Look = field(default_factory=keys.Look)
     keys: rotation.Turn = field(default_factory=rotation.Turn)
     users: rest_users.Look = field(default_factory=rest_users.Look)
     #: Why the database cannot be had.
@@ -72,9 +75,15 @@ class ClusterControl:
         obj = self.operator.stores.clusters.get(*key)
         if obj is None:
             self.operator.forget_cluster(key)
-            return Outcome("it is gone", last=True)
+            if left := ending.workers_left(self.operator, key):
+                said = f"it is gone, and {left} of its workers are left: make it again, and it takes them over"
+                return Outcome(said, last=True)
+            cleared = await anchor.release_lone(self.operator, key)
+            return Outcome("it is gone, and so is its anchor" if cleared else "it is gone", last=True)
         if ending.is_ending(obj):
             return await self._end(obj)
+        if ending.has_begun(self.operator, key):
+            await self._hold(obj)
         read = read_cluster(obj)
         if isinstance(read, Cluster):
             await topology.ask(self.operator, read, gather.transaction(self.operator, read))
@@ -84,6 +93,7 @@ class ClusterControl:
         stage = images.stage(self.operator, obj, read)
         read = images.with_images(read, stage.wanted)
         problems = self.operator.namespaces.of(key[0]).problems(read.name) or config.too_large(read)
+        read = replace(read, anchor="" if problems else await self._hold(obj))
         await images.try_out(self.operator, read, stage)
         held = adoption.configurations(self.operator, obj, read, stage.record)
         done = Pass(
@@ -93,7 +103,14 @@ class ClusterControl:
             config=await configuration.settle(self.operator, read, not problems, held),
             keys=rotation.Turn(obj.status.get("keys", "")),
         )
+        if not problems or obj.status.get("keyDigests"):  # daemons that run have keys, whatever became of their spec
+            done = replace(done, secrets=await keys.settle(self.operator, obj, read))
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
+
+    async def _hold(self, obj: Custom) -> str:
+        """Let the object wait for us when it is deleted, and its children with it; before the first child is made. Returns the anchor's uid."""
+        await ending.hold(self.operator, kinds.SLURMCLUSTER, obj)
+        return await anchor.hold(self.operator, (obj.metadata.namespace, obj.metadata.name))
 
     async def _act(self, obj: Custom, cluster: Cluster, done: Pass) -> Pass:
         """Act on a spec that is accepted."""
@@ -101,10 +118,16 @@ class ClusterControl:
         seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
         done = replace(done, filling=seen, pointed=pointed, refused=refused)
         missing = await accounting.ask_for_database(self.operator, cluster)
-        note = await self._apply(obj, cluster, done)
-        keys = await rotation.turn(self.operator, cluster, done.keys.done)
+        note, refused_child = None, None
+        try:
+            note = await self._apply(obj, cluster, done)
+        except Terminal as error:  # one child that is refused holds up no rotation of keys and no token
+            refused_child = error
+        turned = done.keys if done.secrets.reason else await rotation.turn(self.operator, cluster, done.keys.done)
         users = await rest_users.settle(self.operator, cluster)
-        return replace(done, note=note, missing=missing, keys=keys, users=users)
+        if refused_child:
+            raise refused_child
+        return replace(done, note=note, missing=missing, keys=turned, users=users)
 
     async def _end(self, obj: Custom) -> Outcome:
         """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
@@ -112,10 +135,13 @@ class ClusterControl:
             return Outcome("it is being deleted")
         rest, read = ending.rest_of_cluster(self.operator, obj), read_cluster(obj)
         if rest.nothing:
+            await anchor.release(self.operator, (obj.metadata.namespace, obj.metadata.name))
             await ending.let_go(self.operator, kinds.SLURMCLUSTER, obj)
             return Outcome(f"it is let go: {rest.nothing}")
         if isinstance(read, Cluster) and gather.is_rest_ready(self.operator, read):
             self.operator.slurm.follow(read.key)
+        if isinstance(read, Cluster):
+            await keys.settle(self.operator, obj, replace(read, anchor=anchor.uid(self.operator, read.key)))
         why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for"
         kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
         said = [Condition("Available", "False", "Deleting", why)]
@@ -129,9 +155,8 @@ class ClusterControl:
     async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> Note | None:
         operator, seen, state = self.operator, done.filling, done.config.state
         assert done.stage is not None  # a spec that is accepted was read
-        await ending.hold(operator, kinds.SLURMCLUSTER, obj)
-        await ensure_keys(operator.api, cluster, operator.stores.children[kinds.SECRET])
-        owner, nodesets = Owner.of(kinds.SLURMCLUSTER, obj.metadata), gather.members(operator, cluster)
+        owner = Owner.of(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored)
+        nodesets = gather.members(operator, cluster)
         had_login = jail.has_login(operator, cluster)
         if seen.is_filled and not done.pointed:
             job = points.render_mount_points(cluster, nodesets, operator.defaults, gather.fill(operator, cluster))
@@ -145,7 +170,7 @@ class ClusterControl:
         named = backups.addresses(operator, cluster, done.config)
         objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown), named)
         objects += accounting.objects(operator, images.with_images(cluster, {"slurm": done.stage.slurmdbd}))
-        keep = done.config.keep | accounting.kept(cluster, done.config.is_as_wanted)
+        keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = adoption.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
@@ -155,7 +180,7 @@ class ClusterControl:
         return note
 
     async def _status(self, obj: Custom, cluster: Cluster | None, done: Pass) -> Outcome:
-        problems, keys = done.problems, done.keys
+        problems, turned = done.problems, done.keys
         wait = jail.why_not(self.operator, cluster, done.filling) if cluster else ""
         facts = gather.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
         accounted = (
@@ -163,7 +188,9 @@ class ClusterControl:
             if cluster
             else accounting.Look()
         )
-        facts = replace(facts, slurm=facts.slurm or done.refused, config=done.config.why, accounting=accounted.why)
+        facts = replace(facts, slurm=facts.slurm or done.refused, keys=done.secrets.why)
+        facts = replace(facts, config=done.config.why, accounting=accounted.why)
+        facts = replace(facts, claims=claims.leaving(self.operator, cluster) if cluster else "")
         verdict = judge(facts)
         fields = {
             "controller": str(facts.controller),
@@ -175,7 +202,8 @@ class ClusterControl:
             "refilled": done.filling.carried_out,
             **images.told(obj, None if problems else done.stage),
             **adoption.told(done.note, obj),
-            "keys": keys.done,
+            "keys": turned.done,
+            "keyDigests": {**obj.status.get("keyDigests", {}), **done.secrets.digests},
             "accounting": accounting.told(accounted, obj) if cluster else obj.status.get("accounting", ""),
             "why": verdict.why,
         }
@@ -187,18 +215,19 @@ class ClusterControl:
         )
         said += [
             *configuration.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
-            rotation.condition(keys),
+            rotation.condition(turned, done.secrets),
             *accounting.condition(accounted),
             *(topology.condition(cluster) if cluster else []),
+            *([claims.condition(facts.claims)] if cluster else []),
             *(await self._room(cluster) if cluster else []),
             *rest_users.condition(done.users),
             *(_metrics(gather.exporter(self.operator, cluster)) if cluster else []),
         ]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, fields, said) or room.EVERY
         again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
-        soon = 1.0 if done.refused or keys.why else done.config.again
+        soon = 1.0 if done.refused or turned.why else done.config.again
         again = min(again, accounting.SOON) if accounted.why else again
-        outcome = verdict.why or keys.why or f"available with {facts.workers} workers"
+        outcome = verdict.why or turned.why or f"available with {facts.workers} workers"
         return Outcome(outcome, min(again, done.filling.again or again, done.users.again or again, soon or again))
 
     async def _room(self, cluster: Cluster) -> list[Condition]:
@@ -224,12 +253,7 @@ def conditions(verdict: Verdict, facts: Facts, problems: Sequence[Problem], jail
         Condition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
         Condition("SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said),
         jail_ready,
-        Condition(
-            "Confined",
-            "False" if facts.confined else "True",
-            "HostUsers" if facts.confined else "UserNamespace",
-            facts.confined,
-        ),
+        Condition("Confined", "False" if facts.confined[1] else "True", *facts.confined),
         Condition("LimitsEnforced", "False" if facts.limits[1] else "True", *facts.limits),
         Condition(
             "WorkersReady",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from soperator.control import gather, pods
+from soperator.control import files, gather, pods
 from soperator.control.operator import Operator
 from soperator.control.trial import remove, trial_of
 from soperator.decide.configuration import (
@@ -25,8 +25,6 @@ from soperator.decide.configuration import (
     taken_back,
 )
 from soperator.kube import kinds
-from soperator.kube.errors import NotFound
-from soperator.kube.objects import ConfigMap
 from soperator.kube.views import Pod
 from soperator.render import config, generation, labels, names
 from soperator.render.model import Cluster
@@ -85,8 +83,12 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
     Generations in `held` are as good, if there is one of them already.
     """
-    seen = await _seen(operator, cluster, config.generation(cluster) if is_accepted else "", held)
+    running = await _running(operator, cluster)
+    state, foreign = await files.mend(operator, cluster, running)
+    seen = await _seen(operator, cluster, state, config.generation(cluster) if is_accepted else "", held)
+    seen = replace(seen, heard=Heard(running=running)) if running and not seen.state.generation else seen
     step = decide(seen)
+    step = step if step.why or not foreign else Step(step.act, step.state, "Changed", foreign)
     await _clear(operator, cluster, seen)
     try:
         state = await _act(operator, cluster, seen, step)
@@ -120,8 +122,7 @@ def condition(look: Look, former: Sequence[Mapping[str, Any]]) -> list[Condition
     return [Condition("ConfigApplied", "True", "Applied", read)]
 
 
-async def _seen(operator: Operator, cluster: Cluster, rendered: str, held: Collection[str]) -> Seen:
-    state = gather.transaction(operator, cluster)
+async def _seen(operator: Operator, cluster: Cluster, state: State, rendered: str, held: Collection[str]) -> Seen:
     kept = operator.stores.children[kinds.CONFIGMAP].get(
         cluster.namespace, names.generation(cluster.name, state.refused)
     )
@@ -145,6 +146,15 @@ async def _seen(operator: Operator, cluster: Cluster, rendered: str, held: Colle
         behind=[name for name, has in daemons.items() if has is False],
         silent=[name for name, has in daemons.items() if has is None],
     )
+
+
+async def _running(operator: Operator, cluster: Cluster) -> str:
+    """The generation that slurmctld runs with, asked only where nothing else is known of it."""
+    if files.state(operator, cluster).generation:
+        return ""
+    ready = [each.metadata for each in operator.stores.role_pods(cluster.key, "controller") if pods.is_ready(each)]
+    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
+    return next((each.running for each in answers if each and each.running), "")
 
 
 async def _heard(operator: Operator, state: State, controllers: Sequence[Pod]) -> Heard | None:
@@ -218,14 +228,14 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
             if seen.state != gather.transaction(
                 operator, cluster
             ):  # forgiven, and so it is to stay when it is kept again
-                await _write(operator, cluster, await _files(operator, cluster, ""), seen.state)
+                await files.write(operator, cluster, await _files(operator, cluster, seen.state.generation), seen.state)
             await _keep(operator, cluster, seen.wanted)
             await operator.api.apply(kinds.POD, generation.render_trial(cluster, operator.defaults, seen.wanted))
         case "drop":
             await remove(operator, operator.stores.role_pods(cluster.key, "trial"))
         case "write":
             await _keep(operator, cluster, seen.wanted)
-            return await _write(operator, cluster, config.files(cluster), step.state)
+            return await files.write(operator, cluster, config.files(cluster), step.state)
         case "nudge":
             await _nudge(operator, cluster, seen.state.generation)
         case "ask":
@@ -233,14 +243,19 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
             if client is None:
                 raise SlurmError("slurmrestd has not answered yet")
             await client.reconfigure()
-            return await _write(operator, cluster, await _files(operator, cluster, ""), step.state)
+            return await files.write(
+                operator, cluster, await _files(operator, cluster, seen.state.generation), step.state
+            )
         case "note":
-            return await _write(operator, cluster, await _files(operator, cluster, ""), step.state)
+            return await files.write(
+                operator, cluster, await _files(operator, cluster, seen.state.generation), step.state
+            )
         case "restore":
-            former, tried = await _files(operator, cluster, seen.state.good), await _files(operator, cluster, "")
+            former = await _files(operator, cluster, seen.state.good)
+            tried = await _files(operator, cluster, seen.state.generation)
             changes = "\n".join(effects.diff(former, tried, 0))
             told = f"{step.state.refusal}\n{changes[:_SHOWN]}"
-            return await _write(
+            return await files.write(
                 operator, cluster, former, replace(step.state, refusal=told, fixed=effects.fixed(former))
             )
         case "revive":
@@ -250,11 +265,6 @@ async def _act(operator: Operator, cluster: Cluster, seen: Seen, step: Step) -> 
     return seen.state
 
 
-async def _write(operator: Operator, cluster: Cluster, files: Mapping[str, str], state: State) -> State:
-    await operator.api.apply(kinds.CONFIGMAP, generation.render_live(cluster, files, state))
-    return state
-
-
 async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
     """Keep the wanted generation in a ConfigMap of its own."""
     if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
@@ -262,13 +272,12 @@ async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
         await operator.api.apply(kinds.CONFIGMAP, kept)
 
 
-async def _files(operator: Operator, cluster: Cluster, of: str) -> dict[str, str]:
-    """The files of a generation, or those that are mounted."""
-    name = names.generation(cluster.name, of) if of else names.config(cluster.name)
-    try:
-        return (await operator.api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, name)).data
-    except NotFound as error:
-        raise SlurmError(f"ConfigMap {name} is gone: correct spec.config") from error
+async def _files(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str]:
+    """The files of a generation."""
+    found = await files.read(operator, cluster, of)
+    if found is None:
+        raise SlurmError(f"ConfigMap {names.generation(cluster.name, of)} is gone: correct spec.config")
+    return found
 
 
 async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:

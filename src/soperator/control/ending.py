@@ -1,23 +1,27 @@
 """Deleting a NodeSet or a SlurmCluster: jobs first, then pods, then the rest, and never a deletion that hangs for ever.
 
 A finalizer of ours keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods gone and, as far as slurmctld
-answers, their records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. It ends at once where waiting cannot
-help: no worker pod is left, nobody is there who could be asked (the cluster or its controller is gone), or a person gave the jobs up by an
-annotation. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
+answers, their records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children
+(`anchor`). A deletion ends at once where waiting cannot help: no worker pod is left, nobody is there who could be asked (no StatefulSet of
+slurmctld, no pod of it, and no answer), or a person gave the jobs up by an annotation. What is not known holds the object: a spec that this operator
+cannot read says nothing about jobs. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
 """
 
 import contextlib
 from dataclasses import dataclass
 
-from soperator.control import gather, pods
+from soperator.control import gather, outside, pods
 from soperator.control.operator import Operator
+from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.decide import drain
 from soperator.kube import kinds
+from soperator.kube.api import Deletion
 from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import Kind
 from soperator.kube.views import Custom, Pod
 from soperator.render import labels, names
 from soperator.render.model import Cluster, NodeSet
+from soperator.runtime.store import Key
 
 
 def is_ending(obj: Custom) -> bool:
@@ -32,14 +36,24 @@ def holds(obj: Custom) -> bool:
 
 async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Let an object wait for us when it is deleted; called before its first child is made."""
-    if not holds(obj) and obj.metadata.uid not in operator.held:
+    meta = obj.metadata
+    if holds(obj):
+        operator.held.pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
+    elif operator.held.get(meta.uid) != meta.resource_version:  # the cache may not show our write yet
+        operator.held[meta.uid] = meta.resource_version
         await _write(operator, kind, obj, [labels.FINALIZER])
-        operator.held.add(obj.metadata.uid)
+
+
+async def give_up(operator: Operator, obj: Custom) -> None:
+    """Delete the pods that a NodeSet leaves behind: their anchor keeps them when the NodeSet goes."""
+    left = operator.stores.pods.by("nodeset", (obj.metadata.namespace, obj.metadata.name))
+    for meta in (each.metadata for each in left if each.metadata.deletion_timestamp is None):
+        await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
 
 
 async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Let a deleted object go."""
-    operator.held.discard(obj.metadata.uid)
+    operator.held.pop(obj.metadata.uid, None)
     await _write(operator, kind, obj, [])
 
 
@@ -59,15 +73,19 @@ class Rest:
 
 
 def rest_of_nodeset(operator: Operator, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None) -> Rest:
-    """What the deletion of a NodeSet still waits for."""
-    key = (obj.metadata.namespace, obj.metadata.name)
-    left = [pod for pod in operator.stores.pods.by("nodeset", key) if is_left(operator, pod)]
+    """What the deletion of a NodeSet still waits for; without `nodeset` or `cluster` a spec cannot be read, which is no reason to end a job."""
+    meta, of = obj.metadata, (obj.metadata.namespace, named(obj))
+    left = [pod for pod in operator.stores.pods.by("nodeset", (meta.namespace, meta.name)) if is_left(operator, pod)]
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return Rest(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
-    if nodeset is None or cluster is None or not has_controller(operator, cluster):
+    homes = {of, *((meta.namespace, each.metadata.labels.get(labels.CLUSTER, "")) for each in left)}
+    if not any(has_controller(operator, each) for each in homes):
         return Rest(nothing="there is no slurmctld whose jobs could run")
     if left:
-        return Rest(waits=f"workers left: {len(left)}")
+        unread = _unread(operator, obj) if nodeset is None or cluster is None else ""
+        return Rest(waits=f"workers left: {len(left)}{unread}")
+    if nodeset is None or cluster is None:
+        return Rest(nothing="no worker is left")
     seen = gather.seen(operator, cluster, nodeset, drain.ENDING)
     if seen.nodes is not None:
         return Rest(waits="Slurm still has records of it") if seen.is_known else Rest(nothing="no worker is left")
@@ -75,21 +93,41 @@ def rest_of_nodeset(operator: Operator, obj: Custom, nodeset: NodeSet | None, cl
     return Rest(nothing="no worker is left, and Slurm does not answer") if silent else Rest(waits="Slurm is asked")
 
 
+def workers_left(operator: Operator, key: Key) -> int:
+    """How many workers of a cluster still have to go."""
+    return sum(is_left(operator, pod) for pod in operator.stores.role_pods(key, "worker"))
+
+
 def rest_of_cluster(operator: Operator, obj: Custom) -> Rest:
     """What the deletion of a SlurmCluster still waits for."""
     key = (obj.metadata.namespace, obj.metadata.name)
-    left = [pod for pod in operator.stores.role_pods(key, "worker") if is_left(operator, pod)]
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return Rest(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
-    if operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is None:
+    if not has_controller(operator, key):
         return Rest(nothing="it has no slurmctld")
-    return Rest(waits=f"workers left: {len(left)}") if left else Rest(nothing="no worker is left")
+    if left := workers_left(operator, key):
+        return Rest(waits=f"workers left: {left}")
+    jobs = outside.busy(operator, key) or _unseen(operator, key)
+    return Rest(waits=jobs) if jobs else Rest(nothing="no worker is left")
 
 
-def has_controller(operator: Operator, cluster: Cluster) -> bool:
-    """Whether a slurmctld is kept for the cluster, running or not."""
-    name = names.controller(cluster.name)
-    return operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, name) is not None
+def _unseen(operator: Operator, key: Key) -> str:
+    """Which nodes of its NodeSets Slurm calls busy though no pod is seen: somebody may have taken a label off one. Who is gone gave its jobs up."""
+    sets = {each.metadata.name for each in operator.stores.nodesets_of(key)}
+    found = (operator.slurm.nodes(key) or {}).values()
+    working = [each for each in found if each.is_busy and each.name.rpartition("-")[0] in sets]
+    return f"jobs on {outside.named(working)}, of which no pod is seen" if working else ""
+
+
+def has_begun(operator: Operator, key: Key) -> bool:
+    """Whether a cluster has anything that is worth a finalizer and an anchor: a slurmctld, whatever its spec says by now."""
+    return operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is not None
+
+
+def has_controller(operator: Operator, key: Key) -> bool:
+    """Whether there is a slurmctld that may know of jobs: its StatefulSet is there, or one of its pods, or Slurm answers."""
+    is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
+    return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:
@@ -97,6 +135,16 @@ def is_left(operator: Operator, pod: Pod) -> bool:
     node = operator.stores.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
     silent = bool(pod.spec.node_name) and (node is None or not pods.is_node_ready(node))
     return pod.metadata.deletion_timestamp is None or not silent
+
+
+def _unread(operator: Operator, obj: Custom) -> str:
+    """Why nobody can tell how the workers of a NodeSet are to be drained, and what to do about it."""
+    found = operator.stores.clusters.get(obj.metadata.namespace, named(obj))
+    problems = next(
+        (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []
+    )
+    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} is gone, and its slurmctld is not yet"
+    return f"; {why}; or give their jobs up by the annotation {labels.ABANDON}=true"
 
 
 async def _write(operator: Operator, kind: Kind, obj: Custom, finalizers: list[str]) -> None:

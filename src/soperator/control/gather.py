@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.change import seconds
-from soperator.control import accounting, adoption, pods, topology
+from soperator.api.confinement import loosened, submounts_loosened
+from soperator.control import accounting, adoption, files, pods, topology
 from soperator.control.operator import Operator
 from soperator.control.roster import COLUMNS, Crew
 from soperator.decide import phases
@@ -19,7 +20,7 @@ from soperator.render import gpus, labels, limits, names, points, records, worke
 from soperator.render.cluster import with_members
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Store
-from soperator.slurm.transaction import State, read_state
+from soperator.slurm.transaction import State
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
@@ -34,8 +35,11 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
     """Everything that the verdict over a cluster stands on."""
     key = cluster.key
-    nodesets = operator.namespaces.of(cluster.namespace).nodesets.values()
-    each_role = [workers(operator, each) for each in nodesets if each.spec.cluster == cluster.name]
+    known = operator.namespaces.of(cluster.namespace)
+    mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
+    each_role = [
+        _as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine
+    ]
     return Facts(
         problems=problems,
         jail=jail,
@@ -121,6 +125,13 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
 
 
+def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
+    """The workers of a NodeSet whose spec is refused: none is made, and the NodeSet itself says why; those that are there are to be ready."""
+    found = len(roster(operator, nodeset).workers)
+    spec = nodeset.spec.model_copy(update={"replicas": found})
+    return workers(operator, replace(nodeset, spec=spec)) if found else Role()
+
+
 def _awake(crew: Crew, late: float) -> Role:
     """Of nodes that sleep only those count that are awake: who wakes or goes to sleep lacks nothing.
 
@@ -188,8 +199,7 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
 
 def transaction(operator: Operator, cluster: Cluster) -> State:
     """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
-    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
-    return read_state(live.metadata.annotations.get(labels.TRANSACTION, "")) if live else State()
+    return files.state(operator, cluster)
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
@@ -215,8 +225,19 @@ def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Seen)
     return "slurmctld is to run with the gres.conf that names its GPUs first"
 
 
-def unconfined(operator: Operator, cluster: Cluster) -> str:
-    """Why root in the jail is root on the Node too; empty where a user namespace separates them."""
+def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
+    """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty where it may not."""
+    walls = [
+        *map(str, submounts_loosened("jail.submounts", cluster.spec.jail.submounts)),
+        *(f"NodeSet {each.name}: {problem}" for each in members(operator, cluster) for problem in loosened(each.spec)),
+    ]
+    more = [f"and {len(walls) - 3} more"] if len(walls) > 3 else []
+    if host := _host_users(operator, cluster):
+        return "HostUsers", "; ".join([host, *walls[:3], *more])
+    return ("WallDown" if walls else "UserNamespace"), "; ".join([*walls[:3], *more])
+
+
+def _host_users(operator: Operator, cluster: Cluster) -> str:
     if not cluster.spec.security.user_namespace:
         return (
             "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
@@ -286,7 +307,18 @@ def _node_address(nodes: Store[Node]) -> str:
 
 
 def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
-    return pods.role(operator.stores.role_pods(cluster.key, role), wanted, operator.stores.nodes)
+    found = pods.role(operator.stores.role_pods(cluster.key, role), wanted, operator.stores.nodes)
+    return replace(found, trouble=_scaled(operator, cluster, role) or found.trouble) if not found.ready else found
+
+
+def _scaled(operator: Operator, cluster: Cluster, role: str) -> str:
+    """What has no pod because somebody scaled it to none; empty where nobody did."""
+    name, children = f"{cluster.name}-{role}", operator.stores.children
+    for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT):
+        found = children[kind].get(cluster.namespace, name)
+        if found and not found.spec.replicas:
+            return f"its {kind} {name} has 0 replicas"
+    return ""
 
 
 def _sum(roles: Sequence[Role]) -> Role:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from soperator.api.change import seconds, share
 from soperator.checks.deepcheck import DeepCheck, applicable, command, shipped_deep
-from soperator.control import gather
+from soperator.control import ending, gather
 from soperator.control.operator import Operator
-from soperator.control.read import read_cluster
+from soperator.control.read import read_cluster, read_healthcheck
+from soperator.decide import book as books
 from soperator.decide.outcome import Judge
 from soperator.decide.runs import Book, Place, Shared, Wish
 from soperator.render import checks
@@ -75,7 +76,8 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
     facts = {each.name: checks.facts(each) for each in members}
     if shipped:
         members = [each for each in members if applicable([shipped], facts[each.name])]
-    places = [place for each in members for place in _places(operator, each, nodes)]
+    others = _books(operator, check, cluster)
+    places = [_held(place, others, cluster) for each in members for place in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
     wish = _wish(check, len(places))
     if shipped and shipped.per != "node":
@@ -101,6 +103,23 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
         pod, name = pods.get(index), f"{nodeset.name}-{index}"
         ready = bool(pod and pod.ready and not pod.deleting)
         yield Place(name, pod.born if pod else 0.0, ready, nodes.get(name))
+
+
+def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, Book]:
+    """What the other deep checks of the cluster found, by their names; those that only tell hold no node."""
+    found = {}
+    for obj in operator.stores.healthchecks_of(cluster.key):
+        other = read_healthcheck(obj)
+        if isinstance(other, HealthCheck) and other.name != check.name and not ending.is_ending(obj):
+            found[other.name] = books.read_found(other.name, operator.status.mine(obj), follows(other.spec.then))
+    return found
+
+
+def _held(place: Place, others: Mapping[str, Book], cluster: Cluster) -> Place:
+    """A node with the deep checks that keep it out."""
+    cases = {name: book.cases.get(place.name) for name, book in others.items()}
+    bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
+    return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.checks == "Drain")
 
 
 def _wish(check: HealthCheck, places: int) -> Wish:

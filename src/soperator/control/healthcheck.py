@@ -47,6 +47,7 @@ class HealthCheckControl:
 
     operator: Operator
     learned: set[str] = field(default_factory=set)
+    wanted: dict[str, float] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
     ending: dict[str, float] = field(default_factory=dict)
 
@@ -94,7 +95,9 @@ class HealthCheckControl:
         book = deep.begin(before, wish, ground.places, now)
         try:
             if uid not in self.learned:
-                book = _learn(book, await ground.client.runs(checkjob.job_name(wish.name)), uid)
+                since = self.wanted.setdefault(uid, _clock())
+                book = _learn(book, await ground.client.runs(checkjob.job_name(wish.name), since), uid)
+                self.wanted.pop(uid, None)
             ground = await with_fresh(ground, book)
             ended, waits = await self._ask(ground, book)
             nodes = {each.name: each.node for each in ground.places if each.node}
@@ -138,7 +141,7 @@ class HealthCheckControl:
             for run, job in zip(
                 part, await asyncio.gather(*(ground.client.run(each.job) for each in part)), strict=True
             ):
-                if job is None or job.name != checkjob.job_name(ground.wish.name):
+                if job is None or job.name != checkjob.job_name(ground.wish.name) or job.user != 0:
                     ended.append(outcome(run, None, ground.minutes))
                 elif job.is_over:
                     ended.append(outcome(run, job, ground.minutes, ground.judge(book)))
@@ -235,9 +238,17 @@ def _learn(book: Book, jobs: Iterable[CheckJob], owner: str) -> Book:
     found = [
         Run(each.number, names[0], each.submitted, each.partition == checkjob.RETEST, tuple(names[1:]))
         for each in jobs
-        if each.owner == owner and each.number > book.top and (names := expand(each.node))
+        if checkjob.is_of(each, owner) and each.number > book.top and (names := _names(each.node))
     ]
     return replace(book, runs=(*book.runs, *found))
+
+
+def _names(nodes: str) -> list[str]:
+    """The nodes of a host list; none of what is no such list."""
+    try:
+        return expand(nodes)
+    except ValueError:
+        return []
 
 
 async def _post(ground: Ground, each: Submit) -> int:

@@ -1,4 +1,4 @@
-"""Writing what is wrong with a node into the comments of the jobs that it has; the queue is asked for once for each trouble."""
+"""Writing what is wrong with a node into the comments of its jobs; for each trouble the list of jobs is asked for once."""
 
 from soperator.control.workers import Workers
 from soperator.decide import hint
@@ -13,7 +13,11 @@ async def tell(workers: Workers, seen: Seen) -> str:
     fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}
     if fresh and workers.client is not None:
         try:
-            for job in await workers.client.jobs():
+            for found in await workers.client.jobs():
+                # The list may be some seconds old; what others wrote into the comment since then stays.
+                job = await workers.client.job(found.number) if found.nodes & fresh.keys() else None
+                if job is None:
+                    continue
                 text = hint.commented(job.comment, (fresh[name] for name in sorted(job.nodes & fresh.keys())))
                 if text != job.comment:
                     await workers.client.comment(job.number, text)

@@ -7,6 +7,7 @@
 - A slurmd registers by SIGHUP to it, for slurmctld does not know whom to ask.
 - Accounts and QOS are read and written by sacctmgr (`control/ledger`).
 - What slurmdbd said last of its database, while it does not answer.
+- Whether the jail of a worker can be entered, while its port does not answer.
 - A daemon is brought to new keys (images/slurm/keys).
 
 An exec that fails has told nothing, and counts as not done.
@@ -16,12 +17,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from soperator.control.word import reason
 from soperator.decide.configuration import Heard
 from soperator.decide.workers import Verb
 from soperator.kube import exec as remote
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError
 from soperator.render import names
+from soperator.render.config import BUNDLE, PLAN_PATH
 from soperator.render.model import Cluster
 from soperator.slurmrest.client import SlurmError
 
@@ -83,6 +86,17 @@ class Inside:
         except KubeError:
             return ""
         return "" if done.code else done.stdout.strip()[:_LONGEST]
+
+    async def jail(self, namespace: str, pod: str) -> str | None:
+        """How a look at a worker's jail ends, as a reason for Slurm; empty where it can be entered, None where nobody could look. Never raises."""
+        target = remote.Target(namespace, pod, "jail")
+        try:
+            done = await self._within(_SOON, target, [f"{BUNDLE}/libexec/jail-watch", "--plan", PLAN_PATH, "--once"])
+        except KubeError:
+            return None
+        if done.code not in (0, 1):
+            return None
+        return "" if done.code == 0 else reason(done.stderr.replace("soperator: ", "", 1))
 
     async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
         """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""

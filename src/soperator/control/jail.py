@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from soperator.control import pods
 from soperator.control.operator import Operator
+from soperator.control.workers import listed_after
 from soperator.decide import refill
 from soperator.decide.drain import JAIL
 from soperator.decide.refill import Seen, Step
@@ -19,8 +20,11 @@ from soperator.render.jail import jail_claim
 from soperator.render.model import Cluster
 from soperator.render.populate import jail_image, render_populate, request
 from soperator.runtime.status import Condition
-from soperator.slurmrest.client import SlurmError
+from soperator.slurm.node import held
+from soperator.slurmrest.client import SlurmError, SlurmRest
 
+#: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
+_SUSPENDED = 5.0
 _HOWTO = "docs/howto/upgrade-the-jail.md"
 
 
@@ -28,7 +32,7 @@ _HOWTO = "docs/howto/upgrade-the-jail.md"
 class Look:
     """One look at the jail: the step that follows, and the Job and the request that it stands on.
 
-    `attempt` is the Job's newest pod, with what its Events say; `again` in how many seconds they are to be read.
+    `attempt` is the Job's newest pod, with what its Events say; `again` in how many seconds the next look is due.
     """
 
     step: Step
@@ -67,16 +71,29 @@ async def settle(operator: Operator, cluster: Cluster, seen: Look, pointed: bool
         for name in step.resume if client and pointed else ():
             assert client is not None
             await client.resume(name)
-        if step.job == "make" and step.hold and client and _login(operator, cluster) is not None:
-            fresh = replace(_seen(operator, cluster, seen.job, seen.carried_out), nodes=await client.nodes())
-            seen = replace(seen, step=refill.decide(fresh))
+        if step.asks_jobs or (step.job == "make" and step.hold and client and _login(operator, cluster) is not None):
+            agreed = await _agreed(operator, cluster, seen, client)
+            again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)
+            seen = replace(seen, step=agreed, again=again)
     except SlurmError as error:
         refused = str(error)
-        seen = replace(seen, step=replace(step, job="keep"))
+        silent = refill.decide(replace(_seen(operator, cluster, seen.job, seen.carried_out), nodes=None))
+        seen = replace(seen, step=replace(silent if step.asks_jobs else step, job="keep"))
     if seen.step.job == "drop" and seen.job:
         meta = seen.job.metadata
         await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
     return seen, refused
+
+
+async def _agreed(operator: Operator, cluster: Cluster, seen: Look, client: SlurmRest | None) -> Step:
+    """The step, decided on a fresh answer of Slurm's with its jobs; raises SlurmError."""
+    known = _seen(operator, cluster, seen.job, seen.carried_out)
+    if client is None:
+        return refill.decide(replace(known, nodes=None))
+    nodes = await client.nodes()
+    draining = [name for name, each in nodes.items() if each.is_draining]
+    jobs = await client.jobs(listed_after(nodes, draining, operator.wall()))
+    return refill.decide(replace(known, nodes=held(nodes, jobs)))
 
 
 async def _heard(operator: Operator, seen: Look) -> Look:
@@ -120,14 +137,19 @@ def condition(operator: Operator, cluster: Cluster, seen: Look, points: str) -> 
 
 
 def _sick(operator: Operator, cluster: Cluster) -> str:
-    """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered everywhere."""
-    key = cluster.key
-    names = sorted(each.spec.hostname for each in operator.stores.sick_pods(key))
-    if not names:
-        return ""
-    node = (operator.slurm.nodes(key) or {}).get(names[0])
-    said = node.reason.removeprefix(JAIL) if node and node.reason.startswith(JAIL) else ""
-    return f"no step can begin on {refill.some(names)}" + (f": {said}" if said else "")
+    """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered, or nobody says otherwise."""
+    said = {each.spec.hostname: _said(operator, cluster, each) for each in operator.stores.sick_pods(cluster.key)}
+    names = sorted(name for name, words in said.items() if words)
+    return f"no step can begin on {refill.some(names)}: {said[names[0]]}" if names else ""
+
+
+def _said(operator: Operator, cluster: Cluster, worker: Pod) -> str:
+    """What a worker says of its jail: to us, or before we began, as Slurm's reason has it. Empty where it says that it is well, or nothing."""
+    heard = operator.jails.get(worker.metadata.uid)
+    if heard and heard.said is not None:
+        return heard.said.removeprefix(JAIL)
+    node = (operator.slurm.nodes(cluster.key) or {}).get(worker.spec.hostname)
+    return node.reason.removeprefix(JAIL) if node and node.reason.startswith(JAIL) else ""
 
 
 def _told(operator: Operator, cluster: Cluster, seen: Look) -> str:

@@ -21,6 +21,7 @@ PERIOD, FRESH = 30.0, 2.0
 #: One who did not answer is asked again after so many seconds.
 RETRY = 5.0
 _LONGEST = 600
+_NAMED = 5
 
 _SACCTMGR, _SQUEUE = "/opt/soperator/bin/sacctmgr", "/opt/soperator/bin/squeue"
 _SHOW = " && printf '\\036\\n' && ".join(
@@ -74,6 +75,13 @@ class Ledger:
             number, _, user = line.strip().partition(" ")
             found.setdefault(user, []).append(int(number))
         return found
+
+    async def users_of(self, cluster: Cluster, qos: str) -> list[str]:
+        """The first associations, of all clusters of the database, that may use a QOS; raises SlurmError."""
+        printed = await self._ask(
+            cluster, "sacctmgr show", f'exec timeout 15 {_SACCTMGR} -nP "$@"', sacctmgr.EVERYWHERE
+        )
+        return sacctmgr.users_of(printed, qos)[:_NAMED]
 
     def forget(self, key: Key) -> None:
         """Let the next one who asks read anew."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -24,11 +25,12 @@ from soperator.control.pulls import Pulls
 from soperator.control.room import Room
 from soperator.control.slurm import Connect, SlurmWatch
 from soperator.control.stores import Stores, make_reflectors, make_stores
-from soperator.control.word import Ask, ask_jail, hear_jail
+from soperator.control.word import Ask, Hear, ask_jail, hear_jail
 from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Secret
+from soperator.kube.views import Custom
 from soperator.render import names
 from soperator.render.model import Defaults
 from soperator.render.rest import url
@@ -43,6 +45,9 @@ from soperator.runtime.queue import Queue
 from soperator.runtime.status import StatusWriter
 from soperator.runtime.store import Key
 from soperator.slurmrest.client import SlurmRest
+
+#: Passes of one kind at once, and of those in one namespace: one whose Slurm answers slowly leaves places to the others.
+_PLACES, _OF_ONE = 8, 4
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
         mariadb=image("mariadb"),
         proxy=image("proxy"),
         cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
+        operator_namespace=env.get("POD_NAMESPACE", ""),
     )
     lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None
     return Options(
@@ -105,7 +111,7 @@ def assemble(
     said: Options,
     connect: Connect,
     ask: Ask = ask_jail,
-    hear: Ask = hear_jail,
+    hear: Hear = hear_jail,
     execute: Run = remote.exec,
     wall: Callable[[], float] = time.time,
 ) -> tuple[Manager, SlurmWatch]:
@@ -114,7 +120,7 @@ def assemble(
     `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container;
     `wall` is the time of day.
     """
-    clusters, nodesets, healthchecks, accounts, qos = Queue(), Queue(), Queue(), Queue(), Queue()
+    clusters, nodesets, healthchecks, accounts, qos = (Queue(most=_OF_ONE) for _ in range(5))
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets, healthchecks))
     recorder, pace = Recorder(api, clock=_now), Pace(clock=_now)
@@ -138,18 +144,22 @@ def assemble(
     metrics.export(lambda: observed(stores, slurm, operator.room))
     cluster, nodeset, check = ClusterControl(operator), NodeSetControl(operator), HealthCheckControl(operator)
     account, quality = tenants.make_controls(operator)
+    reflectors = [
+        *make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
+        *tenants.make_reflectors(api, stores, said.namespace, accounts, qos),
+    ]
+    for each in reflectors:
+        if each.source.view is Custom:
+            each.listen(operator.forget_object)
     manager = Manager(
         api=api,
-        reflectors=[
-            *make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
-            *tenants.make_reflectors(api, stores, said.namespace, accounts, qos),
-        ],
+        reflectors=reflectors,
         controllers=[
-            Controller("slurmcluster", cluster.reconcile, clusters, metrics=metrics, tell=cluster.tell),
-            Controller("nodeset", nodeset.reconcile, nodesets, metrics=metrics, tell=nodeset.tell),
-            Controller("healthcheck", check.reconcile, healthchecks, metrics=metrics, tell=check.tell),
-            Controller("slurmaccount", account.reconcile, accounts, metrics=metrics, tell=account.tell),
-            Controller("slurmqos", quality.reconcile, qos, metrics=metrics, tell=quality.tell),
+            Controller("slurmcluster", cluster.reconcile, clusters, _PLACES, metrics=metrics, tell=cluster.tell),
+            Controller("nodeset", nodeset.reconcile, nodesets, _PLACES, metrics=metrics, tell=nodeset.tell),
+            Controller("healthcheck", check.reconcile, healthchecks, _PLACES, metrics=metrics, tell=check.tell),
+            Controller("slurmaccount", account.reconcile, accounts, _PLACES, metrics=metrics, tell=account.tell),
+            Controller("slurmqos", quality.reconcile, qos, _PLACES, metrics=metrics, tell=quality.tell),
         ],
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,
@@ -178,4 +188,5 @@ def _now() -> float:
 
 
 def _identity() -> str:
-    return f"{socket.gethostname()}_{os.getpid()}"
+    """Who leads: two pods with hostNetwork on one Node have the same host name, and may have the same pid."""
+    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, ending, gather, health, hints, images, jail, sick
+from soperator.control import adoption, anchor, ending, gather, ghosts, health, hints, images, jail, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -49,7 +49,9 @@ class NodeSetControl:
         if obj is None:
             self.operator.roster.forget(key)
             self.operator.hinted.pop(key, None)
-            return Outcome("it is gone", last=True)
+            return Outcome(_gone(len(self.operator.stores.pods.by("nodeset", key))), last=True)
+        if self.operator.stores.pods.by("nodeset", key) and not ending.is_ending(obj):
+            await ending.hold(self.operator, kinds.NODESET, obj)
         nodeset, cluster, problems = self._read(obj)
         if why := ending.reason(obj, self._cluster_of(obj)):
             return await self._end(obj, nodeset, cluster, why)
@@ -78,24 +80,31 @@ class NodeSetControl:
         plan, refused = await workers.act(seen)
         found = await health.act(workers, seen)
         failed = refused or found.failed or await hints.tell(workers, seen)
+        left = await ghosts.look(workers, seen)
+        plan = replace(plan, said="; ".join(filter(None, (plan.said, left.said))))
         short = phases.trouble(seen) if seen.on_demand else ""
-        told = Told(
-            failed or short, "SlurmRefused" if failed else "NoCapacity" if short else "", plan, seen, note, found
+        last = self.operator.unmade.get(obj.metadata.uid)
+        reason = (
+            "Refused" if last and failed == last.why else "SlurmRefused" if failed else "NoCapacity" if short else ""
         )
+        told = Told(failed or short, reason, plan, seen, note, found)
         outcome = await self._status(obj, nodeset, told)
         soon = found.verdict.again if found.verdict else None
-        return replace(outcome, again=_soonest(outcome.again, plan.again, soon, 2.0 if failed else None))
+        asked = sick.again(self.operator, nodeset)
+        late = workers.again or (2.0 if failed else None)
+        return replace(outcome, again=_soonest(outcome.again, plan.again, soon, asked, left.again, late))
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> Outcome:
         """A pass over a NodeSet that is being deleted, or whose cluster is: no worker is wanted any more."""
         if ending.is_ending(obj) and not ending.holds(obj):
             return Outcome("it is being deleted")
         plan, failed = Plan(), ""
-        if nodeset and cluster and ending.has_controller(self.operator, cluster):
+        if nodeset and cluster and ending.has_controller(self.operator, cluster.key):
             seen = gather.seen(self.operator, cluster, nodeset, why)
             plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
         rest = ending.rest_of_nodeset(self.operator, obj, nodeset, cluster)
         if ending.is_ending(obj) and rest.nothing:
+            await ending.give_up(self.operator, obj)
             await ending.let_go(self.operator, kinds.NODESET, obj)
             return Outcome(f"it is let go: {rest.nothing}")
         said = f"{why.removeprefix(REASON_PREFIX)}; {rest.waits or rest.nothing}"
@@ -118,6 +127,7 @@ class NodeSetControl:
         cluster = read_cluster(found) if found else None
         if not isinstance(cluster, Cluster) or found is None:
             return read, None, problems
+        cluster = replace(cluster, anchor=anchor.uid(self.operator, cluster.key))
         return read, images.of_workers(self.operator, found, cluster), problems
 
     def _look(self, cluster: Cluster) -> jail.Look:
@@ -146,7 +156,8 @@ class NodeSetControl:
         plans = gather.roster(self.operator, nodeset).plans
         used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
         made = [worker.render_plan(cluster, nodeset), *checks.render(cluster, nodeset)]
-        await self.operator.applier.apply(Owner.of(kinds.NODESET, obj.metadata), made, [kinds.CONFIGMAP], used)
+        owner = Owner.of(kinds.NODESET, obj.metadata, cluster.anchored)
+        await self.operator.applier.apply(owner, made, [kinds.CONFIGMAP], used)
 
     async def _status(self, obj: Custom, nodeset: NodeSet | None, told: Told) -> Outcome:
         name, namespace = obj.metadata.name, obj.metadata.namespace
@@ -179,6 +190,12 @@ def conditions(told: Told, short: str) -> list[Condition]:
         Condition("Settled", "False" if said else "True", "Changing" if said else "Settled", said),
         *told.checks.conditions,
     ]
+
+
+def _gone(pods: int) -> str:
+    """What a pass says of a NodeSet that is gone; pods are left where somebody took its finalizer away, for their jobs may run."""
+    left = "delete them, or make the NodeSet again, which takes them over"
+    return f"it is gone, and {pods} of its pods are left: {left}" if pods else "it is gone"
 
 
 def _soonest(*moments: float | None) -> float | None:

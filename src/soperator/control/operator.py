@@ -1,8 +1,9 @@
 """What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -10,7 +11,6 @@ from typing import Any
 
 from soperator.control.certificate import Certificate
 from soperator.control.inside import Inside
-from soperator.control.keys import Answers
 from soperator.control.known import Namespaces
 from soperator.control.pace import Pace
 from soperator.control.pulls import Pulls
@@ -18,19 +18,19 @@ from soperator.control.room import Room
 from soperator.control.roster import Roster
 from soperator.control.slurm import SlurmWatch
 from soperator.control.stores import Stores
-from soperator.control.word import Ask, ask_jail
+from soperator.control.word import Ask, Heard, ask_jail
 from soperator.decide.configuration import Handed
 from soperator.decide.topology import Placed
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
-from soperator.kube.views import Custom
+from soperator.kube.views import ChildMeta, Custom
 from soperator.render.model import Defaults
 from soperator.runtime.apply import Applier
 from soperator.runtime.controller import Terminal
 from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
-from soperator.runtime.store import Key
+from soperator.runtime.store import Changed, Key
 
 #: Fields whose change is told at once.
 _NEWS = ("accounting", "config", "refilled", "images", "keys")
@@ -44,6 +44,24 @@ _UNTOLD = {
 }
 #: Conditions whose reason is news too, and the one that is none at first.
 _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What daemons have said in a rotation: from when an answer counts, by what was asked; and for which questions a kubelet was made to look."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+    poked: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """Why pods of a NodeSet are refused, for which generation of its spec, how often in a row, and until when nothing is tried (since 1970)."""
+
+    why: str
+    generation: int
+    times: int
+    until: float
 
 
 @dataclass(frozen=True)
@@ -63,13 +81,21 @@ class Operator:
     inside: Inside
     wall: Callable[[], float] = time.time
     roster: Roster = field(default_factory=Roster)
-    held: set[str] = field(default_factory=set)
+    held: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
+    unanchored: set[str] = field(default_factory=set)
+    unmade: dict[str, "Unmade"] = field(default_factory=dict)
     asked: dict[str, float] = field(default_factory=dict)
+    jails: dict[str, Heard] = field(default_factory=dict)
+    cleared: dict[str, float] = field(default_factory=dict)
     ask_jail: Ask = ask_jail
     renderer: str = ""
     turning: dict[Key, Answers] = field(default_factory=dict)
+    keys: dict[Key, dict[str, tuple[Hashable, str]]] = field(default_factory=dict)
+    files: dict[Key, Hashable] = field(default_factory=dict)
+    written: dict[Key, tuple[str, ChildMeta]] = field(default_factory=dict)
     handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
+    draining: dict[Key, asyncio.Lock] = field(default_factory=dict)
     hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
     databases: dict[Key, str] = field(default_factory=dict)
     placed: dict[Key, Placed] = field(default_factory=dict)
@@ -116,20 +142,41 @@ class Operator:
 
     def forget_pods(self) -> None:
         """Drop what is held of pods that are gone."""
-        gone = [uid for uid in {*self.deleted, *self.asked, *self.pulls.known} if self.stores.pods.is_gone(uid)]
+        known = {*self.deleted, *self.asked, *self.unanchored, *self.jails, *self.cleared, *self.pulls.known}
+        gone = [uid for uid in known if self.stores.pods.is_gone(uid)]
         self.deleted.difference_update(gone)
+        self.unanchored.difference_update(gone)
         for uid in gone:
             self.asked.pop(uid, None)
+            self.jails.pop(uid, None)
+            self.cleared.pop(uid, None)
             self.pulls.forget(uid)
+
+    def forget_object(self, change: Changed[Custom]) -> None:
+        """Drop what is held of an object of our kinds once it is gone, or another one has its name."""
+        old, new = change.old, change.new
+        if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
+            return
+        uid = old.metadata.uid
+        self.applier.forget(uid)
+        self.status.forget(uid)
+        self.pace.forget(uid)
+        self.held.pop(uid, None)
+        self.unmade.pop(uid, None)
 
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""
         self.slurm.forget(key)
         self.room.forget(key)
         self.turning.pop(key, None)
+        self.keys.pop(key, None)
+        self.files.pop(key, None)
+        self.written.pop(key, None)
+        self.draining.pop(key, None)
         self.handed.pop(key, None)
         self.databases.pop(key, None)
         self.placed.pop(key, None)
+        self.certificates.pop(key, None)
 
 
 def _condition(raw: Mapping[str, Any]) -> Condition:

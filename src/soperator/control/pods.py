@@ -14,7 +14,7 @@ from soperator.kube.objects import Node
 from soperator.kube.views import Condition, ContainerStatus, Pod, Terminated
 from soperator.render import labels
 from soperator.runtime.store import Store
-from soperator.slurm import words
+from soperator.slurm import hostlist, words
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _FAILING = (
@@ -24,6 +24,8 @@ _FAILING = (
     "CreateContainerError",
     "RunContainerError",
 )
+#: The containers of a worker that run the image which its NodeSet may name.
+_OF_NODESET = ("slurmd", "jail", "usage")
 _GIVES_WAY = "its pod gives way"
 #: A container that a signal ended has this and the signal's number as its exit code.
 _SIGNALLED = 128
@@ -51,6 +53,12 @@ def is_running(pod: Pod, container: str) -> bool:
     return any(each.name == container and each.state.running for each in pod.status.container_statuses)
 
 
+def began(pod: Pod, container: str) -> float:
+    """When a container that runs was started, in seconds since 1970; 0 where it does not run."""
+    found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)
+    return found.started_at.timestamp() if found and found.started_at else 0.0
+
+
 def trouble(pod: Pod, nodes: Store[Node]) -> str:
     """Why a pod is not ready, in one sentence without a full stop; empty for a ready one."""
     if is_ready(pod):
@@ -69,12 +77,12 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
     """A worker's pod as the policy sees it; None for one without an index, which is none of ours."""
-    index = pod.metadata.labels.get(labels.INDEX, "")
-    if not index.isdecimal():
+    index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
+    if index is None:
         return None
     made = pod.metadata.creation_timestamp
     return WorkerPod(
-        index=int(index),
+        index=index,
         template=pod.metadata.annotations.get(labels.TEMPLATE, ""),
         phase=pod.status.phase or "Pending",
         deleting=pod.metadata.deletion_timestamp is not None,
@@ -151,7 +159,7 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
     if unscheduled:
         return f"no Node takes it: {unscheduled.message}"
     if is_jail_sick(pod):
-        return "its jail cannot be entered"
+        return "the probe of its jail fails"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if text := _container(status):
             return text + _remedy(pod, status)
@@ -191,7 +199,7 @@ def _remedy(pod: Pod, status: ContainerStatus) -> str:
     if not waiting or waiting.reason not in _NO_IMAGE:
         return ""
     nodeset = said.get(labels.NODESET)
-    field = f"spec.image of NodeSet {nodeset} or " if nodeset and status.name == "slurmd" else ""
+    field = f"spec.image of NodeSet {nodeset} or " if nodeset and status.name in _OF_NODESET else ""
     fills = said.get(labels.ROLE) == "populate" or status.name in ("jail-copy", "users")
     jail = "spec.jail.image or " if fills else ""
     return f"; correct {field}{jail}spec.images of SlurmCluster {said.get(labels.CLUSTER)}, or make the image pullable (spec.images.pullSecrets)"

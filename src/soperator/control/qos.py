@@ -1,6 +1,7 @@
 """A SlurmQOS as a tenant of Slurm's database."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.tenancy import SlurmQOSSpec
@@ -8,7 +9,7 @@ from soperator.control.read import read_qos
 from soperator.control.tenancy import Tenant
 from soperator.decide import qos
 from soperator.decide.admission import tenant_problems
-from soperator.decide.tenancy import mark
+from soperator.decide.tenancy import mark, shared_mark
 from soperator.decide.wishes import qos as wish
 from soperator.kube.views import Custom
 
@@ -20,7 +21,8 @@ def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
         return spec
     if problems := tenant_problems(meta.name, spec):
         return problems
-    wanted = wish(spec, meta.name, mark(meta.namespace, meta.name))
+    wanted = wish(spec, meta.name, shared_mark(spec.cluster, meta.namespace, meta.name))
+    wanted = replace(wanted, former=mark(meta.namespace, meta.name))
     return Tenant(
         name=wanted.name,
         cluster=(meta.namespace, spec.cluster),
@@ -30,4 +32,5 @@ def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
         plan=lambda database, applied, _: qos.plan(wanted, database, applied.get("", frozenset())),
         undo=lambda database, jobs: qos.undo(wanted, database, jobs),
         tell=lambda _: {"qos": wanted.name},
+        shared=wanted.name,
     )

@@ -1,5 +1,5 @@
-"""Whether there is room left on the shared root, as one worker of the cluster says, and on slurmctld's state and on the database that the operator
-runs, as their pods say.
+"""Whether there is room left, and whether anything can be written, on the volumes of a cluster: the shared root, as one worker says, and slurmctld's
+state and the database that the operator runs, as their pods say.
 
 A full root stops everybody at once; with a full state Slurm takes no job, and forgets at its next start what it could not write; with a full database
 slurmctld keeps its records until it can keep no more. What warns of them costs next to nothing: who looks at a jail knows (spank/watch.c), so one pod
@@ -21,7 +21,10 @@ from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
 
 EVERY = 60.0
-_SIZES = re.compile(r"room (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19})")
+_SIZES = re.compile(r"^room (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19})$", re.MULTILINE)
+#: A pod of an older image says nothing of it.
+_READ_ONLY = re.compile(r"^readOnly\W{1,2}(true|1)$", re.MULTILINE)
+_FACTS = ("room ", "readOnly")
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,8 @@ class Sizes:
 
 
 def sizes_of(answer: str) -> Sizes | None:
-    """What the last line of an answer says in numbers; None where a pod of an older image has none."""
-    found = _SIZES.fullmatch(answer.rstrip("\n").rpartition("\n")[2])
+    """What a line of an answer says in numbers; None where a pod of an older image has none."""
+    found = _SIZES.search(answer)
     if not found:
         return None
     size, available, files, free, took = map(int, found.groups())
@@ -61,9 +64,9 @@ class Room:
         lines = await self._lines(cluster, "jail", workers)
         if not lines or lines[0] != "ok":
             return []
-        return _condition(
-            "JailHasRoom", lines[1:2], f"enlarge the claim {jail_claim(cluster)}, or remove files that nobody needs"
-        )
+        claim = jail_claim(cluster)
+        mend = f"mend the volume of claim {claim}; no user can write a file"
+        return _condition("JailHasRoom", lines, mend, f"enlarge the claim {claim}, or remove files that nobody needs")
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[Condition]:
         """The condition StateHasRoom; none where no slurmctld has been heard yet. Never raises."""
@@ -109,10 +112,13 @@ def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[C
         return []
     if lines[0] != "ok":
         return [Condition(kind, "False", "NotAnswering", f"{plain(lines[0])}: {mend}")]
-    return _condition(kind, lines[1:2], remedy)
+    return _condition(kind, lines, mend, remedy)
 
 
-def _condition(kind: str, warnings: Sequence[str], remedy: str) -> list[Condition]:
+def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[Condition]:
+    if _READ_ONLY.search("\n".join(lines[1:])):
+        return [Condition(kind, "False", "ReadOnly", f"it is mounted read-only, as after an error of the disk: {mend}")]
+    warnings = [each for each in lines[1:2] if not each.startswith(_FACTS)]
     full = plain(warnings[0]) if warnings else ""
     why = f"{full}: {remedy}" if full else ""
     return [Condition(kind, "False" if why else "True", "AlmostFull" if why else "Enough", why)]

@@ -30,7 +30,7 @@ class Worker:
     """One worker: what it was read from, and what was read.
 
     `seen` is None for a pod without an index, which is none of ours; `trouble` says why it cannot take jobs; `columns` are those of `COLUMNS`
-    in which it counts.
+    in which it counts; `began` is when the container of its slurmd started, in seconds since 1970, 0 while there is none.
     """
 
     pod: Pod
@@ -41,6 +41,7 @@ class Worker:
     trouble: str
     columns: tuple[str, ...]
     is_calm: bool
+    began: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
         trouble=_trouble(pod, nodes, slurm, terms.heard is None),
         columns=_columns(slurm) if slurm else (),
         is_calm=seen is not None and is_calm(seen, slurm, machine),
+        began=pods.began(pod, "slurmd"),
     )
 
 

@@ -6,12 +6,14 @@ forgotten it. The annotation on a pod is for the kubelet alone, which looks at a
 """
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soperator.control.keys import Answers, auth_key, rest_key
-from soperator.control.operator import Operator
+from soperator.control import keys, outside
+from soperator.control.keys import DAEMONS, auth_key, rest_key
+from soperator.control.operator import Answers, Operator
 from soperator.decide.rotation import Seen, decide
 from soperator.kube import exec as remote
 from soperator.kube import kinds
@@ -19,14 +21,13 @@ from soperator.kube.errors import Conflict, KubeError, NotFound
 from soperator.kube.objects import Secret
 from soperator.kube.views import ObjectMeta, Pod
 from soperator.render import labels, names
-from soperator.render.keys import REST_FILE, auth_file, read_record, render_turned
+from soperator.render.keys import REST_FILE, auth_file, read_held, read_record, turned_notes
 from soperator.render.model import Cluster
 from soperator.runtime.status import Condition
-from soperator.slurm.keys import Record, turned
+from soperator.slurm.keys import Held, Record, turned
 
 #: How many daemons are asked in one pass, and how many at once.
 _BATCH, _AT_ONCE = 96, 16
-_DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
 _POKE = "soperator-keys"
 
 
@@ -69,17 +70,20 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     answers = operator.turning.get(cluster.key)
     latest = max(answers.taken.values(), default=0.0) if answers else 0.0
     said = cluster.spec.auth
-    step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest))
+    strangers = outside.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
+    step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest, strangers))
     if step.make_rest:
-        await _write(operator, rest, read_record(rest.annotations), Record(record.request), REST_FILE)
+        await _write(operator, cluster, rest, read_record(rest.annotations), Record(record.request), REST_FILE)
     if step.note is not None:
-        await _write(operator, auth, record, step.note, auth_file(cluster))
+        await _write(operator, cluster, auth, record, step.note, auth_file(cluster))
     finished = step.note is not None and not step.note.stage
     return Turn(record.request if finished else told, step.why)
 
 
-def condition(turned: Turn) -> Condition:
-    """The condition KeysSettled: whether no rotation is under way."""
+def condition(turned: Turn, looked: keys.Look) -> Condition:
+    """The condition KeysSettled: whether every key is there, and no rotation is under way."""
+    if looked.reason:
+        return Condition("KeysSettled", "False", looked.reason, looked.why)
     if turned.why:
         return Condition("KeysSettled", "False", "Rotating", turned.why)
     return Condition("KeysSettled", "True", "Rotated" if turned.done else "Made")
@@ -91,22 +95,24 @@ def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
     return meta
 
 
-async def _write(operator: Operator, meta: ObjectMeta, before: Record, after: Record, file: str) -> None:
-    """Write a Secret, unless it is another one than the cache has: then the next pass decides anew."""
-    found = await operator.api.get(kinds.SECRET, Secret, meta.namespace, meta.name)
+async def _write(
+    operator: Operator, cluster: Cluster, meta: ObjectMeta, before: Record, after: Record, file: str
+) -> None:
+    """Write a Secret and its copy, unless they are others than the cache has: then the next pass decides anew."""
+    try:
+        found, kept = [
+            await operator.api.get(kinds.SECRET, Secret, meta.namespace, each)
+            for each in (meta.name, names.kept(meta.name))
+        ]
+    except NotFound:
+        return
     if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != before:
         return
     content = {REST_FILE: rest_key()} if file == REST_FILE else turned(found.data, after, auth_key())
-    named = {
-        "name": meta.name,
-        "namespace": meta.namespace,
-        "uid": meta.uid,
-        "resourceVersion": found.metadata.resource_version,
-    }
-    try:
-        await operator.api.apply(kinds.SECRET, render_turned(named, after, content, file))
-    except Conflict:
-        return
+    is_brought = read_held(kept.metadata.annotations, {}).is_brought
+    held = Held(content, turned_notes(after, content[file]), is_brought)
+    with contextlib.suppress(Conflict):
+        await keys.write(operator, cluster, meta.name, held, found, kept)
 
 
 def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta, rest: ObjectMeta) -> list[Ask]:
@@ -121,7 +127,7 @@ def _asks(operator: Operator, cluster: Cluster, record: Record, auth: ObjectMeta
     first: list[Ask] = []
     last: list[Ask] = []
     for pod in operator.stores.cluster_pods(cluster.key):
-        daemon = _DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
+        daemon = DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
         rests = rest_words if daemon in ("slurmctld", "slurmdbd") else []
         if daemon and cluster.spec.auth.type == "munge":
             first += _ask(pod, "munged", verb, [auth_word])

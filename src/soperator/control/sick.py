@@ -1,39 +1,89 @@
-"""Which workers are to take no jobs for their jail's sake, each with what it says of it itself."""
+"""Which workers are to take no jobs because of their jail, each with what it says of it itself.
+
+The kubelet's probe only says that something is wrong, and a port that anybody may connect to can be kept from answering. So a worker is drained
+only with a sentence about its jail: from the port, or, where that is silent, from the same program by way of the kubelet (`inside`).
+"""
 
 import asyncio
 from dataclasses import replace
 
 from soperator.control.operator import Operator
+from soperator.control.word import Heard
 from soperator.decide.drain import JAIL
 from soperator.decide.workers import Seen, WorkerPod
 from soperator.kube.views import Pod
 from soperator.render import labels
 from soperator.render.model import NodeSet
+from soperator.slurm import hostlist
 from soperator.slurm.node import REASON_PREFIX
 
-#: So many are asked in one pass; the others are drained with a general word.
-_ASKED = 8
-_GENERAL = f"{JAIL}it cannot be entered"
+#: So many are asked in one pass; the others are asked in the next ones.
+_ASKED = 16
+#: A worker whose jail cannot be entered is asked again after so many seconds, and one that said nothing of the kind.
+_SELDOM, _OFTEN = 60.0, 10.0
+_SOON = 0.5
 
 
 async def told(operator: Operator, nodeset: NodeSet, seen: Seen) -> Seen:
-    """What is seen, with a reason to leave at each worker whose jail is sick.
+    """What is seen, with a reason to leave at each worker that says that its jail cannot be entered.
 
-    A worker that is drained for it keeps the words that Slurm shows; one that is not is asked.
+    A worker that is drained for it keeps the words that Slurm shows. It is resumed once its pod is ready again.
     """
-    found = operator.stores.sick_pods((nodeset.namespace, nodeset.spec.cluster))
-    sick = [pod for pod in found if pod.metadata.labels.get(labels.NODESET) == nodeset.name]
+    sick = _sick(operator, nodeset)
+    _forget_well(operator, nodeset, sick)
     if not sick:
         return seen
-    mute = [pod for pod in sick if not _known(seen, _index(pod))][:_ASKED]
-    words = await asyncio.gather(*(operator.ask_jail(pod.status.pod_ip) for pod in mute))
-    asked = {_index(pod): said for pod, said in zip(mute, words, strict=True)}
+    now = operator.wall()
+    due = sorted((pod for pod in sick if _due(operator, pod) <= now), key=lambda pod: _due(operator, pod))[:_ASKED]
+    answers = await asyncio.gather(*(_ask(operator, pod) for pod in due))
+    for pod, said in zip(due, answers, strict=True):
+        operator.jails[pod.metadata.uid] = Heard(now, said)
     workers = dict(seen.pods)
-    for index in map(_index, sick):
-        why = _known(seen, index) or asked.get(index, _GENERAL)
-        if index in workers:
+    for pod in sick:
+        index, said = _index(pod), _said(operator, pod)
+        why = _known(seen, index) or said
+        if index in workers and why and said != "":
             workers[index] = _leaving(workers[index], why)
     return replace(seen, pods=workers, calm=seen.calm - set(map(_index, sick)))
+
+
+def again(operator: Operator, nodeset: NodeSet) -> float | None:
+    """In how many seconds a worker is to be asked; None where none is."""
+    due = [_due(operator, pod) for pod in _sick(operator, nodeset)]
+    return max(_SOON, min(due) - operator.wall()) if due else None
+
+
+def _forget_well(operator: Operator, nodeset: NodeSet, sick: list[Pod]) -> None:
+    """Drop what workers said that are ready again: the next time something else may be wrong."""
+    if not operator.jails:
+        return
+    ill = {each.metadata.uid for each in sick}
+    for pod in operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name)):
+        if pod.metadata.uid not in ill:
+            operator.jails.pop(pod.metadata.uid, None)
+
+
+def _sick(operator: Operator, nodeset: NodeSet) -> list[Pod]:
+    found = operator.stores.sick_pods((nodeset.namespace, nodeset.spec.cluster))
+    return [pod for pod in found if pod.metadata.labels.get(labels.NODESET) == nodeset.name]
+
+
+def _due(operator: Operator, pod: Pod) -> float:
+    heard = operator.jails.get(pod.metadata.uid)
+    return heard.at + (_SELDOM if heard.said else _OFTEN) if heard else 0.0
+
+
+def _said(operator: Operator, pod: Pod) -> str | None:
+    heard = operator.jails.get(pod.metadata.uid)
+    return heard.said if heard else None
+
+
+async def _ask(operator: Operator, pod: Pod) -> str | None:
+    """A reason for Slurm; empty where the jail can be entered, None where nobody could be asked."""
+    said = await operator.ask_jail(pod.status.pod_ip)
+    if said is None:
+        said = await operator.inside.jail(pod.metadata.namespace, pod.metadata.name)
+    return said
 
 
 def _leaving(worker: WorkerPod, why: str) -> WorkerPod:
@@ -41,12 +91,12 @@ def _leaving(worker: WorkerPod, why: str) -> WorkerPod:
 
 
 def _known(seen: Seen, index: int) -> str:
-    """What was told of it already: Slurm's reason, or the drain that an administrator took back."""
+    """What was told of it already: the reason of its drain, which Slurm keeps after a resume, or the drain that an administrator took back."""
     node, worker = seen.node(index), seen.pods.get(index)
-    said = (node.reason if node else "", worker.noted if worker else "")
+    said = (node.reason if node and node.is_draining else "", worker.noted if worker else "")
     return next((each for each in said if each.startswith(JAIL)), "")
 
 
 def _index(pod: Pod) -> int:
-    index = pod.metadata.labels.get(labels.INDEX, "")
-    return int(index) if index.isdecimal() else -1
+    index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
+    return -1 if index is None else index

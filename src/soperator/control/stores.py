@@ -27,8 +27,12 @@ MACHINE = "machine"
 ROLE = "role"
 SICK = "sick"
 NAMESPACE = "namespace"
+#: What a cluster or a NodeSet owns, and its anchor does not yet.
+LOOSE = "loose"
 
 NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and there are no deep checks"
+
+_OWNERS = frozenset({kinds.SLURMCLUSTER.kind, kinds.NODESET.kind})
 
 #: Kinds that a pass applies or looks at, by the view that reads them.
 CHILDREN: dict[kinds.Kind, Any] = {
@@ -102,11 +106,12 @@ def make_stores() -> Stores:
                 MACHINE: lambda pod: [pod.spec.node_name] if pod.spec.node_name else [],
                 ROLE: lambda pod: [(key, pod.metadata.labels.get(labels.ROLE, "")) for key in by_cluster(pod)],
                 SICK: lambda pod: by_cluster(pod) if pods.is_jail_sick(pod) else [],
+                LOOSE: lambda pod: _loose(pod) if labels.NODESET in pod.metadata.labels else [],
             }
         ),
         nodes=Store(),
-        claims=Store({NAMESPACE: _namespace}),
-        children={kind: Store({NAMESPACE: _namespace, CLUSTER: by_cluster}) for kind in CHILDREN},
+        claims=Store({NAMESPACE: _namespace, LOOSE: _loose}),
+        children={kind: Store({NAMESPACE: _namespace, CLUSTER: by_cluster, LOOSE: _loose}) for kind in CHILDREN},
     )
 
 
@@ -117,6 +122,8 @@ def make_reflectors(
     read_clusters = Reflector(api, Source(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
     read_clusters.feed(clusters, lambda each: [key_of(each)])
     read_clusters.feed(nodesets, lambda each: [key_of(other) for other in stores.nodesets_of(key_of(each))])
+
+    read_clusters.listen(_wake_neighbours(stores, clusters))
 
     read_nodesets = Reflector(api, Source(kinds.NODESET, Custom, namespace), stores.nodesets)
     read_nodesets.feed(nodesets, lambda each: [key_of(each)])
@@ -151,6 +158,17 @@ def make_reflectors(
         if each.source.kind in (kinds.JOB, kinds.CONFIGMAP, kinds.STATEFULSET):
             each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
     return [read_clusters, read_nodesets, read_checks, read_pods, read_nodes, read_claims, *children]
+
+
+def _wake_neighbours(stores: Stores, clusters: Queue) -> Callable[[Changed[Custom]], None]:
+    """Wakes the other clusters of a namespace when one is gone: what it had may be theirs now."""
+
+    def wake(change: Changed[Custom]) -> None:
+        if change.old is not None and change.new is None:
+            for key in _all_in(stores.clusters, change.old.metadata.namespace):
+                clusters.add(key)
+
+    return wake
 
 
 def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[[Changed[Custom]], None]:
@@ -209,6 +227,14 @@ def _all_in(store: Store[Any], namespace: str) -> Iterable[Key]:
 
 def _namespace(each: Any) -> list[str]:
     return [each.metadata.namespace]
+
+
+def _loose(each: Any) -> list[Key]:
+    """The cluster of an object that only a cluster or a NodeSet owns."""
+    owners = {owner.kind for owner in each.metadata.owner_references}
+    cluster = each.metadata.labels.get(labels.CLUSTER)
+    is_loose = cluster and not owners.isdisjoint(_OWNERS) and kinds.CONFIGMAP.kind not in owners
+    return [(each.metadata.namespace, cluster)] if is_loose else []
 
 
 def _age(each: Custom) -> tuple[str, str]:

@@ -40,6 +40,8 @@ class Tenant:
     plan: Callable[[Database, Applied, Jobs | None], Plan]
     undo: Callable[[Database, Jobs | None], Plan]
     tell: Callable[[Database | None], Mapping[str, Any]]
+    #: The QOS, which all clusters of the database share.
+    shared: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ class TenancyControl:
             plan = tenant.undo(database, None)
             if plan.asks:
                 plan = tenant.undo(database, await self.ledger.jobs(cluster, tenant.squeue))
+            if plan.commands and tenant.shared and (users := await self.ledger.users_of(cluster, tenant.shared)):
+                plan = Plan(waits=(f"accounts of this or another cluster use it: {', '.join(users)}",))
             for each in plan.commands:
                 await self.ledger.run(cluster, each)
         except SlurmError as error:

@@ -78,13 +78,22 @@ def _is_ours(cluster: Cluster, secret: Meta) -> bool:
     return is_owned and meta.labels.get(labels.ROLE) == ROLE
 
 
+def _is_edited(secret: Meta) -> bool:
+    """Whether somebody else wrote to the Secret since the operator did, or in the same second: then it may hold anything."""
+    fields = secret.metadata.managed_fields
+    mine = [each.time for each in fields if each.manager.startswith(labels.MANAGER) and each.time]
+    others = [each.time for each in fields if not each.manager.startswith(labels.MANAGER) and each.time]
+    return bool(mine and others) and max(others) >= max(mine)
+
+
 async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str) -> Kept:
     known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret)
     if known and not _is_ours(cluster, known):
         return Kept(
             f"Secret {wanted.secret} is not the operator's and stays as it is: name another one for {wanted.user}"
         )
-    due, now = renewal(wanted, read_note(known.metadata.annotations) if known else None, key), operator.wall()
+    note = read_note(known.metadata.annotations) if known and not _is_edited(known) else None
+    due, now = renewal(wanted, note, key), operator.wall()
     if due > now:
         return Kept(again=due - now)
     try:

@@ -5,6 +5,8 @@ check that has ended. It waits for `PATIENCE` seconds at most, so that a Slurm t
 up; and not at all for a cluster that is gone.
 """
 
+import asyncio
+
 from soperator.control import ending
 from soperator.control.operator import Operator
 from soperator.control.read import named
@@ -25,15 +27,15 @@ async def withdraw(operator: Operator, obj: Custom, waited: float) -> Outcome:
     """One pass over a HealthCheck that is being deleted, `waited` seconds after the first one."""
     if not ending.holds(obj):
         return Outcome("it is being deleted")
-    left = await _left(operator, obj)
+    left = await _left(operator, obj, asyncio.get_running_loop().time() - waited)
     if left and waited < PATIENCE:
         return Outcome(f"it is being deleted; {left}", _SOON)
     await ending.let_go(operator, kinds.HEALTHCHECK, obj)
     return Outcome(f"it is let go{': ' if left else ''}{left}")
 
 
-async def _left(operator: Operator, obj: Custom) -> str:
-    """What is left of it, in one sentence; its jobs are told to end."""
+async def _left(operator: Operator, obj: Custom, since: float) -> str:
+    """What is left of it, in one sentence; its jobs are told to end. `since` is when its deletion was first seen, after which none is submitted."""
     key = (obj.metadata.namespace, named(obj))
     if operator.stores.clusters.get(*key) is None:
         return ""
@@ -42,8 +44,9 @@ async def _left(operator: Operator, obj: Custom) -> str:
         return operator.slurm.trouble(key) or "Slurm has not answered yet"
     name = obj.metadata.name
     try:
-        found = await client.runs(checkjob.job_name(name))
-        alive = [each for each in found if each.owner == obj.metadata.uid and not each.is_over]
+        listed = [each for each in await client.runs(checkjob.job_name(name), since) if not each.is_over]
+        found = [await client.run(each.number) for each in listed if checkjob.is_of(each, obj.metadata.uid)]
+        alive = [each for each in found if each is not None and not each.is_over]
         for each in alive:
             await client.cancel(each.number)
     except SlurmError as error:

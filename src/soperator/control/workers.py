@@ -1,17 +1,18 @@
 """Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
 
 Whatever could touch a job is decided anew on a fresh answer of Slurm's, given in this very pass; without one only missing pods are made.
+A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails decides nothing for good.
 Records go before pods come, a mark that protects a pod goes before its node is resumed, and what one refuses holds up no other.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from soperator.control import pods
-from soperator.control.operator import Operator
+from soperator.control.operator import Operator, Unmade
 from soperator.decide import power, rollout
 from soperator.decide.service import IN_SERVICE
 from soperator.decide.workers import (
@@ -33,21 +34,31 @@ from soperator.decide.workers import (
 )
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
-from soperator.kube.errors import AlreadyExists, Conflict, NotFound
+from soperator.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, TooBusy, explain
 from soperator.kube.views import Custom, Pod
 from soperator.render import labels, names, worker
-from soperator.render.model import Cluster, NodeSet
+from soperator.render.model import Cluster, NodeSet, Object
 from soperator.render.records import hosts, record
 from soperator.runtime.controller import Retry
 from soperator.runtime.events import Note, Regarding
 from soperator.runtime.status import timestamp
+from soperator.slurm.job import SlurmJob
+from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 _AT_ONCE = 16
 #: So many pods are made in a pass, so that it is seen in between when fewer are wanted.
 _IN_A_PASS = 1000
+#: Seconds after which a pod is looked at again that had changed before it could be deleted.
+_CHANGED = 1.0
+#: The longest wait in seconds before refused pods are tried again.
+_LONGEST = 300.0
 #: Up to so many Slurm nodes are asked for one by one before something is done to them.
 _ONE_BY_ONE = 8
+#: In so many seconds the jobs are asked for again where their list could not be had.
+_WITHOUT_JOBS = 5.0
+#: So many seconds Slurm's clock and ours may differ.
+_SKEW = 5.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,8 @@ class Workers:
     obj: Custom
     cluster: Cluster
     nodeset: NodeSet
+    #: The nodes whose pods are others by now than those that were decided upon.
+    changed: list[str] = field(default_factory=list)
 
     @property
     def client(self) -> SlurmRest | None:
@@ -70,16 +83,41 @@ class Workers:
         actions = plan.actions
         forgotten = await self._take_all([each for each in actions if isinstance(each, Forget)])
         created = [each for each in actions if isinstance(each, Create)]
-        await self._at_once(self._create(each, seen.template) for each in created[:_IN_A_PASS])
+        unmade = await self._make(created[:_IN_A_PASS], seen.template)
         marked = await self._take_all([each for each in actions if isinstance(each, Mark)])
         others = [each for each in actions if not isinstance(each, Create | Forget | Mark | Tell)]
-        refused = await self._take_all(others) or marked or forgotten or failed
+        refused = await self._take_all(others) or marked or forgotten or failed or unmade
         await self._at_once(map(self._condition, [each for each in actions if isinstance(each, Tell)]))
-        return replace(plan, again=0.0) if created[_IN_A_PASS:] else plan, refused
+        again = 0.0 if created[_IN_A_PASS:] else min(plan.again or _CHANGED, _CHANGED) if self.changed else plan.again
+        return replace(plan, again=again), refused
 
     async def take(self, actions: Sequence[Action]) -> str:
         """Take actions that were decided elsewhere; return what Slurm refused."""
         return await self._take_all(actions)
+
+    async def _make(self, created: Sequence[Create], template: str) -> str:
+        """Make pods; return why they are refused: a quota, a policy or a webhook that lets none in is asked ever more seldom."""
+        meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.unmade
+        last = book.get(meta.uid)
+        if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
+            return last.why
+        book.pop(meta.uid, None)
+        try:
+            await self._at_once(self._create(each, template) for each in created)
+        except (Conflict, TooBusy):
+            raise
+        except ApiError as error:
+            times = last.times + 1 if last else 1
+            why = explain(error, f"a pod of NodeSet {meta.name}")
+            book[meta.uid] = Unmade(why, meta.generation, times, now + min(2.0**times, _LONGEST))
+            return why
+        return ""
+
+    @property
+    def again(self) -> float | None:
+        """In how many seconds refused pods are to be tried again."""
+        last = self.operator.unmade.get(self.obj.metadata.uid)
+        return min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
 
     async def _take_all(self, actions: Sequence[Action]) -> str:
         """Take actions side by side; return the first refusal."""
@@ -88,6 +126,8 @@ class Workers:
         async def take(each: Action) -> None:
             try:
                 await (self._say(each) if isinstance(each, Say) else self._take(each))
+            except Conflict:
+                self.changed.append(names.slurm_node(self.nodeset.name, each.index))
             except SlurmError as error:
                 refusals.append(f"{hosts(self.nodeset.name, indexes_of(each))}: {error}")
             else:
@@ -113,9 +153,24 @@ class Workers:
         try:
             self.operator.stores.pods.learn(await self.operator.api.create_as(kinds.POD, Pod, made))
         except AlreadyExists as error:
+            if await self._relabel(made):
+                return
             pod = self._pod(each.index)
             if pod is not None and pod.metadata.labels.get(labels.NODESET) != self.nodeset.name:
                 raise Retry(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
+
+    async def _relabel(self, made: Object) -> bool:
+        """Put the labels back by which a pod of ours is found, where one was taken off; the cache has no such pod, so the API server is asked."""
+        wanted, meta = made["metadata"]["labels"], made["metadata"]
+        with contextlib.suppress(NotFound, Conflict):
+            found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata
+            is_ours = any(each.uid == self.obj.metadata.uid for each in found.owner_references)
+            known = {key: value for key, value in wanted.items() if key != labels.PROTECTED}
+            if is_ours and found.deletion_timestamp is None and not known.items() <= found.labels.items():
+                where = {"name": meta["name"], "namespace": found.namespace, "uid": found.uid, "labels": wanted}
+                await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where})
+                return True
+        return False
 
     async def _take(self, action: Action) -> None:
         node, client = names.slurm_node(self.nodeset.name, action.index), self.client
@@ -158,7 +213,7 @@ class Workers:
     async def _delete(self, index: int) -> None:
         pod = self._pod(index)
         if pod is not None:
-            where = Deletion(uid=pod.metadata.uid)
+            where = Deletion(uid=pod.metadata.uid, version=pod.metadata.resource_version)
             await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
             self.operator.deleted.add(pod.metadata.uid)
 
@@ -169,7 +224,10 @@ class Workers:
             await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _mark(self, mark: Mark) -> None:
-        """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone."""
+        """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone.
+
+        One that may be evicted from then on is written to only as it was seen.
+        """
         pod = self._pod(mark.index)
         if pod is None:
             return
@@ -177,6 +235,7 @@ class Workers:
             "name": pod.metadata.name,
             "namespace": pod.metadata.namespace,
             "uid": pod.metadata.uid,
+            **({} if mark.protected else {"resourceVersion": pod.metadata.resource_version}),
             "labels": {labels.PROTECTED: "true" if mark.protected else "false"},
             "annotations": {
                 labels.SAFE_TO_EVICT: "false" if mark.protected else "true",
@@ -234,7 +293,7 @@ def decide(seen: Seen) -> Plan:
 
 async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
     """The plan, decided with a fresh look at Slurm where that matters; without an answer only what is to be made, and why."""
-    plan = decide(seen)
+    plan = decide(seen if client else replace(seen, nodes=None))
     if (
         client is None
         or seen.nodes is None
@@ -242,29 +301,80 @@ async def choose(seen: Seen, client: SlurmRest | None) -> tuple[Plan, str]:
     ):
         return plan, ""
     try:
-        seen = await _fresh(seen, plan, client)
-        plan = decide(seen)
-        if plan.asks_jobs:
-            plan = decide(replace(seen, jobs=tuple(await client.jobs())))
-        return plan, ""
+        return await _fresh(seen, plan, client)
     except SlurmError as error:
-        made = tuple(each for each in plan.actions if isinstance(each, Create))
+        # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
+        former = {each.index for each in plan.actions if isinstance(each, Forget)}
+        made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
         return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
 
 
-async def _fresh(seen: Seen, plan: Plan, client: SlurmRest) -> Seen:
-    """What is seen, with a fresh answer of Slurm's about every node that a plan made on it touches; raises SlurmError.
+def _pressed(plan: Plan) -> list[int]:
+    """The jobs that a plan warns or ends."""
+    return sorted({job.number for each in plan.actions if isinstance(each, Warn | End) for job in each.jobs})
+
+
+async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
+    """These jobs as they are now; raises SlurmError."""
+    found: list[SlurmJob | None] = []
+    for start in range(0, len(numbers), _AT_ONCE):
+        found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
+    return found
+
+
+async def _fresh(seen: Seen, plan: Plan, client: SlurmRest) -> tuple[Plan, str]:
+    """The plan, decided on a fresh answer of Slurm's about every node that it touches, and what Slurm refused; raises SlurmError.
 
     A few nodes are asked for one by one. Where Slurm does not know one, or its answer leads to a plan that touches others, all are asked for.
     """
     asked = _touched(seen, plan)
-    if seen.nodes is not None and not plan.asks_jobs and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
+    if seen.nodes is not None and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
         with contextlib.suppress(SlurmError):
             few = seen.on({**seen.nodes, **await client.only(asked)})
-            again = decide(few)
-            if not again.asks_jobs and _touched(few, again) <= asked:
-                return few
-    return seen.on(await client.nodes())
+            again, failed = await _with_jobs(few, client)
+            if _touched(few, again) <= asked:
+                return again, failed
+    return await _with_jobs(seen.on(await client.nodes()), client)
+
+
+async def _with_jobs(seen: Seen, client: SlurmRest) -> tuple[Plan, str]:
+    """The plan, with a look at the jobs where it asks for one.
+
+    Without their list it drains in whatever order, since a drain ends no job; no job is warned or ended, and no pod goes that a suspended job may
+    be on.
+    """
+    plan = decide(seen)
+    if not plan.asks_jobs:
+        return plan, ""
+    taken = {seen.name(index) for each in plan.actions if rollout.ends_jobs(seen, each) for index in indexes_of(each)}
+    # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
+    draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
+    try:
+        since = listed_after(seen.nodes or {}, taken | draining, seen.now)
+        listed = {job.number: job for job in await client.jobs(since)}
+        held = {number for number, job in listed.items() if job.nodes & taken}
+        # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
+        if asked := sorted(held.union(_pressed(decide(seen.with_jobs(listed.values()))))):
+            by_now = dict(zip(asked, await _each(client, asked), strict=True))
+            current = ((number, by_now.get(number, job)) for number, job in listed.items())
+            listed = {number: job for number, job in current if job is not None}
+        return decide(seen.with_jobs(listed.values())), ""
+    except SlurmError as error:
+        safe = [each for each in plan.actions if not isinstance(each, Warn | End)]
+        again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
+        said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
+        return replace(
+            plan, actions=tuple(each for each in safe if not rollout.ends_jobs(seen, each)), again=again
+        ), said
+
+
+def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:
+    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop.
+
+    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. Clocks may differ by some seconds.
+    """
+    ages = [now - nodes[name].reason_at for name in names if name in nodes]
+    return asyncio.get_running_loop().time() - max(0.0, min(ages) - _SKEW) if ages else float("-inf")
 
 
 def _touched(seen: Seen, plan: Plan) -> set[str]:

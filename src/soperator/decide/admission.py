@@ -30,7 +30,9 @@ def cluster_problems(name: str, world: World) -> list[Problem]:
 def nodeset_problems(name: str, world: World) -> list[Problem]:
     """Return the problems of one NodeSet of the world, each with the object as its subject."""
     spec = world.node_sets[name]
-    return _unique([*validate_nodeset(name, spec, world), *_of(f"NodeSet {name}", lint_nodeset(spec))])
+    of = world.clusters.get(spec.cluster)
+    found = lint_nodeset(spec, bool(of and of.images.slurm))
+    return _unique([*validate_nodeset(name, spec, world), *_of(f"NodeSet {name}", found)])
 
 
 def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:

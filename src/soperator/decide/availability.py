@@ -33,18 +33,20 @@ class Role:
 class Facts:
     """What a pass has seen.
 
-    `jail`, `points`, `confined`, `slurm`, `config` and `accounting` are sentences, empty when there is nothing to say; `limits` is a
-    reason and such a sentence.
+    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are sentences, empty when there is nothing to say; `confined` and
+    `limits` are a reason and such a sentence.
     """
 
     problems: Sequence[Problem] = ()
     jail: str = ""
     points: str = ""
-    confined: str = ""
+    keys: str = ""
+    confined: tuple[str, str] = ("UserNamespace", "")
     limits: tuple[str, str] = ("Unknown", "")
     slurm: str = ""
     config: str = ""
     accounting: str = ""
+    claims: str = ""
     controller: Role = field(default_factory=Role)
     rest: Role = field(default_factory=Role)
     login: Role = field(default_factory=Role)
@@ -82,6 +84,8 @@ def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
         found.append((True, "JailNotReady", facts.jail))
     elif facts.points:
         found.append((facts.login.ready == 0, "MountPointsMissing", facts.points))
+    if facts.keys:
+        found.append((not running, "KeysNotSettled", facts.keys))
     for name, role, reason in (
         ("slurmctld", facts.controller, "ControllerNotReady"),
         ("slurmrestd", facts.rest, "RestNotReady"),
@@ -97,4 +101,6 @@ def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
         found.append((False, "ConfigNotApplied", facts.config))
     if facts.accounting:
         found.append((False, "AccountingNotReady", facts.accounting))
+    if facts.claims:
+        found.append((False, "ClaimBeingDeleted", facts.claims))
     return found

@@ -99,7 +99,7 @@ def decide(seen: Seen) -> Step:
         begun = State(seen.wanted, since=seen.now, asked=seen.wanted, asked_at=seen.now, fixed=seen.fixed)
         return Step("write", begun, "Starting", "slurmctld is to start")
     if not state.generation:
-        return Step()
+        return _try(seen) if seen.wanted else Step()  # slurmctld runs with files of which nothing else is known
     if not state.is_settled:
         step = _hand_out(seen)
         is_back = state.refused and state.generation == state.good

@@ -188,15 +188,28 @@ def of_runs(book: Book, wish: Wish, known: Mapping[str, Place], now: float, wait
             case, others = book.cases.get(name), [each for other, each in found.items() if other != name]
             if node is None or case is None:
                 continue
-            if waiting and is_ours(node) and not any(each is None or each.is_busy for each in others):
+            if waiting and may_open(known[name], wish) and not any(each is None or each.is_busy for each in others):
                 yield Open(name)
             elif not waiting and node.is_busy and not node.is_draining and not node.is_down:
                 yield Close(name, drain.for_check(wish.name, case.standing.says))
 
 
-def is_ours(node: SlurmNode) -> bool:
-    """Whether nothing runs on a node any more that a check has drained."""
-    return node.is_drained and not node.is_down and drain.is_of_check(node)
+def may_open(place: Place, wish: Wish) -> bool:
+    """Whether nothing runs on a node any more that a check has drained, and no other check holds it.
+
+    Where a quick check fails nobody opens the node: it goes on by itself. Of several deep checks the first by its name is tested; while that fails
+    the node stays out anyway.
+    """
+    node = place.node
+    if node is None or not node.is_drained or node.is_down or not drain.is_of_check(node):
+        return False
+    if any(other < wish.name for other in place.deep):
+        return False
+    if not place.quick:
+        return True
+    if node.report is None:
+        return drain.check_of(node)[0] in {wish.name, *place.every}
+    return not any(each.takes_out and each.check != wish.name for each in node.report.of("failing", "recovering"))
 
 
 def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool:
@@ -206,7 +219,7 @@ def _wants_test(book: Book, wish: Wish, place: Place | None, now: float) -> bool
     case = book.cases[place.name]
     if wish.then == "replace" and place.born <= case.standing.since:
         return False
-    return is_ours(place.node) and (now - case.at >= wish.retest or place.born > case.at)
+    return may_open(place, wish) and (now - case.at >= wish.retest or place.born > case.at)
 
 
 def _is_due(book: Book, wish: Wish, place: Place, now: float, called: float) -> bool:

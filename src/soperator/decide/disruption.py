@@ -1,19 +1,26 @@
 """Whom a removal disturbs least, and who is in service."""
 
 from soperator.decide import drain
+from soperator.decide.phases import Phase, phase_of
 from soperator.decide.workers import Seen, WorkerPod
 
 
 def never_ran(seen: Seen, pod: WorkerPod) -> bool:
-    """Whether no slurmd runs in the pod: its containers have not started, or have ended for good."""
-    return pod.phase in ("Failed", "Succeeded") or (pod.phase == "Pending" and not _is_silent(seen, pod))
+    """Whether no slurmd runs in the pod: its containers have not started, or have ended for good.
+
+    What says that a pod is Pending may be older than Slurm's answer. Slurm is believed: a node that is up has a slurmd.
+    """
+    node = seen.node(pod.index)
+    has_begun = _is_silent(seen, pod) or (node is not None and node.is_up and phase_of(node) is Phase.AWAKE)
+    return pod.phase in ("Failed", "Succeeded") or (pod.phase == "Pending" and not has_begun)
 
 
 def is_unused(seen: Seen, pod: WorkerPod) -> bool:
     """Whether no job can be on it: nothing ran, Slurm never knew a pod that is not ready, or its node is drained."""
     node = seen.node(pod.index)
     if node is None:
-        return never_ran(seen, pod) or (seen.nodes is not None and not pod.ready and not _is_silent(seen, pod))
+        unknown = seen.nodes is not None and not seen.jobs_of(pod.index)
+        return never_ran(seen, pod) or (unknown and not pod.ready and not _is_silent(seen, pod))
     return never_ran(seen, pod) or node.is_drained
 
 

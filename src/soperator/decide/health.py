@@ -60,12 +60,16 @@ _AWAY = (State.DRAINING, State.OUT, State.TESTING, State.REPLACED)
 
 @dataclass(frozen=True)
 class Policy:
-    """What is wished: whether nodes are drained at all, how many at most, the seconds between two rounds, and those until one moves."""
+    """What is wished: whether nodes are drained at all, how many at most, the seconds between two rounds, and those until one moves.
+
+    `most` is of the NodeSet, `most_of_all` of all nodes that Slurm knows, None for no such bound.
+    """
 
     drains: bool
     most: int
     interval: float
     replace_after: float = 600.0
+    most_of_all: int | None = None
 
     @property
     def silence(self) -> float:
@@ -109,7 +113,7 @@ def decide(seen: Seen, policy: Policy) -> Verdict:
     out = [(pod, node) for pod, node in found if drain.is_of_check(node) and pod not in back]
     wanting = [(pod, node) for pod, node in found if policy.drains and _wants_out(pod, node)]
     wanting.sort(key=lambda each: (_first(each[1]).since, each[0].index))
-    room = max(0, policy.most - len(out))
+    room = max(0, min(policy.most - len(out), _room(seen.nodes.values(), policy)))
     actions: list[Sequence[Drain | Resume | Mark]] = [
         *(_note(seen, pod, node) for pod, node in found if pod not in back),
         *(_put_back(pod) for pod in back),
@@ -153,6 +157,13 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> He
     return Health(State.HEALTHY, report.at)
 
 
+def _room(nodes: Iterable[SlurmNode], policy: Policy) -> int:
+    """How many more nodes of the whole cluster may be out."""
+    if policy.most_of_all is None:
+        return policy.most
+    return policy.most_of_all - sum(drain.is_of_check(each) for each in nodes)
+
+
 def _pairs(seen: Seen) -> Iterator[tuple[WorkerPod, SlurmNode]]:
     for index in sorted(seen.pods):
         if (node := seen.node(index)) and not seen.pods[index].deleting:
@@ -179,9 +190,10 @@ def _first(node: SlurmNode) -> Standing:
 
 
 def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Whether a node should be drained: nobody drained it yet, or has resumed it."""
-    failing = [each for each in _bad(node) if each.state == "failing"]
-    return bool(failing) and not node.is_draining and not node.is_down and not pod.noted.startswith(CHECK_PREFIX)
+    """Whether a node should be drained: nobody drained it yet, nor has resumed it while the check that drained it failed."""
+    bad = _bad(node)
+    resumed = [each for each in bad if pod.noted.startswith(f"{CHECK_PREFIX} {each.check}: ")]
+    return any(each.state == "failing" for each in bad) and not node.is_draining and not node.is_down and not resumed
 
 
 def _is_well(node: SlurmNode, policy: Policy, now: float) -> bool:
@@ -235,8 +247,8 @@ def _told(
         yield f"{len(out)} of {len(found)} nodes are out through checks: {_names(seen, out)}"
     if left:
         yield (
-            f"{len(left)} more fail and stay in service, for health.maxOut lets {policy.most} out at once: "
-            "look whether the check is wrong, and leave it out with health.skip, or raise maxOut"
+            f"{len(left)} more fail and stay in service, for health.maxOut lets {policy.most} out at once{_of_all(policy)}: "
+            "look whether the check is wrong, and leave it out with health.skip, or raise these"
         )
     failing = [each for each in found if each[1].state is State.FAILING and each[0] not in {pod.index for pod in left}]
     if failing:
@@ -249,6 +261,10 @@ def _told(
     suspect = [each for each in found if each[1].state is State.SUSPECT]
     if suspect:
         yield f"{len(suspect)} are suspect: {_names(seen, suspect)}"
+
+
+def _of_all(policy: Policy) -> str:
+    return "" if policy.most_of_all is None else f" and health.maxOutOfCluster {policy.most_of_all} of the cluster"
 
 
 def _names(seen: Seen, found: Sequence[tuple[int, Health]]) -> str:

@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 from soperator.decide import drain
 from soperator.decide.workers import Seen
+from soperator.slurm import hostlist
 from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
 #: With what the reason of a node begins that did not wake.
@@ -39,7 +40,8 @@ def is_denied(node: SlurmNode) -> bool:
 
 def is_of(seen: Seen, name: str) -> bool:
     """Whether a Slurm node is one of the NodeSet that is looked at."""
-    return name.startswith(f"{seen.nodeset}-") and name.removeprefix(f"{seen.nodeset}-").isdecimal()
+    prefix = f"{seen.nodeset}-"
+    return name.startswith(prefix) and hostlist.number(name.removeprefix(prefix)) is not None
 
 
 def are_of_shape(seen: Seen) -> bool:

@@ -53,7 +53,7 @@ def decide(seen: Seen) -> Plan:
         actions=(*look.created(), *said, *look.deleted(), *rest.actions),
         said="; ".join(filter(None, (look.tell(), rest.said))),
         again=min((each for each in (look.again(), rest.again) if each is not None), default=None),
-        asks_jobs=rest.asks_jobs,
+        asks_jobs=rest.asks_jobs or rollout.asks_jobs(seen, tuple(look.deleted())),
     )
 
 

@@ -10,12 +10,13 @@ from soperator.slurm.sacctmgr import NOTHING, QOS, Database, Fields
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an object wants; `text` is the description, without the mark."""
+    """What an object wants; `text` is the description, without the mark. `former` is a mark without the cluster, which is replaced."""
 
     name: str
     mark: str
     text: str = ""
     fields: Fields = field(default_factory=dict)
+    former: str = ""
 
 
 def plan(wanted: Wanted, database: Database, applied: frozenset[str]) -> Plan:
@@ -35,7 +36,8 @@ def plan(wanted: Wanted, database: Database, applied: frozenset[str]) -> Plan:
         if sacctmgr.differ(QOS[name], value, now[name])
     }
     changed |= _off(applied - wanted.fields.keys(), now)
-    text = _marked(wanted) if is_ours(wanted, description) else wanted.text or description
+    has_former = bool(wanted.former) and description.partition(" ")[0] == wanted.former
+    text = _marked(wanted) if is_ours(wanted, description) or has_former else wanted.text or description
     if text.lower() != description.lower():
         changed["Description"] = text
     if not changed:

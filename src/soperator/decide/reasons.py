@@ -57,7 +57,7 @@ def of_node(node: SlurmNode, place: Place, now: float, silence: float = NEVER) -
 
 
 def of_job(raw: Mapping[str, Any], nodes: Sequence[SlurmNode], now: float) -> list[str]:
-    """Why a job waits, was requeued or failed, of slurmrestd's v0.0.42 JSON; `nodes` are those that it has, asks for, or had."""
+    """Why a job waits, was requeued or failed, of slurmrestd's JSON; `nodes` are those that it has, asks for, or had."""
     state, name = (
         "+".join(raw.get("job_state") or ("UNKNOWN",)),
         f"Job {raw.get('job_id')} of {raw.get('user_name', '?')}",

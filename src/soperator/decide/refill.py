@@ -2,7 +2,8 @@
 
 An overwrite goes through draining (no new job starts), closing (no login pod is left) and filling (the Job runs), and ends by
 resuming. Invariants, each tested by interrupting at every step:
-- The Job of an overwrite is made only when every Slurm node is drained, every worker is known to Slurm, and no login pod is left.
+- The Job of an overwrite is made only when every Slurm node is drained, no job is suspended on one, every worker is known to Slurm, and no login pod
+  is left. Login closes on the same terms.
 - While such a Job has not completed, nothing is resumed and no login runs, whatever became of the request: the claim may be half-way.
 - No answer from Slurm means busy.
 - Only drains whose reason is ours are undone.
@@ -11,7 +12,7 @@ resuming. Invariants, each tested by interrupting at every step:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from soperator.decide.disruption import never_ran
@@ -53,7 +54,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Step:
-    """What to do about the Job, whether login may run, whether workers are held as they are, which nodes to drain or resume, and why."""
+    """What to do about the Job, whether login may run, whether workers are held as they are, which nodes to drain or resume, and why.
+
+    `asks_jobs` is true where it stands on nodes that nothing is on: it counts once the jobs were looked at, for a suspended one shows in no state.
+    """
 
     job: Literal["keep", "make", "drop"] = "keep"
     login: bool = True
@@ -61,6 +65,7 @@ class Step:
     drain: Sequence[str] = ()
     resume: Sequence[str] = ()
     why: str = ""
+    asks_jobs: bool = field(default=False, compare=False)
 
 
 def decide(seen: Seen) -> Step:
@@ -103,8 +108,8 @@ def _prepare(seen: Seen) -> Step:
     if busy := _busy(seen):
         return Step(login=not seen.is_login_closed, hold=True, drain=_undrained(seen), why=f"{asked} waits for {busy}")
     if seen.login_pods:
-        return Step(login=False, hold=True, why=f"{asked} waits for the login pods to end")
-    return _replace(seen, login=False)
+        return Step(login=False, hold=True, why=f"{asked} waits for the login pods to end", asks_jobs=True)
+    return replace(_replace(seen, login=False), asks_jobs=True)
 
 
 def _replace(seen: Seen, login: bool, drain: Sequence[str] = ()) -> Step:

@@ -16,11 +16,12 @@ PATIENCE = 20.0
 def ask(seen: Seen, pod: WorkerPod) -> list[Register | Mark]:
     """Tell a slurmd to register that runs, and that Slurm has not known for a while; jobs beside it go on.
 
-    The drain is forgotten with the node, so it may get a job at once: a pod that was open to eviction is protected first.
+    The drain is forgotten with the node, so it may get a job at once: a pod that was open to eviction is protected first. And the pod's note of that
+    drain goes, or the node that comes back would look as if an administrator had resumed it.
     """
     if not _is_unknown(seen, pod) or seen.now < _due(pod):
         return []
-    if not pod.protected:
+    if not pod.protected or pod.noted:
         return [Mark(pod.index, "Slurm has forgotten that it is drained", protected=True, noted="")]
     return [Register(pod.index, "Slurm does not know it although its slurmd runs")]
 

@@ -11,8 +11,8 @@ Each pod has one of five fates, looked at in this order:
 To retire is to drain, to wait until nothing runs (`drain` says for how long), to delete the pod, and then to remove Slurm's record.
 
 Invariants, each tested by interrupting at every step:
-- A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set and nothing runs or completes), or when no slurmd can
-  be running in it.
+- A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set, nothing runs or completes, and no job is suspended on
+  it), or when no slurmd can be running in it.
 - A job ends before its time only by `drain.then`, after `drain.maxWait`, and warned.
 - No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have forgotten it: it is told to register.
 - Only drains whose reason is ours are undone, and no drain that an administrator took back is set again.
@@ -26,6 +26,9 @@ from soperator.decide import drain, registration, service, telling
 from soperator.decide.disruption import cost, is_busy, is_in_service, is_unused, leave_of, never_ran
 from soperator.decide.drain import ROLLOUT, SCALE_IN
 from soperator.decide.workers import Action, Create, Delete, Drain, Forget, Mark, Plan, Register, Seen, WorkerPod
+
+#: Seconds after which a node with a suspended job is looked at again: when the job is cancelled, no state of the node changes.
+_SUSPENDED = 10.0
 
 
 def decide(seen: Seen) -> Plan:
@@ -63,7 +66,7 @@ def decide(seen: Seen) -> Plan:
         actions=(*created, *_forget(seen, created), *actions, *told),
         said=telling.tell(seen, fates),
         again=_again(seen, kept),
-        asks_jobs=_asks_jobs(seen, actions),
+        asks_jobs=asks_jobs(seen, actions),
     )
 
 
@@ -224,12 +227,27 @@ def _is_draining(seen: Seen, pod: WorkerPod) -> bool:
     return _is_ours(seen, pod) and is_busy(seen, pod)
 
 
-def _asks_jobs(seen: Seen, actions: Iterable[Action]) -> bool:
-    """Whether the jobs matter: which busy node is drained, or that a drain is over."""
+def asks_jobs(seen: Seen, actions: Sequence[Action]) -> bool:
+    """Whether the jobs matter: which busy node is drained, that a drain is over, or that a drained node has no suspended job."""
     if seen.jobs is not None or seen.nodes is None:
         return False
     chosen = any(isinstance(each, Drain) and is_busy(seen, seen.pods[each.index]) for each in actions)
-    return chosen or any(drain.asks_jobs(seen, pod) for pod in seen.restless)
+    return (
+        chosen
+        or any(ends_jobs(seen, each) for each in actions)
+        or any(drain.asks_jobs(seen, pod) for pod in seen.restless)
+    )
+
+
+def ends_jobs(seen: Seen, action: Action) -> bool:
+    """Whether an action would end a suspended job: it takes the pod of a node that Slurm calls drained, or lets it be evicted."""
+    match action:
+        case Delete(index) | Mark(index, protected=False):
+            node, pod = seen.node(index), seen.pods.get(index)
+            if node is None:  # Slurm leaves it out; its jobs tell whether it forgot it
+                return bool(pod and pod.phase == "Running")
+            return bool(node.is_drained and pod and pod.phase not in ("Failed", "Succeeded"))
+    return False
 
 
 def _again(seen: Seen, kept: Sequence[WorkerPod]) -> float | None:
@@ -248,6 +266,8 @@ def _moments(seen: Seen, kept: Sequence[WorkerPod]) -> Iterator[float]:
             yield machine.since + seen.policy.replace_after
         if rolling and pod.template == seen.template and not is_in_service(seen, pod):
             yield pod.born + seen.policy.progress_deadline
+        if (node := seen.node(pod.index)) and node.is_held:
+            yield seen.now + _SUSPENDED
         yield from drain.moments(seen, pod)
         yield from service.moments(seen, pod)
         yield from registration.moments(seen, pod)

@@ -12,7 +12,8 @@ munge knows one key. It is brought to all (Laid), and then all munged take it as
 slurmctld's and the operator's alone, and changes on the way, at Signing or Taken.
 
 Invariants, tested by interrupting at every step: what any daemon signs, every daemon believes, until it expires; two stages never meet;
-a rotation that has begun is finished, whatever became of its request. Nothing is remembered but what is noted on the Secret.
+a host outside Kubernetes has the new key before anybody signs with it; a rotation that has begun is finished, whatever became of its
+request. Nothing is remembered but what is noted on the Secret.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,8 @@ class Seen:
     """What is known.
 
     `rest` is the request for which the key of REST was made. `waits` says which daemon is not so far yet, empty when all are; `latest` is when
-    the last of them came so far, as one does later that was started with what its Node still had.
+    the last of them came so far, as one does later that was started with what its Node still had. `outside` says which hosts outside
+    Kubernetes are to get the new key first, once every daemon knows it.
     """
 
     kind: Literal["slurm", "munge"]
@@ -59,6 +61,7 @@ class Seen:
     waits: str
     now: float
     latest: float = 0.0
+    outside: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ def decide(seen: Seen) -> Step:
         return Step(make_rest=True, why=_why(record, "the key of REST is made"))
     if seen.waits:
         return Step(why=_why(record, seen.waits))
+    if record.stage == "Known" and seen.outside:
+        return Step(why=_why(record, seen.outside))
     left = max(record.since, seen.latest) + LIFE + SKEW - seen.now
     if record.stage == "Settling" and left > 0:
         return Step(why=_why(record, f"{left:.0f} s are left"))

@@ -48,12 +48,18 @@ class Wish:
 
 @dataclass(frozen=True)
 class Place:
-    """One node: when its pod was made, whether that is ready, and what Slurm says, None where it knows of none."""
+    """One node: when its pod was made, whether that is ready, and what Slurm says, None where it knows of none.
+
+    `deep` are the other deep checks that it fails, of `every` deep check there is; `quick` is whether quick checks drain nodes here.
+    """
 
     name: str
     born: float = 0.0
     ready: bool = True
     node: SlurmNode | None = None
+    deep: frozenset[str] = frozenset()
+    every: frozenset[str] = frozenset()
+    quick: bool = True
 
     @property
     def is_free(self) -> bool:

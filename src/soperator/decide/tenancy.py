@@ -67,6 +67,11 @@ def mark(namespace: str, name: str) -> str:
     return f"soperator:{namespace}/{name}"
 
 
+def shared_mark(cluster: str, namespace: str, name: str) -> str:
+    """The mark on what all clusters of a database share: the same object may be in another cluster's Kubernetes too."""
+    return f"soperator:{cluster}/{namespace}/{name}"
+
+
 def plan(wanted: Account, database: Database, above: Mapping[str, str], applied: Applied, jobs: Jobs | None) -> Plan:
     """What is to be done; `above` has the wanted parents of the accounts of all objects, `jobs` is None while it is not known."""
     there = database.account(wanted.name)

@@ -107,11 +107,11 @@ def advance(book: Book, wish: Wish, places: Iterable[Place], now: float) -> Book
     if found and found.tested and not _is_drained(known.get(found.tested)):
         book = replace(book, round=None)  # somebody has decided
     elif found and found.whole:
-        can_begin = not wish.suspended and all(_usable(found, known.get(each), now) for each in found.nodes)
+        can_begin = not wish.suspended and all(_usable(found, wish, known.get(each), now) for each in found.nodes)
         book = book if can_begin else replace(book, round=None)
     elif found:
-        wanted = _search(found, wish, _present(found, known, now)).runs
-        can_go_on = any(all(_usable(found, known.get(each), now) for each in both) for both in wanted)
+        wanted = _search(found, wish, _present(found, wish, known, now)).runs
+        can_go_on = any(all(_usable(found, wish, known.get(each), now) for each in both) for both in wanted)
         is_stuck = not can_go_on and now - max(found.moved, found.at) > STUCK
         if wish.suspended or is_stuck or _search(found, wish, found.nodes).done:
             book = _conclude(replace(book, round=None), wish, found, now)
@@ -152,30 +152,30 @@ def _next(book: Book, wish: Wish, known: Mapping[str, Place], now: float) -> lis
     if found is None:
         return []
     if found.whole:
-        ready = not book.runs and all(_usable(found, known.get(each), now) for each in found.nodes)
+        ready = not book.runs and all(_usable(found, wish, known.get(each), now) for each in found.nodes)
         return [Submit(found.nodes[0], others=found.nodes[1:])] if ready else []
     begun: list[Submit] = []
-    present = {*_present(found, known, now), *busy} & set(found.nodes)
+    present = {*_present(found, wish, known, now), *busy} & set(found.nodes)
     for one, other in _search(found, wish, present).runs:
-        is_ready = not {one, other} & busy and all(_usable(found, known.get(each), now) for each in (one, other))
+        is_ready = not {one, other} & busy and all(_usable(found, wish, known.get(each), now) for each in (one, other))
         if is_ready and len(busy) + 2 <= wish.most:
             begun.append(Submit(one, found.tested in (one, other), (other,)))
             busy.update((one, other))
     return begun
 
 
-def _usable(found: Round, place: Place | None, now: float) -> bool:
+def _usable(found: Round, wish: Wish, place: Place | None, now: float) -> bool:
     """Whether a run of this round may begin on a node; the one that is tested is drained for it."""
     if place is None or place.node is None or not place.ready:
         return False
     if place.name == found.tested and place.node.is_draining:
-        return deep.is_ours(place.node)
+        return deep.may_open(place, wish)
     return deep.is_free(place, now)
 
 
-def _present(found: Round, known: Mapping[str, Place], now: float) -> set[str]:
+def _present(found: Round, wish: Wish, known: Mapping[str, Place], now: float) -> set[str]:
     """The nodes of a round that count: measured, or free to be."""
-    return _measured(found) | {name for name in found.nodes if _usable(found, known.get(name), now)}
+    return _measured(found) | {name for name in found.nodes if _usable(found, wish, known.get(name), now)}
 
 
 def _measured(found: Round) -> set[str]:

@@ -1,14 +1,15 @@
 """What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `rollout`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
 from soperator.decide.window import Hours
+from soperator.slurm import hostlist
 from soperator.slurm.job import SlurmJob
-from soperator.slurm.node import Shape, SlurmNode
+from soperator.slurm.node import Shape, SlurmNode, held
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,11 @@ class Seen:
         calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
         return replace(self, nodes=nodes, calm=calm)
 
+    def with_jobs(self, jobs: Iterable[SlurmJob]) -> "Seen":
+        """The same with the jobs that hold nodes; a node with a suspended job is busy from then on."""
+        listed = tuple(jobs)
+        return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
+
     @cached_property
     def restless(self) -> list[WorkerPod]:
         """The pods about which there may be something to decide."""
@@ -141,7 +147,7 @@ class Seen:
         """The indexes of this NodeSet's nodes that Slurm has a record of and that have no pod."""
         prefix, ours = f"{self.nodeset}-", {self.name(index) for index in self.pods}
         found = (name.removeprefix(prefix) for name in self.nodes or () if name not in ours and name.startswith(prefix))
-        return sorted(int(tail) for tail in found if tail.isdecimal())
+        return sorted(index for tail in found if (index := hostlist.number(tail)) is not None)
 
     @property
     def is_known(self) -> bool:

@@ -44,17 +44,19 @@ class Listing(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """How to delete: only this uid, what happens to dependents, and a grace period in seconds."""
+    """How to delete: only this uid, what happens to dependents, a grace period in seconds, and only while the object has this resourceVersion."""
 
     uid: str | None = None
     propagation: str = "Background"
     grace: int | None = None
+    version: str | None = None
 
     def body(self) -> dict[str, Any]:
         """Return the DeleteOptions."""
         options: dict[str, Any] = {"propagationPolicy": self.propagation}
-        if self.uid is not None:
-            options["preconditions"] = {"uid": self.uid}
+        only = {"uid": self.uid, "resourceVersion": self.version}
+        if any(only.values()):
+            options["preconditions"] = {key: value for key, value in only.items() if value}
         if self.grace is not None:
             options["gracePeriodSeconds"] = self.grace
         return options
@@ -204,7 +206,10 @@ class Api:
         return await self._write("update", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
 
     async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
-        """Delete an object; return False if it, or the one with the given uid, was gone already."""
+        """Delete an object; return False if it, or the one with the given uid, was gone already.
+
+        Raises Conflict where a resourceVersion was given and the object has another one by now: whoever decided looks again.
+        """
         how = how or Deletion()
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **how.body()})
         headers = {"Content-Type": "application/json"}
@@ -213,7 +218,7 @@ class Api:
         except NotFound:
             return False
         except Conflict:
-            if how.uid is None:
+            if how.uid is None or how.version is not None:
                 raise
             return False
         return True

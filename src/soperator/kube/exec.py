@@ -19,6 +19,8 @@ from soperator.kube.kinds import POD
 
 CHUNK = 32 * 1024
 LARGEST = 1024 * 1024
+#: So many bytes of both outputs together are read: a container of a cluster's owner may write for ever.
+MOST = 16 * LARGEST
 CLOSE_STDIN = b"\xff\x00"
 
 
@@ -69,7 +71,7 @@ async def exec(  # noqa: A001
     """Run a command and return its exit code and output, decoded as UTF-8 with replacement.
 
     Raises NotFound or another ApiError if the container cannot be reached, Unreachable if the connection fails, and
-    ExecFailed if the command has not ended after `seconds` or could not be started.
+    ExecFailed if the command has not ended after `seconds`, has written more than `MOST` bytes, or could not be started.
     """
     import httpx2
     from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
@@ -123,12 +125,16 @@ async def _run(api: Api, target: Target, command: Sequence[str], stdin: str | No
         output = {1: bytearray(), 2: bytearray()}
         while True:
             message = await socket.receive_bytes()
+            if not message:
+                continue
             channel, payload = message[0], message[1:]
             if channel == 3:
                 code = _exit_code(payload, target)
                 return Result(code, output[1].decode(errors="replace"), output[2].decode(errors="replace"))
             if channel in output:
                 output[channel] += payload
+            if sum(map(len, output.values())) > MOST:
+                raise ExecFailed(f"{target}: {command[0]} has written more than {MOST >> 20} MiB")
 
 
 def _exit_code(payload: bytes, target: Target) -> int:

@@ -29,6 +29,13 @@ REQUESTS = Metric(
 )
 STORED = Metric("soperator_store_objects", "gauge", "Objects in each cache.", ("kind",), 16)
 SYNCED = Metric("soperator_store_synced", "gauge", "Whether a cache has been whole once.", ("kind",), 16)
+AGE = Metric(
+    "soperator_store_age_seconds",
+    "gauge",
+    "How long ago the API server last said anything about what a cache keeps; up to 180 in a quiet cluster. Above 300 the replica is not ready.",
+    ("kind",),
+    16,
+)
 RELISTS = Metric("soperator_relists_total", "counter", "Whole lists read, by cache.", ("kind",), 16)
 CONDITION = Metric(
     "soperator_cluster_condition",

@@ -59,7 +59,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     claim = cluster.spec.accounting.archive.claim
-    return pod.base(cluster, defaults, cluster.spec.accounting.slurmdbd.scheduling) | {
+    return pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.accounting.slurmdbd.scheduling)) | {
         "initContainers": [
             *([_own_archive(cluster, defaults)] if claim else []),
             *own_root.users_of_the_image(cluster, defaults),
@@ -72,8 +72,10 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             pod.config_map("config", names.accounting(cluster.name)),
             _secret(storage(cluster)),
             pod.claim("archive", claim) if claim else pod.empty("archive", sizeLimit="64Mi"),
-            pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
-            pod.empty("users"),
+            pod.empty("jail", sizeLimit=pod.SMALL)
+            if cluster.spec.jail.per_node
+            else pod.claim("jail", jail_claim(cluster)),
+            pod.empty("users", sizeLimit=pod.LARGE),
             *pod.scratch(),
             *directory.volumes(cluster),
             pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
@@ -84,7 +86,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _container(cluster: Cluster, defaults: Defaults) -> Object:
     image = pod.slurm_image(cluster, defaults)
-    munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
+    munge = pod.munge_socket() if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "slurmdbd", image, cluster.spec.accounting.slurmdbd.resources) | {
         "args": ["slurmdbd"],
         "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
@@ -125,7 +127,7 @@ def _secret(at: Storage) -> Object:
     items += [(at.ca.secret, at.ca.key, "ca.crt")] if at.ca else []
     items += [(at.certificate, name, name) for name in ("tls.crt", "tls.key")] if at.certificate else []
     sources = [{"secret": {"name": name, "items": [{"key": key, "path": path}]}} for name, key, path in items]
-    return {"name": "database", "projected": {"sources": sources, "defaultMode": 0o444}}
+    return {"name": "database", "projected": {"sources": sources, "defaultMode": pod.GROUP_READS}}
 
 
 def service(cluster: Cluster, name: str, role: str, of: str, port: int) -> Object:

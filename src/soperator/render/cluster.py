@@ -53,7 +53,7 @@ def render_cluster(
     return [
         *jail.render_claim(cluster),
         *jail.render_state_claim(cluster),
-        *network.render_network(cluster),
+        *network.render_network(cluster, defaults.operator_namespace),
         *controller.render_controller(cluster, defaults, known.fixed, addresses),
         *rest.render_rest(of_rest, defaults, known.good or known.generation),
         *rest_users.render_rest_users(of_rest, defaults, state),

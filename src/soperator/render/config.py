@@ -29,6 +29,8 @@ PLAN_PATH = "/etc/soperator/jail/plan"
 MAX_NODES = 16384
 #: What a ConfigMap holds, less some room for its metadata.
 LARGEST = 1000 * 1024
+#: Five arrays of ten thousand tasks at a time: each task counts as a job, and becomes a record of some KiB when it starts or is changed.
+SIZES: Mapping[str, int] = MappingProxyType({"MaxArraySize": 10001, "MaxJobCount": 60000})
 MARK = "generation="
 #: The bound of the tokens that slurmctld makes for users.
 LONGEST = "max_token_lifespan="
@@ -39,8 +41,18 @@ _CHECKS = "checks-{}.sh"
 @once
 def generation(cluster: Cluster) -> str:
     """The name of the generation that a cluster's spec asks for: a short hash of all files."""
-    text = "\0".join(f"{name}\0{content}" for name, content in sorted(_files(cluster, "").items()))
+    return _name(_files(cluster, ""))
+
+
+def _name(content: Mapping[str, str]) -> str:
+    text = "\0".join(f"{name}\0{text}" for name, text in sorted(content.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_generation(name: str, content: Mapping[str, str]) -> bool:
+    """Whether these files are the ones that the name of a generation stands for."""
+    marked = {file: text.replace(f"{MARK}{name}", MARK) for file, text in content.items()}
+    return bool(name) and _name(marked) == name
 
 
 @once
@@ -164,14 +176,17 @@ def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
         "AuthType": f"auth/{spec.auth.type}",
         "CredType": f"cred/{spec.auth.type}",
         "AuthAltTypes": "auth/jwt",
-        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key{_longest_token(spec)}",
+        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key,{_users_tokens(spec)}",
     }
 
 
-def _longest_token(spec: SlurmClusterSpec) -> str:
-    """The bound of what users ask for by `scontrol token`, where they have a slurmrestd; without it a token may last for ever."""
+def _users_tokens(spec: SlurmClusterSpec) -> str:
+    """What users get by `scontrol token`: a token of bounded life where they have a slurmrestd, and none where they have not.
+
+    By itself Slurm gives everybody tokens without end, which are good at the operator's slurmrestd too.
+    """
     users = spec.rest.users
-    return f",{LONGEST}{seconds(users.max_lifetime):.0f}" if users.enabled else ""
+    return f"{LONGEST}{seconds(users.max_lifetime):.0f}" if users.enabled else "disable_token_creation"
 
 
 def _paths() -> dict[str, str | int]:
@@ -197,6 +212,7 @@ def _behaviour(shared: Mapping[str, str]) -> dict[str, str | int]:
         "GresTypes": shared["GresTypes"],
         "MpiDefault": "pmix",
         "PropagateResourceLimitsExcept": "MEMLOCK",
+        **SIZES,
     }
 
 

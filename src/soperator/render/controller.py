@@ -55,7 +55,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    spec = pod.base(cluster, defaults, cluster.spec.controller.scheduling)
+    spec = pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.controller.scheduling))
     return (
         _apart(cluster)
         | spec
@@ -83,7 +83,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
     image = pod.slurm_image(cluster, defaults)
-    munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
+    munge = pod.munge_socket() if cluster.spec.auth.type == "munge" else []
     return pod.container(cluster, "slurmctld", image, cluster.spec.controller.resources) | {
         "args": ["slurmctld"],
         "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type, SOPERATOR_WATCH=str(names.JAIL_PORT)),
@@ -140,8 +140,10 @@ def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> O
 def users_volumes(cluster: Cluster) -> list[Object]:
     """Where `identity` reads, and where it writes."""
     return [
-        pod.empty("jail") if cluster.spec.jail.per_node else pod.claim("jail", jail_claim(cluster)),
-        pod.empty("users"),
+        pod.empty("jail", sizeLimit=pod.SMALL)
+        if cluster.spec.jail.per_node
+        else pod.claim("jail", jail_claim(cluster)),
+        pod.empty("users", sizeLimit=pod.LARGE),
     ]
 
 

@@ -31,7 +31,7 @@ def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> 
         [] if said.database.claim.name else [claim(cluster, name, said.database.claim, "ReadWriteOnce", owned=False)]
     )
     made = accounting.service(cluster, name, "database", "mariadb", names.DATABASE_PORT)
-    return [*claims, _stateful_set(cluster, defaults, secrets), made, _policy(cluster)]
+    return [*claims, _stateful_set(cluster, defaults, secrets), made, _policy(cluster, defaults.operator_namespace)]
 
 
 def database_claim(cluster: Cluster) -> str:
@@ -58,7 +58,7 @@ def _log(pool: int) -> int:
 def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
     selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting.database
     name = names.database(cluster.name)
-    spec = pod.base(cluster, defaults, said.scheduling) | {
+    spec = pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
         "terminationGracePeriodSeconds": 120,  # what is in its buffers is to be written
         "initContainers": [_own_data(cluster, defaults)],
         "containers": [_mariadb(cluster, defaults)],
@@ -118,14 +118,14 @@ def _own_data(cluster: Cluster, defaults: Defaults) -> Object:
     }
 
 
-def _policy(cluster: Cluster) -> Object:
+def _policy(cluster: Cluster, operator: str) -> Object:
     """slurmdbd alone reaches the database, and the operator what its pod says of its volume; `render/network.py` leaves this pod out of what the
     cluster's pods may reach.
     """
     source = {"podSelector": {"matchLabels": labels.role(cluster.name, "accounting")}}
     rule = {"from": [source], "ports": [{"port": names.DATABASE_PORT, "protocol": "TCP"}]}
     selector = labels.role(cluster.name, "database")
-    return policy(cluster, names.database(cluster.name), selector, rule, asked(), role="database")
+    return policy(cluster, names.database(cluster.name), selector, rule, asked(operator), role="database")
 
 
 def _resource(cluster: Cluster, said: MariaDb) -> Object:

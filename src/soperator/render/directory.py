@@ -56,8 +56,8 @@ def volumes(cluster: Cluster) -> list[Object]:
     secret = {"secretName": cluster.spec.directory.secret, "defaultMode": 0o400}
     return [
         {"name": "sssd-config", "secret": secret},
-        pod.empty("sssd"),
-        pod.empty("sssd-private", medium="Memory"),
-        pod.empty("sssd-state"),
+        pod.empty("sssd", sizeLimit=pod.SMALL),
+        pod.empty("sssd-private", medium="Memory", sizeLimit=pod.SMALL),
+        pod.empty("sssd-state", sizeLimit="4Gi"),
         pod.empty("sssd-run", medium="Memory", sizeLimit="64Mi"),
     ]

@@ -56,7 +56,7 @@ def volumes(nodeset: NodeSet) -> list[Object]:
     said = nodeset.spec.gpu.driver
     if not said.is_given:
         return []
-    found = [{"name": "driver", **_source(said)}, pod.empty("driver-list")]
+    found = [{"name": "driver", **_source(said)}, pod.empty("driver-list", sizeLimit=pod.SMALL)]
     if said.cdi:
         found.append({"name": "cdi", "hostPath": {"path": said.cdi.spec}})
     return found

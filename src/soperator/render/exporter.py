@@ -50,7 +50,7 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     said = cluster.spec.metrics
-    return pod.base(cluster, defaults, said.scheduling) | {
+    return pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
         "terminationGracePeriodSeconds": 5,
         "initContainers": [
             *own_root.users_of_the_image(cluster, defaults),

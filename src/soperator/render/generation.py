@@ -67,9 +67,9 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
         "volumes": [
             pod.config_map("config", names.generation(cluster.name, generation)),
             pod.empty("state", medium="Memory", sizeLimit="64Mi"),
-            pod.empty("private", medium="Memory"),
+            pod.empty("private", medium="Memory", sizeLimit=pod.SMALL),
             *pod.scratch(),
-            *([pod.empty("munge")] if auth == "munge" else []),
+            *([pod.empty("munge", sizeLimit=pod.SMALL)] if auth == "munge" else []),
         ],
     }
     # The controller's name must not lead here, nor its peers' names from here to them.

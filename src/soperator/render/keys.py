@@ -1,4 +1,4 @@
-"""Secrets with keys. They are created once, and rewritten only by a rotation that was asked for (decide/rotation).
+"""Secrets with keys. They are made once, rewritten by a rotation that was asked for (decide/rotation), and put back from a copy (decide/keys).
 
 The key material comes in as an argument, so that this stays a pure function.
 """
@@ -9,9 +9,13 @@ from collections.abc import Mapping
 
 from soperator.render import database, labels, names, pod, storage
 from soperator.render.model import Cluster, Object
-from soperator.slurm.keys import Record, Stage
+from soperator.slurm.keys import Held, Record, Stage
 
 REST_FILE = "jwt_hs256.key"
+_HOST_KEYS = ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub")
+#: Every file of a key that a daemon reads if it is there.
+FILES = frozenset({"slurm.key", "slurm.jwks", "munge.key", REST_FILE, *_HOST_KEYS, storage.PASSWORD})
+_NOTES = (labels.ROTATION, labels.STAGE, labels.SINCE, labels.DIGEST)
 
 
 def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
@@ -25,7 +29,7 @@ def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
         **made,
         names.auth_key(cluster.name): ("munge.key" if cluster.spec.auth.type == "munge" else "slurm.key",),
         names.jwt_key(cluster.name): (REST_FILE,),
-        names.host_keys(cluster.name): ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub"),
+        names.host_keys(cluster.name): _HOST_KEYS,
     }
 
 
@@ -34,32 +38,65 @@ def auth_file(cluster: Cluster) -> str:
     return "munge.key" if cluster.spec.auth.type == "munge" else "slurm.jwks"
 
 
-def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
-    """A Secret with the given files, owned by the cluster unless its keys are to be kept. Keys that are new need no rotation.
-
-    The password of the database stays with the database.
-    """
+def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
+    """Files that were just made. Keys that are new need no rotation, and the password of the database has none."""
     is_password = name == names.database_password(cluster.name)
-    meta = pod.metadata(cluster, name, "keys", owned=not (cluster.spec.auth.keep_keys or is_password))
-    if cluster.spec.auth.rotate and not is_password:
-        meta["annotations"] = meta.get("annotations", {}) | {labels.ROTATION: cluster.spec.auth.rotate}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": _data(content)}
+    noted = {labels.ROTATION: cluster.spec.auth.rotate} if cluster.spec.auth.rotate and not is_password else {}
+    return Held(files, noted)
 
 
-def render_turned(meta: Mapping[str, str], record: Record, content: Mapping[str, bytes], file: str) -> Object:
-    """What a rotation writes to a Secret: its files, and how far it is. `meta` names the very version that was read."""
-    annotations = {
+def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
+    """A Secret with files that were just made."""
+    return render_held(cluster, name, new(cluster, name, content)) | {"type": "Opaque"}
+
+
+def render_held(cluster: Cluster, name: str, held: Held) -> Object:
+    """A Secret with what it is to hold, owned by the cluster.
+
+    Not owned are keys that are to be kept or that a person brought, and a password, which stays with its database.
+    """
+    bare: Object = {"name": name, "namespace": cluster.namespace}
+    meta = bare if held.is_brought else _metadata(cluster, name, name)
+    meta["annotations"] = {**meta.get("annotations", {}), **held.notes}
+    return _secret({key: value for key, value in meta.items() if value}, held.files)
+
+
+def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
+    """The Secret from which another, of this name, is put back; it says what it adds up to, so that an edit of it is noticed."""
+    meta = _metadata(cluster, names.kept(name), name)
+    brought = {labels.BROUGHT: "true"} if held.is_brought else {}
+    meta["annotations"] = {**meta.get("annotations", {}), **held.notes, **brought, labels.CHECKSUM: held.checksum}
+    return _secret(meta, held.files)
+
+
+def has_owner(cluster: Cluster, name: str) -> bool:
+    """Whether a Secret of the operator's goes with its cluster."""
+    return not (cluster.spec.auth.keep_keys or name == names.database_password(cluster.name))
+
+
+def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held:
+    """What a Secret holds, as far as it is the operator's business."""
+    files = {name: content for name, content in data.items() if name in FILES}
+    notes = {key: annotations[key] for key in _NOTES if key in annotations}
+    return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
+
+
+def turned_notes(record: Record, content: bytes) -> dict[str, str]:
+    """What a rotation notes on a Secret: how far it is, and what the file that daemons read adds up to."""
+    return {
         labels.ROTATION: record.request,
         labels.STAGE: record.stage,
         labels.SINCE: f"{record.since:.0f}",
-        labels.DIGEST: hashlib.sha256(content[file]).hexdigest(),
+        labels.DIGEST: hashlib.sha256(content).hexdigest(),
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {**meta, "annotations": annotations},
-        "data": _data(content),
-    }
+
+
+def _metadata(cluster: Cluster, name: str, of: str) -> Object:
+    return pod.metadata(cluster, name, "keys", owned=has_owner(cluster, of))
+
+
+def _secret(meta: Object, files: Mapping[str, bytes]) -> Object:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": _data(files)}
 
 
 def read_record(annotations: Mapping[str, str]) -> Record:

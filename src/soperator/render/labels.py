@@ -37,6 +37,11 @@ ROTATION = f"{GROUP}/rotation"
 STAGE = f"{GROUP}/rotation-stage"
 SINCE = f"{GROUP}/rotation-since"
 DIGEST = f"{GROUP}/keys"
+#: On a SlurmCluster: the rotation whose key all hosts outside Kubernetes have, as their administrator says.
+JOINED = f"{GROUP}/joined"
+#: On the copy of a Secret with keys: what it adds up to, and whether a person had brought the keys.
+CHECKSUM = f"{GROUP}/checksum"
+BROUGHT = f"{GROUP}/brought"
 #: On a Secret with a user's token: whose it is, until when (seconds), and which version of the key signed it.
 TOKEN = f"{GROUP}/token"
 #: On slurmdbd's pod: the versions of the Secrets that it was started with, for it reads them at its start alone.

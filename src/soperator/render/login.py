@@ -12,6 +12,13 @@ def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
     return [_stateful_set(cluster, defaults), _service(cluster), _config_map(cluster), _budget(cluster)]
 
 
+def with_cpu(said: Resources) -> Resources:
+    """The same resources with a small request for CPU, unless they say CPU themselves: without one a busy Node leaves a session next to nothing."""
+    if "cpu" in said.requests or "cpu" in said.limits:
+        return said
+    return said.model_copy(update={"requests": {"cpu": "100m", **said.requests}})
+
+
 def closed(cluster: Cluster) -> Cluster:
     """The same cluster without a login pod, for as long as nobody may be in the jail."""
     spec = cluster.spec
@@ -58,7 +65,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    return pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
+    return pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.login.scheduling)) | {
         "hostUsers": not cluster.spec.security.user_namespace,
         "initContainers": [
             *own_root.init_containers(cluster, defaults, points.own_points(cluster, [])),
@@ -72,8 +79,8 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             {"name": "plan", "configMap": {"name": names.login(cluster.name), "items": _items("plan")}},
             {"name": "hostkeys", "secret": {"secretName": names.host_keys(cluster.name), "defaultMode": 0o400}},
             *own_root.volumes(cluster),
-            pod.empty("slurm"),
-            pod.empty("tmp"),
+            pod.empty("slurm", sizeLimit=pod.SMALL),
+            pod.users_files(cluster.spec.login.tmp_size),
             *pod.scratch(),
             *submounts.volumes(submounts.of_login(cluster)),
             *directory.volumes(cluster),
@@ -90,8 +97,9 @@ def _items(*keys: str) -> list[Object]:
 
 
 def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
-    munge = [pod.mount("munge", "/run/munge")] if cluster.spec.auth.type == "munge" else []
-    return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, cluster.spec.login.resources) | {
+    munge = pod.munge_socket() if cluster.spec.auth.type == "munge" else []
+    resources = with_cpu(cluster.spec.login.resources)
+    return pod.container(cluster, "sshd", cluster.spec.images.login or defaults.login, resources) | {
         "args": ["sshd"],
         "env": pod.env(SOPERATOR_NODES=pod.nodes_domain(cluster, defaults)) + pod.wide_ids(cluster),
         "ports": [{"name": "ssh", "containerPort": names.SSH_PORT}],

@@ -12,6 +12,7 @@ from soperator.api.base import API_VERSION
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import Gpu, NodeSetSpec
+from soperator.render import names
 from soperator.slurm.topology import Place
 
 #: A Kubernetes object as the API server takes it.
@@ -20,7 +21,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Defaults:
-    """Images for roles whose spec names none, and the DNS domain of the Kubernetes cluster."""
+    """Images for roles whose spec names none, the DNS domain of the Kubernetes cluster, and the namespace of the operator, empty where unknown."""
 
     slurm: str
     login: str
@@ -31,6 +32,7 @@ class Defaults:
     mariadb: str = ""
     proxy: str = ""
     cluster_domain: str = "cluster.local"
+    operator_namespace: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Cluster:
     `checked` is whether a HealthCheck names it, `accounted` whether slurmctld is to tell slurmdbd of its jobs by now,
     `places` where each node lies that topology.conf is to name.
     `sleeps` are the longest times in which its nodes wake and go to sleep, None where none ever sleeps (`power.timeouts`).
+    `anchor` is the uid of the second owner of all that it owns (`anchor.render_anchor`), empty where that is not known.
     """
 
     namespace: str
@@ -53,6 +56,7 @@ class Cluster:
     accounted: bool = False
     places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     sleeps: tuple[int, int] | None = None
+    anchor: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -68,6 +72,16 @@ class Cluster:
     def owner(self) -> Object:
         """The owner reference for what this object owns."""
         return _owner("SlurmCluster", self.name, self.uid)
+
+    @property
+    def owners(self) -> list[Object]:
+        """The owner references for what this object owns: itself, and the anchor where there is one."""
+        return [self.owner, *self.anchored]
+
+    @property
+    def anchored(self) -> list[Object]:
+        """The owner reference to the anchor, as a list; empty where there is none."""
+        return [anchor_owner(self.name, self.anchor)] if self.anchor else []
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,11 @@ class NodeSet:
     def owner(self) -> Object:
         """The owner reference for what this object owns."""
         return _owner("NodeSet", self.name, self.uid)
+
+
+def anchor_owner(cluster: str, uid: str) -> Object:
+    """The owner reference to a cluster's anchor; it controls nothing, and nothing waits for it."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": names.anchor(cluster), "uid": uid}
 
 
 def _owner(kind: str, name: str, uid: str) -> Object:

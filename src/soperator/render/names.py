@@ -15,6 +15,8 @@ REST_PORT = 6820
 #: Where nginx of the users' slurmrestd takes their requests, and where it says that it can.
 REST_USERS_PORT = 6821
 REST_READY_PORT = 8081
+#: Where slurmrestd listens on the loopback of its pod, behind nginx.
+REST_LOCAL_PORT = 6823
 DATABASE_PORT = 3306
 SSH_PORT = 22
 #: Where a worker says whether its jail can be entered.
@@ -97,6 +99,11 @@ def config(cluster: str) -> str:
     return f"{cluster}-config"
 
 
+def anchor(cluster: str) -> str:
+    """The ConfigMap that is a second owner of every object of the cluster."""
+    return f"{cluster}-anchor"
+
+
 def generation(cluster: str, generation: str) -> str:
     """The ConfigMap that keeps one generation of them."""
     return f"{cluster}-config-{generation}"
@@ -120,6 +127,11 @@ def jwt_key(cluster: str) -> str:
 def host_keys(cluster: str) -> str:
     """The Secret with the SSH host keys of login."""
     return f"{cluster}-ssh-host-keys"
+
+
+def kept(secret: str) -> str:
+    """The Secret from which one with keys is put back."""
+    return f"{secret}-kept"
 
 
 def jail_claim(cluster: str) -> str:

@@ -6,9 +6,9 @@ from soperator.render import labels, names, pod
 from soperator.render.model import Cluster, Object
 
 
-def render_network(cluster: Cluster) -> list[Object]:
-    """The headless Service, the NetworkPolicies and the workers' PodDisruptionBudget."""
-    return [_nodes_service(cluster), *_policies(cluster), _worker_budget(cluster)]
+def render_network(cluster: Cluster, operator: str = "") -> list[Object]:
+    """The headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty where unknown."""
+    return [_nodes_service(cluster), *_policies(cluster, operator), _worker_budget(cluster)]
 
 
 def _nodes_service(cluster: Cluster) -> Object:
@@ -21,11 +21,11 @@ def _nodes_service(cluster: Cluster) -> Object:
     }
 
 
-def _policies(cluster: Cluster) -> list[Object]:
+def _policies(cluster: Cluster, operator: str) -> list[Object]:
     """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
     reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From elsewhere come SSH to
-    login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. Where users have a slurmrestd of their
-    own, the operator's is closed to them.
+    login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. No pod of the cluster but the exporter
+    reaches the operator's slurmrestd: users have one of their own (`render/rest_users.py`), or none.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
     outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.outside.networks]
@@ -35,25 +35,23 @@ def _policies(cluster: Cluster) -> list[Object]:
     }
     ssh = {"ports": [{"port": names.SSH_PORT, "protocol": "TCP"}]}
     return [
-        _but_for_others(
-            cluster, policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users)
-        ),
+        _but_for_others(policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users)),
         policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
         policy(
             cluster,
             names.rest(cluster.name),
             labels.role(cluster.name, "rest"),
-            _operator(names.REST_PORT),
+            _operator(names.REST_PORT, operator),
             *_exporter(cluster),
         ),
-        policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked()),
-        policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked()),
+        policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked(operator)),
+        policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked(operator)),
     ]
 
 
-def asked() -> Object:
-    """The rule by which the operator reaches what a pod says of the volume that it watches."""
-    return _operator(names.JAIL_PORT)
+def asked(operator: str) -> Object:
+    """The rule by which the operator, in this namespace, reaches what a pod says of the volume that it watches."""
+    return _operator(names.JAIL_PORT, operator)
 
 
 def scraped(cluster: Cluster, port: int) -> Object:
@@ -62,21 +60,23 @@ def scraped(cluster: Cluster, port: int) -> Object:
     return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
 
 
-def _operator(port: int) -> Object:
-    source = {"namespaceSelector": {}, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
+def _operator(port: int, namespace: str) -> Object:
+    """The rule for the operator: by its label *and* its namespace, for whoever makes pods anywhere can give them any label."""
+    where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
+    source = {"namespaceSelector": where, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
     return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
 
 
-def _but_for_others(cluster: Cluster, made: Object) -> Object:
+def _but_for_others(made: Object) -> Object:
     """A policy that leaves out the pods that have one of their own: the database's (`render/database.py`), and the operator's slurmrestd."""
-    roles = ["database", *(["rest"] if cluster.spec.rest.users.enabled else [])]
-    made["spec"]["podSelector"]["matchExpressions"] = [{"key": labels.ROLE, "operator": "NotIn", "values": roles}]
+    expression = {"key": labels.ROLE, "operator": "NotIn", "values": ["database", "rest"]}
+    made["spec"]["podSelector"]["matchExpressions"] = [expression]
     return made
 
 
 def _exporter(cluster: Cluster) -> list[Object]:
     """The exporter's way to a slurmrestd that is closed to the cluster's other pods."""
-    if not (cluster.spec.rest.users.enabled and cluster.spec.metrics.enabled):
+    if not cluster.spec.metrics.enabled:
         return []
     exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
     return [{"from": [exporter], "ports": [{"port": names.REST_PORT, "protocol": "TCP"}]}]

@@ -25,7 +25,10 @@ def volumes(cluster: Cluster) -> list[Object]:
     spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": ref.size}}}
     if ref.storage_class_name:
         spec["storageClassName"] = ref.storage_class_name
-    return [{"name": "jail", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}, pod.empty(_SCRIPT)]
+    return [
+        {"name": "jail", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}},
+        pod.empty(_SCRIPT, sizeLimit=pod.SMALL),
+    ]
 
 
 def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point]) -> list[Object]:

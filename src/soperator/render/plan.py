@@ -45,6 +45,9 @@ class Mount:
 
 
 _JOBS_TMP = Mount("scratch", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files of one job, gone with it")
+#: An emptyDir is open to every uid, without the sticky bit: who could write there would put a socket of his own in the place of munged's, and
+#: slurmd would believe it. connect(2) needs no writable mount.
+_MUNGE = Mount("bind", "/run/munge", "/run/munge", ("ro", "nosuid", "nodev", "noexec"), "munged's socket")
 _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node")
 #: slurmstepd makes the cgroups of a step from inside the jail. They belong to root, so that no ordinary user writes them.
 _CGROUPS = Mount(
@@ -55,13 +58,13 @@ _CGROUPS = Mount(
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
     """The mounts of a NodeSet's nodes, in the order in which they are made."""
     own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(cluster), *_gpus(nodeset), *_driver(nodeset)]
-    return _with(own, submounts.of_worker(cluster, nodeset))
+    return _with(own, submounts.of_worker(cluster, nodeset), cluster)
 
 
 def login_plan(cluster: Cluster) -> list[Mount]:
     """The mounts of a login node, in the order in which they are made."""
     own = [*_base(cluster, _LOGIN_SHM, _NODES_TMP), *_login()]
-    return _with(own, submounts.of_login(cluster))
+    return _with(own, submounts.of_login(cluster), cluster)
 
 
 def text(mounts: Iterable[Mount]) -> str:
@@ -85,10 +88,13 @@ def is_below(path: str, above: str) -> bool:
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
-def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Mount]:
+def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed], cluster: Cluster) -> list[Mount]:
     """The node's own mounts and behind them the submounts, of which one may take the place of /tmp."""
     taken = {each.submount.path for each in placed}
-    return [*(each for each in own if each.target not in taken or not each.is_mount), *map(_submount, placed)]
+    return [
+        *(each for each in own if each.target not in taken or not each.is_mount),
+        *(_submount(each, cluster) for each in placed),
+    ]
 
 
 def _sssd() -> Mount:
@@ -111,7 +117,7 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
         Mount("bind", "/run/slurm", "/run/slurm", ("ro",), "configuration and socket of slurmd or sackd"),
         Mount("bind", _KNOWN_HOSTS, _KNOWN_HOSTS, ("ro", "optional"), "by which ssh knows the cluster's nodes"),
         *([_sssd()] if directory.is_used(cluster) else []),
-        *([Mount("bind", "/run/munge", "/run/munge", (), "munged's socket")] if munge else []),
+        *([_MUNGE] if munge else []),
     ]
 
 
@@ -160,7 +166,7 @@ def _login() -> list[Mount]:
     ]
 
 
-def _submount(placed: submounts.Placed) -> Mount:
+def _submount(placed: submounts.Placed, cluster: Cluster) -> Mount:
     each: Submount = placed.submount
     options = ("ro",) if each.read_only else ()
     why = f"submount of {placed.owner}: {submounts.described(each)}"
@@ -168,5 +174,14 @@ def _submount(placed: submounts.Placed) -> Mount:
         size = f"size={int(quantity(each.tmpfs.size))}"
         return Mount("tmpfs", "", each.path, (*options, "nosuid", "nodev", "mode=1777", size), why)
     if each.per_job:
-        return Mount("scratch", placed.folder, each.path, ("nosuid", "nodev"), f"{why}, a folder for each job")
+        own = ("nosuid", "nodev", f"owner={_owner(cluster)}")
+        return Mount("scratch", placed.folder, each.path, own, f"{why}, a folder for each job")
+    # Others write to a folder of the Node too, and a setuid bit of theirs is none of the jail's.
+    if each.host_path or "hostPath" in (each.volume or {}):
+        options = (*options, "nosuid")
     return Mount("rbind", placed.folder, each.path, (*options, "nodev"), why)
+
+
+def _owner(cluster: Cluster) -> str:
+    """Whose jobs' folders they are on storage that others use too: equal names and numbers of jobs are in every cluster, the UID is not."""
+    return f"{cluster.name}.{cluster.uid}" if cluster.uid else cluster.name

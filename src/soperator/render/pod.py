@@ -19,6 +19,10 @@ AGENT_UID = 65532
 
 _IDS = 65536
 
+#: Modes of a Secret's files, which belong to root and to group 0. A user of a job may belong to group 0, so where slurmd or sshd runs nobody but
+#: root reads them. A daemon of another uid reads them by a supplementary group: fsGroup would reach every volume (docs/decisions/0009, 0098).
+ROOT_READS, GROUP_READS = 0o400, 0o440
+
 KEYS = "/etc/soperator/keys"
 PRIVATE = "/run/soperator"
 JAIL = "/mnt/jail"
@@ -27,7 +31,7 @@ JAIL = "/mnt/jail"
 def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Object:
     """Metadata of an object of a role, owned by the cluster unless it has to outlive it."""
     meta: Object = {"name": name, "namespace": cluster.namespace, "labels": labels.role(cluster.name, role)}
-    return meta | ({"ownerReferences": [cluster.owner]} if owned else {"annotations": {labels.KEEP: "true"}})
+    return meta | ({"ownerReferences": cluster.owners} if owned else {"annotations": {labels.KEEP: "true"}})
 
 
 def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
@@ -136,6 +140,15 @@ def empty(name: str, **more: Any) -> Object:
     return {"name": name, "emptyDir": more}
 
 
+#: Sizes of what daemons write on the Node's disk or in memory; each is many times what was seen. On the disk, the kubelet evicts a pod that is over.
+SMALL, LARGE = "64Mi", "1Gi"
+
+
+def users_files(size: str | None) -> Object:
+    """The volume of users' temporary files, bounded by the Node's disk where there is no size: over one the whole pod is evicted."""
+    return empty("tmp", **({"sizeLimit": size} if size else {}))
+
+
 def scratch() -> list[Object]:
     """The volumes behind `scratch_mounts`."""
     return [empty("run", medium="Memory", sizeLimit="64Mi"), empty("host-tmp", medium="Memory", sizeLimit="64Mi")]
@@ -156,14 +169,15 @@ def claim(name: str, of: str) -> Object:
     return {"name": name, "persistentVolumeClaim": {"claimName": of}}
 
 
-def keys(*secrets: str) -> Object:
-    """The volume `keys` with the files of several Secrets.
-
-    What protects them is that only a daemon's container mounts the volume. A mode for one user would need fsGroup, and with it some
-    storage drivers would change the owner of every file in the jail.
-    """
+def keys(*secrets: str, mode: int = GROUP_READS) -> Object:
+    """The volume `keys` with the files of several Secrets."""
     sources = [{"secret": {"name": secret}} for secret in secrets]
-    return {"name": "keys", "projected": {"sources": sources, "defaultMode": 0o444}}
+    return {"name": "keys", "projected": {"sources": sources, "defaultMode": mode}}
+
+
+def reads_secrets(spec: Object) -> Object:
+    """The same pod spec, whose daemons that are not root read Secrets of the mode `GROUP_READS`: by a supplementary group."""
+    return spec | {"securityContext": spec["securityContext"] | {"supplementalGroups": [0]}}
 
 
 def tcp_probe(port: int, period: int, failures: int) -> Object:
@@ -200,16 +214,23 @@ def key_mounts(private: str = "private") -> list[Object]:
 def auth_mounts(cluster: Cluster) -> list[Object]:
     """What a Slurm daemon's container mounts to authenticate: the key itself, or munged's socket."""
     if cluster.spec.auth.type == "munge":
-        return [mount("munge", "/run/munge")]
+        return munge_socket()
     return key_mounts()
 
 
-def auth_volumes(cluster: Cluster) -> list[Object]:
-    """The volumes behind `auth_mounts` and munged."""
-    volumes = [keys(names.auth_key(cluster.name)), empty("private", medium="Memory")]
+def munge_socket() -> list[Object]:
+    """The folder of munged's socket for a container that talks to munged; munged alone writes there."""
+    return [mount("munge", "/run/munge", readOnly=True)]
+
+
+def auth_volumes(cluster: Cluster, mode: int = GROUP_READS) -> list[Object]:
+    """The volumes behind `auth_mounts` and munged. `mode` is that of the keys for the daemon; munged, which is not root, reads by its group."""
+    mode = GROUP_READS if cluster.spec.auth.type == "munge" else mode
+    volumes = [keys(names.auth_key(cluster.name), mode=mode), empty("private", medium="Memory", sizeLimit=SMALL)]
     if cluster.spec.auth.type != "munge":
         return volumes
-    return [*volumes, empty("munge-private", medium="Memory"), empty("munge")]
+    munge = [empty("munge-private", medium="Memory", sizeLimit=SMALL), empty("munge", sizeLimit=SMALL)]
+    return [*volumes, *munge]
 
 
 def controller_address(cluster: Cluster) -> str:

@@ -82,7 +82,7 @@ def _pod(cluster: Cluster, defaults: Defaults, asked: Refill) -> Object:
                 "env": pod.env(**said),
             }
         ],
-        "volumes": [pod.claim("jail", jail_claim(cluster)), pod.empty("script")],
+        "volumes": [pod.claim("jail", jail_claim(cluster)), pod.empty("script", sizeLimit=pod.SMALL)],
     }
     spec.pop("subdomain")
     return spec

@@ -9,13 +9,11 @@ from soperator.render import labels, names, pod
 from soperator.render.config import LONGEST
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.network import policy
+from soperator.render.rest import slurmrestd
 from soperator.slurm.transaction import State
 
 ROLE = "rest-users"
 _TLS = "/etc/soperator/tls"
-_LOCAL = f"127.0.0.1:{names.REST_PORT}"
-#: It takes connections; that it also answers is seen through nginx, whose pod is then not ready.
-_LISTENS = f": < /dev/tcp/127.0.0.1/{names.REST_PORT}"
 
 
 def render_rest_users(cluster: Cluster, defaults: Defaults, state: State | None = None) -> list[Object]:
@@ -50,9 +48,12 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     said = cluster.spec.rest.users
     volumes = [pod.config_map("config", names.config(cluster.name)), pod.empty("proxy", sizeLimit="2Gi")]
+    plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
+    spec = pod.base(cluster, defaults, said.scheduling)
     if said.tls.secret:
-        volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret}})
-    return pod.base(cluster, defaults, said.scheduling) | {
+        volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret, "defaultMode": pod.GROUP_READS}})
+        spec = pod.reads_secrets(spec)
+    return spec | {
         "topologySpreadConstraints": [
             {
                 "maxSkew": 1,
@@ -62,24 +63,9 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
             }
         ],
         "terminationGracePeriodSeconds": 60,
-        "initContainers": [_slurmrestd(cluster, defaults)],
+        "initContainers": [slurmrestd(cluster, defaults, names.REST_PORT, said.resources, plugins)],
         "containers": [_proxy(cluster, defaults)],
         "volumes": volumes,
-    }
-
-
-def _slurmrestd(cluster: Cluster, defaults: Defaults) -> Object:
-    probe = {"exec": {"command": ["bash", "-c", _LISTENS]}, "timeoutSeconds": 5}
-    plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
-    image = pod.slurm_image(cluster, defaults)
-    return pod.container(cluster, "slurmrestd", image, cluster.spec.rest.users.resources) | {
-        "restartPolicy": "Always",
-        "args": ["slurmrestd"],
-        "env": pod.env(SOPERATOR_LISTEN=_LOCAL, SOPERATOR_REST=plugins),
-        "securityContext": pod.unprivileged(pod.REST_UID),
-        "volumeMounts": [pod.mount("config", "/etc/slurm", readOnly=True)],
-        "startupProbe": probe | {"periodSeconds": 1, "failureThreshold": 120},
-        "livenessProbe": probe | {"periodSeconds": 20, "failureThreshold": 6},
     }
 
 

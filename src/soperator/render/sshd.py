@@ -46,6 +46,11 @@ Match User root
 """
 
 _MODULES = "/opt/soperator/lib/security"
+#: sshd knows root by the name, and reads the keys of any other account from its home. One with uid 0 under another name is refused.
+_ONE_ROOT = (
+    "account [success=1 default=ignore] pam_succeed_if.so quiet uid != 0",
+    "account requisite pam_succeed_if.so quiet user = root",
+)
 
 
 def config(cluster: Cluster) -> str:
@@ -78,7 +83,7 @@ def _auth(passwords: bool, used: bool) -> list[str]:
 def _account(used: bool) -> list[str]:
     """An expired account is refused; the directory may refuse one of its own, and where it does not answer it says nothing."""
     more = ["account [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] pam_sss.so"] if used else []
-    return ["account required pam_nologin.so", "account required pam_unix.so", *more]
+    return [*_ONE_ROOT, "account required pam_nologin.so", "account required pam_unix.so", *more]
 
 
 def _session(used: bool) -> list[str]:

@@ -52,6 +52,9 @@ def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defa
     """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, for who has it already."""
     made = closeness.together(cluster, nodeset, _pod(cluster, nodeset, index, defaults))
     made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
+    made["metadata"]["ownerReferences"] += (
+        cluster.anchored
+    )  # not a part of the template: a new anchor makes no new pods
     return made
 
 
@@ -105,6 +108,8 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
 
 def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> Object:
     base = pod.base(cluster, defaults, nodeset.spec.scheduling)
+    if cluster.spec.auth.type == "munge":
+        base = pod.reads_secrets(base)
     return base | {
         "tolerations": [*base.get("tolerations", []), *_tolerations(nodeset)],
         **closeness.selector(nodeset, base.get("nodeSelector", {})),
@@ -126,8 +131,8 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
             *own_root.volumes(cluster),
-            pod.empty("spool"),
-            pod.empty("tmp"),
+            pod.empty("spool", sizeLimit="8Gi"),
+            pod.users_files(nodeset.spec.tmp_size),
             *pod.scratch(),
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
             *driver.volumes(nodeset),
@@ -137,7 +142,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
             *nodeset.spec.volumes,
             *_devices(nodeset),
             *directory.volumes(cluster),
-            *pod.auth_volumes(cluster),
+            *pod.auth_volumes(cluster, pod.ROOT_READS),
         ],
     }
 

@@ -38,11 +38,13 @@ class Owner:
     namespace: str
     name: str
     uid: str
+    #: References to further owners of each child, which are no part of its digest.
+    others: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, kind: Kind, meta: ObjectMeta) -> Self:
+    def of(cls, kind: Kind, meta: ObjectMeta, others: Sequence[Mapping[str, Any]] = ()) -> Self:
         """Return the owner that an object with this metadata is."""
-        return cls(kind, meta.namespace, meta.name, meta.uid)
+        return cls(kind, meta.namespace, meta.name, meta.uid, tuple(others))
 
     def reference(self) -> dict[str, Any]:
         """Return the owner reference for a child."""
@@ -93,9 +95,12 @@ def _child(obj: Mapping[str, Any], owner: Owner, manager: str) -> _Child:
         meta.setdefault("namespace", owner.namespace)
     meta["labels"] = {**meta.get("labels", {}), MANAGED_BY: manager}
     is_kept = meta.get("annotations", {}).get(KEEP) == "true"
-    if not is_kept and meta.get("namespace", "") == owner.namespace:
+    is_owned = not is_kept and meta.get("namespace", "") == owner.namespace
+    if is_owned:
         meta["ownerReferences"] = [owner.reference()]
     digest = digest_of({**obj, "metadata": meta})
+    if is_owned:
+        meta["ownerReferences"] = [owner.reference(), *owner.others]
     meta["annotations"] = {**meta.get("annotations", {}), APPLIED: digest}
     return _Child(kind, (meta.get("namespace", ""), meta["name"]), {**obj, "metadata": meta}, digest)
 
@@ -180,6 +185,8 @@ class Applier:
 
     def _is_current(self, child: _Child, last: Written | None, same: Collection[str]) -> bool:
         store, live = self._stores[child.kind], self._live(child)
+        if last is None and not _has_replicas(store.get(*child.key), child.body):
+            return False
         return any(is_current(each, self._api.field_manager, store, live, last) for each in (child.digest, *same))
 
     async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
@@ -223,14 +230,20 @@ class Applier:
             and obj.metadata.name not in keep
             and _is_prunable(obj.metadata, self._api.field_manager)
         ]
-        async with asyncio.TaskGroup() as group:
-            for kind, meta in doomed:
-                group.create_task(self._delete(kind, meta))
+        results = await asyncio.gather(*(self._delete(kind, meta) for kind, meta in doomed), return_exceptions=True)
+        if error := next((each for each in results if each is not None), None):
+            raise error
         return tuple(f"{kind}/{meta.name}" for kind, meta in doomed)
 
     async def _delete(self, kind: Kind, meta: ObjectMeta) -> None:
         async with self._slots:
             await self._api.delete(kind, meta.namespace, meta.name, Deletion(uid=meta.uid))
+
+
+def _has_replicas(live: Any, body: Mapping[str, Any]) -> bool:
+    """Whether an object has as many replicas as it is to have; managedFields names nobody who wrote to its scale."""
+    wanted, spec = body.get("spec", {}).get("replicas"), getattr(live, "spec", None)
+    return wanted is None or getattr(spec, "replicas", wanted) == wanted
 
 
 def _is_prunable(meta: ObjectMeta, manager: str) -> bool:

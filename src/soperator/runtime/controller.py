@@ -1,8 +1,8 @@
 """Running passes.
 
 A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it
-says in one sentence how things stand, and when to look again; it fails for good, until somebody changes the object
-(`Terminal`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
+says in one sentence how things stand, and when to look again; it is refused, and comes again when somebody changes the object
+or after minutes (`Terminal`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
 failure. The sentence is logged when it differs from the last one of the key, so that an idle operator is silent.
 
 After a pass its key rests, by default four times as long as the processor was busy meanwhile: a pass over five thousand pods, woken by each of
@@ -25,6 +25,8 @@ from soperator.runtime.store import Key
 
 #: The rest after a pass, in times of the CPU seconds that it took, and at most in seconds.
 REST, LONGEST_REST = 4.0, 0.5
+#: Seconds after which what was refused for good is tried once more: an admission policy refuses in the same words as a schema, and may have changed.
+REFUSED = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Outcome:
 
 
 class Terminal(Exception):  # noqa: N818
-    """Trying again cannot help: the pass waits until the object changes. The message is for the object's owner."""
+    """Trying again at once cannot help: the pass waits until the object changes, or for minutes. The message is for the object's owner."""
 
 
 class Retry(Exception):  # noqa: N818
@@ -88,7 +90,7 @@ class Controller:
             result, failed, last, again = "ok", False, outcome.last, outcome.again
             self._say(key, outcome)
         except Terminal as error:
-            result, failed = "terminal", False
+            result, failed, again = "terminal", False, REFUSED
             await self._failed(key, error, str(error))
         except TimeoutError as error:
             await self._failed(key, error, f"the pass was stopped after {self.timeout:.0f} s")

@@ -94,11 +94,13 @@ class Elector:
                 if seen is None or lease is None or lease.metadata.resource_version != seen.version:
                     seen = _Seen(lease.metadata.resource_version if lease else "", now)
                 if self._is_free(lease, now - seen.at):
-                    await self._take(lease)
-                    return now
+                    began = _now()  # of the write: how long the read took says nothing about the lease
+                    async with asyncio.timeout(self._terms.renew):
+                        await self._take(lease)
+                    return began
             except Conflict:
                 pass
-            except KubeError as error:
+            except (KubeError, TimeoutError) as error:
                 self._log.warning("cannot read or take the lease", error=str(error))
             await asyncio.sleep(self._terms.retry * (1.0 + self._terms.random() * 0.2))
 
@@ -124,7 +126,7 @@ class Elector:
     async def _keep(self, renewed: float) -> None:
         """Renew until the Lease is lost; raise LostLease then."""
         terms = self._terms
-        wait = terms.renew * (1.0 + terms.random() * 0.1)
+        wait = max(0.0, renewed + terms.renew * (1.0 + terms.random() * 0.1) - _now())
         while True:
             await asyncio.sleep(wait)
             began = _now()

@@ -7,7 +7,8 @@ status update, the other does not move with labels. The server itself records wh
 which we keep manager, operation and time.
 
 The digest is also an annotation on the child, so that a restarted operator, whose ledger is empty, still needs no write
-for a child that nobody has touched. Where somebody has, or may have within the same second, one write settles it.
+for a child that nobody has touched. Where somebody has, or may have within the same second, one write settles it. Of a write to
+`scale` the server notes no manager, and only takes the field from ours: replicas are compared where the ledger is empty (`apply`).
 
 A cache trails our own writes. The object that a write replaced may still be there (same resourceVersion as before the
 write), or the object that it created may not be there yet (never seen, never deleted, no relist since): in both cases
@@ -25,6 +26,8 @@ from soperator.kube.views import ChildMeta, ObjectMeta
 from soperator.runtime.store import Store
 
 APPLIED = "slurm.soperator.io/applied"
+#: The field manager of the second owner of each child (control/anchor.py): what it writes is no change of what was applied.
+ANCHORER = "soperator-anchor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def footprint(meta: ObjectMeta) -> Hashable:
         writers = frozenset(
             (field.manager, field.operation, field.subresource, field.time)
             for field in meta.managed_fields
-            if field.subresource != "status"
+            if field.subresource != "status" and field.manager != ANCHORER
         )
         return meta.uid, meta.generation, writers
     return meta.uid, meta.generation or meta.resource_version
@@ -58,7 +61,7 @@ def is_untouched(meta: ObjectMeta, manager: str) -> bool:
     """Say whether `manager` was the last to write to the object; within the same second counts as not."""
     if not isinstance(meta, ChildMeta):
         return False
-    others = [field for field in meta.managed_fields if field.subresource != "status"]
+    others = [each for each in meta.managed_fields if each.subresource != "status" and each.manager != ANCHORER]
     ours = next((field for field in others if field.manager == manager and field.operation == "Apply"), None)
     if ours is None or ours.time is None:
         return False

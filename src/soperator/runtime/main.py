@@ -23,7 +23,7 @@ from soperator.runtime.events import Recorder
 from soperator.runtime.lease import Elector, LostLease
 from soperator.runtime.metrics import Metrics, QueueState, Sources
 from soperator.runtime.queue import Queue
-from soperator.runtime.reflector import Reflector
+from soperator.runtime.reflector import OUTDATED, Reflector
 from soperator.runtime.server import build_app, serve
 
 DRAIN = 25.0
@@ -44,15 +44,16 @@ class Manager:
     drain: float = DRAIN
 
     def checks(self) -> dict[str, bool]:
-        """Say of each cache whether it is whole."""
-        return {f"{each.source.kind.plural}": each.store.is_synced for each in self.reflectors}
+        """Say of each cache whether it is whole, and the API server has spoken about it lately."""
+        return {each.source.kind.plural: each.store.is_synced and each.age <= OUTDATED for each in self.reflectors}
 
     def sources(self) -> Sources:
         """Return where metrics are read from."""
         return Sources(
             requests=lambda: self.api.requests,
             stores=lambda: {each.source.kind.plural: len(each.store) for each in self.reflectors},
-            synced=self.checks,
+            synced=lambda: {each.source.kind.plural: each.store.is_synced for each in self.reflectors},
+            ages=lambda: {each.source.kind.plural: each.age for each in self.reflectors},
             relists=lambda: {each.source.kind.plural: each.relists for each in self.reflectors},
             queues=lambda: {each.name: _state_of(each.queue) for each in self.controllers},
             is_leader=lambda: self.elector is None or self.elector.is_leader,

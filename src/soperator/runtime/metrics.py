@@ -38,6 +38,7 @@ class Sources:
     stores: Callable[[], Mapping[str, int]] = dict
     synced: Callable[[], Mapping[str, bool]] = dict
     relists: Callable[[], Mapping[str, int]] = dict
+    ages: Callable[[], Mapping[str, float]] = dict
     queues: Callable[[], Mapping[str, QueueState]] = dict
     is_leader: Callable[[], bool] = bool
 
@@ -88,6 +89,7 @@ def _of(sources: Sources) -> Iterator[tuple[Name, Samples]]:
     yield names.STORED, _by_name(sources.stores())
     yield names.SYNCED, _by_name(sources.synced())
     yield names.RELISTS, _by_name(sources.relists())
+    yield names.AGE, _by_name(sources.ages())
     queues = sources.queues()
     yield names.DEPTH, _by_name({name: each.ready for name, each in queues.items()})
     yield names.ACTIVE, _by_name({name: each.active for name, each in queues.items()})

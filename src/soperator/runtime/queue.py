@@ -5,9 +5,12 @@ Fifty events on one key while it is being worked on are one more pass, not fifty
 
 A key may rest after a pass: what wakes it meanwhile wakes it once, when it has rested. How long is the controller's to say.
 
-A key's timer is cancelled when the key becomes ready, because its pass will say itself when to come again. An
-event during a failing pass shortens the back-off to its first step but does not skip it: the event may well be the
-pass's own doing, and a failing pass that wakes itself must not spin.
+A key's timer is cancelled when the key becomes ready, because its pass will say itself when to come again. After a
+failure the key rests for its back-off, at most 5 s, whatever wakes it meanwhile: an event may well be the pass's own
+doing (the status in which it reports the failure), and a failing pass that wakes itself must not spin.
+
+At most so many keys of one namespace are active at once (`most`): a pass waits for what runs in containers of the namespace's owner, and one whose
+Slurm answers slowly must not have every worker of the controller wait for it.
 """
 
 import asyncio
@@ -19,6 +22,8 @@ from soperator.runtime.store import Key
 
 FIRST = 0.5
 LONGEST = 300.0
+#: Seconds after a failure within which no event brings a key back.
+CALM = 5.0
 
 
 class Timer(Protocol):
@@ -44,8 +49,11 @@ class Clock(Protocol):
 class Queue:
     """Keys that wait for a pass; all methods but `get` return at once, and none is for other threads."""
 
-    def __init__(self, clock: Clock | None = None, chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, clock: Clock | None = None, chance: Callable[[], float] = random.random, most: int | None = None
+    ) -> None:
         self._clock = clock
+        self._most = most
         self._chance = chance
         self._ready: dict[Key, None] = {}
         self._active: set[Key] = set()
@@ -104,10 +112,10 @@ class Queue:
         self._timers[key] = clock.call_later(max(0.0, seconds), self._due, key)
 
     def take(self) -> Key | None:
-        """Hand out the key that is ready longest, or None; whoever gets it must call `done`."""
-        if self._closed or not self._ready:
+        """Hand out the key that is ready longest, of a namespace that has a place, or None; whoever gets it must call `done`."""
+        key = None if self._closed else next(filter(self._has_place, self._ready), None)
+        if key is None:
             return None
-        key = next(iter(self._ready))
         del self._ready[key]
         self._active.add(key)
         return key
@@ -129,13 +137,17 @@ class Queue:
         `again` is then its minimum.
         """
         self._active.discard(key)
+        self._wake.set()
         dirty = key in self._dirty
         self._dirty.discard(key)
+        if failed:
+            self._failures[key] = self._failures.get(key, 0) + 1
+            wait = self._backoff(key)
+            rest = max(rest, min(wait, CALM))
+            wait = min(wait, CALM) if dirty else wait
         if rest > 0.0:
             self._rested[key] = self._now() + rest
         if failed:
-            self._failures[key] = self._failures.get(key, 0) + 1
-            wait = FIRST if dirty else self._backoff(key)
             self.after(key, max(wait, again or 0.0))
             return
         self._failures.pop(key, None)
@@ -150,6 +162,9 @@ class Queue:
         for key in [*self._timers]:
             self._cancel(key)
         self._wake.set()
+
+    def _has_place(self, key: Key) -> bool:
+        return self._most is None or sum(each[0] == key[0] for each in self._active) < self._most
 
     def _backoff(self, key: Key) -> float:
         longest: float = min(LONGEST, FIRST * 2.0 ** min(self._failures[key] - 1, 16))

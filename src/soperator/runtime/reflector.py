@@ -37,6 +37,8 @@ from soperator.runtime.store import Changed, Key, Store, key_of
 V = TypeVar("V", bound=Object)
 Listener = Callable[[Changed[V]], None]
 STUBBORN = 5
+#: Seconds after which a cache counts as out of date. One about which nothing happens is up to 180 s old: a silent watch is opened again after 90.
+OUTDATED = 300.0
 ABSENT = 3
 
 
@@ -93,9 +95,15 @@ class Reflector(Generic[V]):
         self._pace = pace or Pace()
         self._listeners: list[Listener[V]] = []
         self._failures = 0
+        self._heard = 0.0
         self._connected = 0.0
         self._is_absent = False
         self._log = structlog.get_logger().bind(kind=source.kind.kind, namespace=source.namespace)
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago the API server last said anything about this kind: a list, an event, a bookmark, or that a watch begins."""
+        return asyncio.get_running_loop().time() - self._heard
 
     def listen(self, listener: Listener[V]) -> None:
         """Call `listener` with each change, after the store has it."""
@@ -140,6 +148,7 @@ class Reflector(Generic[V]):
         source = self.source
         listing = await self._api.list(source.kind, source.view, source.namespace, source.labels)
         self.relists += 1
+        self._hear()
         self._failures = 0
         self._is_absent = False
         for change in self.store.replace(listing.items):
@@ -151,6 +160,7 @@ class Reflector(Generic[V]):
         if not self._is_absent:
             self._log.warning(f"the API server has no kind {self.source.kind.kind}: {self.source.missing}")
         self._is_absent = True
+        self._hear()
         for change in self.store.replace(()):
             self._tell(change)
         await asyncio.sleep(self._pace.backoff(STUBBORN + self._failures))
@@ -165,10 +175,12 @@ class Reflector(Generic[V]):
             ) as events:
                 async for event in events:
                     self._failures = 0
+                    self._hear()
                     self._fold(event)
                     since = event.version
-        except (Eof, Idle):
+        except (Eof, Idle) as error:
             self._failures = 0
+            self._hear(self._api.timing.idle if isinstance(error, Idle) else 0.0)
             return Watching(since)
         except Expired:
             return Listing()
@@ -177,6 +189,10 @@ class Reflector(Generic[V]):
                 raise
             return Watching(since)
         raise AssertionError("a watch ends by an exception")
+
+    def _hear(self, ago: float = 0.0) -> None:
+        """Note that the API server said something so many seconds ago; a watch that was silent had begun before its silence."""
+        self._heard = max(self._heard, asyncio.get_running_loop().time() - ago)
 
     async def _spread(self) -> None:
         now = asyncio.get_running_loop().time()

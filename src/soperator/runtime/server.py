@@ -4,6 +4,7 @@ One port for all three, and no third-party framework's defaults: no access log, 
 own stop is what signals mean here.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Generator, Mapping
 
@@ -14,6 +15,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+
+from soperator.runtime.connections import bounded
 
 Checks = Callable[[], Mapping[str, bool]]
 
@@ -41,7 +44,8 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(app: Starlette, host: str, port: int) -> None:
-    """Serve until cancelled."""
-    config = uvicorn.Config(app, host=host, port=port, log_config=None, access_log=False, lifespan="off")
+async def serve(app: Starlette, host: str, port: int, protocol: type[asyncio.Protocol] | None = None) -> None:
+    """Serve until cancelled, with bounds on clients."""
+    made = protocol or bounded()
+    config = uvicorn.Config(app, host=host, port=port, http=made, log_config=None, access_log=False, lifespan="off")
     await _Server(config).serve()

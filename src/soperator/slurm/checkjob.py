@@ -10,6 +10,8 @@ The job runs as root of the jail, for only an administrator may write AdminComme
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from soperator.slurm.job import CheckJob
+
 PARTITION, RETEST = "soperator-check", "soperator-retest"
 #: How names of jobs begin.
 PREFIX = "soperator-check-"
@@ -51,7 +53,7 @@ def script(name: str, text: str) -> str:
 def submission(
     owner: str, check: str, nodes: Sequence[str], text: str, minutes: int, retest: bool, gpus: int = 0
 ) -> dict[str, Any]:
-    """What is posted to slurmrestd (v0.0.42) for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
+    """What is posted to slurmrestd for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
     job: dict[str, Any] = {
         "name": job_name(check),
         "partition": RETEST if retest else PARTITION,
@@ -69,6 +71,14 @@ def submission(
         "comment": owner,
     }
     return {"script": script(check, text), "job": job | ({"tres_per_node": f"gres/gpu:{gpus}"} if gpus else {})}
+
+
+def is_of(job: CheckJob, owner: str) -> bool:
+    """Whether a job is one that the operator submitted for this HealthCheck.
+
+    Any user may give a job such a name and comment; who it belongs to, and partitions that only root may use, are Slurm's word.
+    """
+    return job.owner == owner and job.user == 0 and job.partition in (PARTITION, RETEST)
 
 
 def said_of(comment: str) -> tuple[int, str] | None:

@@ -5,25 +5,64 @@ Source: scontrol(1), `show hostnames`; ranges may be padded with zeros, and a na
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-_PIECE = re.compile(r"((?:[^,\[]|\[[^\]]*\])+)(?:,|$)")
+#: A host list has at most so many names; slurmctld itself knows no more than 65,533 nodes.
+MOST = 1 << 16
+
+#: The longest part of a name, and the most brackets in one.
+_LONGEST, _BRACKETS = 255, 8
+_RANGE = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?")
+_MARKS = re.compile(r"[\[\],]")
+
+
+def number(text: str) -> int | None:
+    """The number that a text is, written as we do: in ASCII, without zeros before it. None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and str(int(text)) == text else None
 
 
 def expand(text: str) -> list[str]:
-    """The names of a host list, in its order; an empty one has none."""
-    return [name for piece in _PIECE.findall(text) for name in _names(piece)]
+    """The names of a host list, in its order; an empty one has none.
+
+    Raises ValueError for a list of more than `MOST` names, and for what is no host list.
+    """
+    found = list(islice((name for piece in _pieces(text) for name in _names(piece)), MOST + 1))
+    if len(found) > MOST:
+        raise ValueError(f"a host list of more than {MOST} names: {text[:80]}")
+    return found
 
 
-def _names(piece: str) -> Iterator[str]:
+def _pieces(text: str) -> Iterator[str]:
+    """The parts between commas that stand outside of brackets, without empty ones."""
+    begin, inside = 0, False
+    for mark in _MARKS.finditer(text):
+        match mark[0]:
+            case "," if not inside:
+                yield from filter(None, [text[begin : mark.start()]])
+                begin = mark.end()
+            case "[" | "]":
+                if inside != (mark[0] == "]"):
+                    raise ValueError(f"no host list, its brackets do not match: {text[:80]}")
+                inside = not inside
+    if inside:
+        raise ValueError(f"no host list, its brackets do not match: {text[:80]}")
+    yield from filter(None, [text[begin:]])
+
+
+def _names(piece: str, brackets: int = 0) -> Iterator[str]:
     before, bracket, rest = piece.partition("[")
+    if len(before) > _LONGEST or brackets > _BRACKETS:
+        raise ValueError(f"no name of a host: {piece[:80]}")
     if not bracket:
         yield piece
         return
     ranges, _, after = rest.partition("]")
     for each in ranges.split(","):
         low, _, high = each.partition("-")
+        if not _RANGE.fullmatch(each):
+            raise ValueError(f"no number of a host: {each[:80]}")
         for number in range(int(low), int(high or low) + 1):
-            for tail in _names(after) if after else ("",):
+            for tail in _names(after, brackets + 1) if after else ("",):
                 yield f"{before}{number:0{len(low)}d}{tail}"
 
 

@@ -1,11 +1,12 @@
 """A job as Slurm itself reports it, as far as it concerns who drains a node.
 
-Source: the REST parser v0.0.42; numbers come as `{set, infinite, number}`.
+Source: slurmrestd's data parser; numbers come as `{set, infinite, number}`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from soperator.slurm.hostlist import expand
 
@@ -14,15 +15,47 @@ NEVER = float("inf")
 _RUNNING = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT"})
 
 
+class Number(msgspec.Struct, frozen=True, gc=False):
+    """A number of the REST parser."""
+
+    set: bool = True
+    infinite: bool = False
+    number: float | int | None = None
+
+
+class QueuedJob(msgspec.Struct, frozen=True, gc=False):
+    """The fields that the operator reads of a job in the queue; of the others nothing is decoded."""
+
+    job_id: int
+    job_state: list[str] | None = None
+    name: str | None = None
+    user_id: int | None = None
+    partition: str | None = None
+    nodes: str | None = None
+    required_nodes: str | None = None
+    time_limit: Number | int | None = None
+    submit_time: Number | int | None = None
+    start_time: Number | int | None = None
+    end_time: Number | int | None = None
+    requeue: bool | None = None
+    batch_flag: bool | None = None
+    comment: str | None = None
+    admin_comment: str | None = None
+
+
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job that holds nodes. `ends` is in seconds since 1970, NEVER without a time limit; `comment` is Slurm's AdminComment."""
+    """A job that holds nodes.
+
+    `began` and `ends` are in seconds since 1970, `ends` is NEVER without a time limit; `comment` is Slurm's AdminComment.
+    """
 
     number: int
     nodes: frozenset[str]
     ends: float = NEVER
     may_requeue: bool = False
     comment: str = ""
+    began: float = 0.0
 
     @property
     def said(self) -> str:
@@ -30,19 +63,18 @@ class SlurmJob:
         return f"job {self.number}"
 
 
-def read_jobs(raw: Iterable[Mapping[str, Any]]) -> list[SlurmJob]:
-    """The jobs that run, of slurmrestd's v0.0.42 JSON; those that wait or have ended are left out."""
-    return [_job(each) for each in raw if _RUNNING & set(each.get("job_state") or ()) and each.get("nodes")]
-
-
-def _job(raw: Mapping[str, Any]) -> SlurmJob:
-    limit, end = number(raw.get("time_limit")), number(raw.get("end_time"))
+def read_job(record: QueuedJob) -> SlurmJob | None:
+    """The job of a record; None for one that waits or has ended. Raises ValueError for a list of nodes that is none."""
+    if not record.nodes or not _RUNNING.intersection(record.job_state or ()):
+        return None
+    limit, end = number(record.time_limit), number(record.end_time)
     return SlurmJob(
-        number=int(raw["job_id"]),
-        nodes=frozenset(expand(raw["nodes"])),
+        number=record.job_id,
+        nodes=frozenset(expand(record.nodes)),
         ends=NEVER if NEVER in (limit, end) or not end else end,
-        may_requeue=bool(raw.get("requeue")) and bool(raw.get("batch_flag")),
-        comment=raw.get("admin_comment") or "",
+        may_requeue=bool(record.requeue and record.batch_flag),
+        comment=record.admin_comment or "",
+        began=number(record.start_time),
     )
 
 
@@ -61,6 +93,7 @@ class CheckJob:
     ended: float = 0.0
     had_node: bool = False
     owner: str = ""
+    user: int | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -91,27 +124,28 @@ _OVER = frozenset(
 )
 
 
-def read_check_job(raw: Mapping[str, Any]) -> CheckJob:
-    """A job of slurmrestd's v0.0.42 JSON as that of a check."""
+def read_check_job(record: QueuedJob) -> CheckJob:
+    """The job of a record as that of a check."""
     return CheckJob(
-        number=int(raw["job_id"]),
-        name=str(raw.get("name") or ""),
-        node=str(raw.get("required_nodes") or raw.get("nodes") or ""),
-        partition=str(raw.get("partition") or ""),
-        states=frozenset(raw.get("job_state") or ()),
-        comment=str(raw.get("admin_comment") or ""),
-        submitted=number(raw.get("submit_time")),
-        began=number(raw.get("start_time")),
-        ended=number(raw.get("end_time")),
-        had_node=bool(raw.get("nodes")),
-        owner=str(raw.get("comment") or ""),
+        number=record.job_id,
+        name=record.name or "",
+        node=record.required_nodes or record.nodes or "",
+        partition=record.partition or "",
+        states=frozenset(record.job_state or ()),
+        comment=record.admin_comment or "",
+        submitted=number(record.submit_time),
+        began=number(record.start_time),
+        ended=number(record.end_time),
+        had_node=bool(record.nodes),
+        owner=record.comment or "",
+        user=record.user_id,
     )
 
 
 def number(raw: object) -> float:
     """A number of the REST parser, NEVER for an infinite one, 0 for one that is not set."""
     if isinstance(raw, Mapping):
-        if raw.get("infinite"):
-            return NEVER
-        return float(raw.get("number") or 0) if raw.get("set", True) else 0.0
+        raw = msgspec.convert(raw, Number, strict=False)
+    if isinstance(raw, Number):
+        return NEVER if raw.infinite else float(raw.number or 0) if raw.set else 0.0
     return float(raw) if isinstance(raw, int | float) else 0.0

@@ -6,9 +6,10 @@ Source: internal.c of auth/slurm in 24.11.
 """
 
 import base64
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 Stage = Literal["", "Known", "Signing", "Settling", "Alone", "Laid", "Taken"]
@@ -24,6 +25,37 @@ class Record:
     request: str = ""
     stage: Stage = ""
     since: float = 0.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a Secret holds: its files, what a rotation noted on it, and whether a person brought it. Its text shows no key."""
+
+    files: Mapping[str, bytes] = field(repr=False)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    is_brought: bool = False
+
+    @property
+    def digest(self) -> str:
+        """32 hex digits that change with the files; keys are drawn at random, so nobody finds them by it."""
+        return _digest(sorted(self.files.items()))
+
+    @property
+    def checksum(self) -> str:
+        """32 hex digits that change with anything of it."""
+        return _digest([*sorted(self.files.items()), *sorted(self.notes.items()), ("", str(self.is_brought))])
+
+    def is_whole(self, wanted: tuple[str, ...]) -> bool:
+        """Whether each wanted file is there, and has something in it."""
+        return all(self.files.get(each) for each in wanted)
+
+
+def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
+    found = hashlib.sha256()
+    for name, value in pairs:
+        content = value if isinstance(value, bytes) else value.encode()
+        found.update(f"{name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()[:32]
 
 
 def turned(content: Mapping[str, bytes], record: Record, fresh: bytes) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from soperator.api.base import Problem
 from soperator.api.cluster import Config, SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.slurm import keywords
+from soperator.slurm.nodewords import NODE
 from soperator.slurm.owned import ACCOUNTING, OWNED, OWNED_NODE, OWNED_PARTITION, SHARED, TOPOLOGY
 from soperator.slurm.partitions import PARTITION
 from soperator.slurm.switches import switch_problems
@@ -51,7 +52,9 @@ def settings(text: str) -> Iterator[Setting]:
             yield Setting("", "", number, rest)
 
 
-def lint_text(field: str, text: str, owned: Mapping[str, str], known: Collection[str] = ()) -> list[Problem]:
+def lint_text(
+    field: str, text: str, owned: Mapping[str, str], known: Collection[str] = (), what: str = "slurm.conf"
+) -> list[Problem]:
     """Return what is wrong with extra lines of a file: owned settings, includes, what Slurm cannot read, and with `known` what it does not know."""
     remedies = {key.lower(): remedy for key, remedy in owned.items()}
     names = {key.lower(): key for key in known}
@@ -67,15 +70,15 @@ def lint_text(field: str, text: str, owned: Mapping[str, str], known: Collection
         elif remedy := remedies.get(setting.key.lower(), ""):
             found.append(Problem(where, f"{setting.key}={setting.value}"[:80], remedy))
         elif names and setting.key.lower() not in names:
-            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], _unknown(setting.key, names)))
+            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], _unknown(setting.key, names, what)))
     return found
 
 
-def _unknown(key: str, names: Mapping[str, str]) -> str:
+def _unknown(key: str, names: Mapping[str, str], what: str) -> str:
     """What to do about a key that Slurm does not know."""
     near = difflib.get_close_matches(key.lower(), names, 1, 0.8)
     meant = f": write {names[near[0]]}" if near else ": correct it or remove the line"
-    return f"slurm.conf of Slurm {keywords.VERSION} has no such setting{meant}"
+    return f"{what} of Slurm {keywords.VERSION} has no such setting{meant}"
 
 
 def lint_plugins(field: str, text: str) -> list[Problem]:
@@ -126,11 +129,12 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     return found
 
 
-def lint_nodeset(spec: NodeSetSpec) -> list[Problem]:
-    """Return the problems of a NodeSet's slurmdConf."""
+def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem]:
+    """Return the problems of a NodeSet's slurmdConf. Which words an image of one's own knows (`has_own_slurm`), only its slurmd can say."""
+    known = () if has_own_slurm or spec.image else NODE
     return [
         Problem("spec.slurmdConf", problem.value, problem.remedy)
-        for problem in lint_text("spec.slurmdConf", spec.slurmd_conf, OWNED_NODE)
+        for problem in lint_text("spec.slurmdConf", spec.slurmd_conf, OWNED_NODE, known, "a node")
     ]
 
 

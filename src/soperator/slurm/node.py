@@ -1,19 +1,20 @@
 """A Slurm node as Slurm itself reports it, and the few questions that we ask of it.
 
 A state is a base (IDLE, ALLOCATED, MIXED, DOWN, UNKNOWN, FUTURE, ERROR) and flags (DRAIN, COMPLETING, NOT_RESPONDING, …). Drained means DRAIN
-set *and* none of ALLOCATED, MIXED and COMPLETING: a peer took DRAIN with ALLOCATED for drained and killed running jobs.
-Source: slurm.h NODE_STATE_*, the REST parser v0.0.42.
+set *and* none of ALLOCATED, MIXED and COMPLETING *and* no suspended job (`held`): a peer took DRAIN with ALLOCATED for drained and killed jobs.
+Source: slurm.h NODE_STATE_*, slurmrestd's data parser.
 """
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import msgspec
 
 from soperator.checks import report
 from soperator.checks.report import Report
-from soperator.slurm.job import NEVER
+from soperator.slurm.job import Number, SlurmJob, number
 
 #: Reasons that we write into Slurm begin so, and only those do we ever clear.
 REASON_PREFIX = "soperator: "
@@ -23,6 +24,8 @@ _SHARD_TYPE = re.compile(r"\bshard:[^:,()]+:")
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 #: Flags that every worker has.
 _ALWAYS = frozenset({"DYNAMIC_NORM"})
+#: Bases of a state in which no job is on a node, unless a flag says otherwise.
+_QUIET = frozenset({"IDLE", "DOWN", "FUTURE"})
 _UP = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 _UNUSABLE = frozenset(
     {"DOWN", "NOT_RESPONDING", "INVALID_REG", "ERROR", "UNKNOWN", "FAIL", "REBOOT_ISSUED", "POWERED_DOWN"}
@@ -42,7 +45,11 @@ class Shape:
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """One Slurm node at the time of one answer."""
+    """One Slurm node at the time of one answer.
+
+    `is_held` is true where only the list of jobs shows that a job is on it: a suspended job whose memory Slurm does not count leaves its node IDLE,
+    with its processes in memory (24.11, SelectTypeParameters=CR_Core).
+    """
 
     name: str
     states: frozenset[str]
@@ -55,11 +62,12 @@ class SlurmNode:
     last_busy: float = field(default=0.0, compare=False)
     report: Report | None = None
     shape: Shape | None = None
+    is_held: bool = False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job runs on it or is still being cleaned up; a state that we do not know counts as busy."""
-        return bool(self.states & _BUSY) or not self.states
+        """Whether a job is on it or is still being cleaned up; a state that we do not know counts as busy."""
+        return self.is_held or bool(self.states & _BUSY) or not self.states & _QUIET
 
     @property
     def is_draining(self) -> bool:
@@ -116,16 +124,17 @@ class SlurmNode:
         return f"{state} ({self.reason})" if self.reason else state
 
 
-class Number(msgspec.Struct, frozen=True, gc=False):
-    """A number of the REST parser."""
-
-    set: bool = True
-    infinite: bool = False
-    number: float | int | None = None
+def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, SlurmNode]:
+    """The nodes, of which those count as busy that a job holds although their state does not say so: the job is suspended."""
+    holders = {name for job in jobs for name in job.nodes}
+    return {
+        name: replace(each, is_held=True) if name in holders and not each.is_busy else each
+        for name, each in nodes.items()
+    }
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """The fields that we read of a node in v0.0.42's JSON; of the others nothing is decoded. Equal records are kept to tell what is new."""
+    """The fields that we read of a node in slurmrestd's JSON; of the others nothing is decoded. Equal records are kept to tell what is new."""
 
     name: str
     state: frozenset[str] | None = None
@@ -144,12 +153,6 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     gres: str | None = None
 
 
-def _value(raw: Number | int | None) -> float:
-    if isinstance(raw, Number):
-        return NEVER if raw.infinite else float(raw.number or 0) if raw.set else 0.0
-    return float(raw or 0)
-
-
 def read_node(record: Record) -> SlurmNode:
     """A node from its record."""
     return SlurmNode(
@@ -157,11 +160,11 @@ def read_node(record: Record) -> SlurmNode:
         states=record.state or frozenset(),
         reason=record.reason or "",
         address=record.address or "",
-        boot_time=int(_value(record.boot_time)),
-        started=int(_value(record.slurmd_start_time)),
+        boot_time=int(number(record.boot_time)),
+        started=int(number(record.slurmd_start_time)),
         reason_by=record.reason_set_by_user or "",
-        reason_at=_value(record.reason_changed_at),
-        last_busy=_value(record.last_busy),
+        reason_at=number(record.reason_changed_at),
+        last_busy=number(record.last_busy),
         report=report.read(record.extra) if record.extra else None,
         shape=_shape(record.cpus, record.real_memory, tuple(record.features or ()), record.weight, record.gres or ""),
     )

@@ -1,14 +1,14 @@
 """What slurmrestd says of a cluster, in the fields that are counted; of the others nothing is decoded.
 
-Source: the REST parser v0.0.42, and answers of slurmrestd 24.11 (tests/unit/slurm/answers).
+Source: slurmrestd's data parser, and answers of slurmrestd 24.11 (tests/unit/slurm/answers).
 """
 
 import re
 
 import msgspec
 
-from soperator.slurm.job import NEVER
-from soperator.slurm.node import Number, Record
+from soperator.slurm.job import NEVER, Number
+from soperator.slurm.node import Record
 
 _GRES = re.compile(r"([A-Za-z][\w.-]*)(?::([^:,()]+))?:(\d+)([KMGT]?)(?:\([^)]*\))?")
 _FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}

@@ -80,6 +80,16 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("show", "user", "format=User,DefaultAccount"),
 )
 
+#: What is asked before a QOS is deleted: the associations of all clusters.
+EVERYWHERE = ("show", "assoc", "wopl", "format=Cluster,Account,User,QOS,DefaultQOS")
+
+
+def users_of(printed: str, qos: str) -> list[str]:
+    """The associations, of whatever cluster, that may use a QOS, as sacctmgr printed them to `EVERYWHERE`."""
+    rows = _rows(printed, 5)
+    found = ((cluster, account, user) for cluster, account, user, names, own in rows if qos in (*names.split(","), own))
+    return [f"{user or 'all'} in {account} of cluster {cluster}" for cluster, account, user in found]
+
 
 @dataclass(frozen=True)
 class Association:

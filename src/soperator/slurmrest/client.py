@@ -1,6 +1,7 @@
-"""slurmrestd as a handful of verbs, on data parser v0.0.42, which 24.11 to 26.05 share.
+"""slurmrestd as a handful of verbs, on one data parser, which 24.11 to 26.05 share.
 
-Every answer that is not plainly a success is an error: the callers take an error for "busy". Source: Slurm's OpenAPI of 24.11.
+Every answer that is not plainly a success is an error: the callers take an error for "busy". Each is read within bounds of bytes and of time.
+Source: Slurm's OpenAPI of 24.11.
 """
 
 import asyncio
@@ -12,32 +13,27 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from soperator.slurm.job import CheckJob, SlurmJob, number, read_check_job, read_jobs
+from soperator.slurm.checkjob import PREFIX
+from soperator.slurm.job import CheckJob, QueuedJob, SlurmJob, number, read_check_job, read_job
 from soperator.slurm.node import Record, SlurmNode, read_node
+from soperator.slurmrest.bounded import MIB, Bound, opened, whole
+from soperator.slurmrest.cut import decode, first_error
+from soperator.slurmrest.errors import SlurmDenied as SlurmDenied
+from soperator.slurmrest.errors import SlurmError as SlurmError
+from soperator.slurmrest.joblist import JobList, Queue
+from soperator.slurmrest.lists import JOBS, check, records, told
+from soperator.slurmrest.parser import PARSER
 from soperator.slurmrest.token import sign
 
-_PARSER = "v0.0.42"
 _LIFETIME = 600
-#: So many seconds may pass without a byte of an answer.
-_PATIENCE = 10
-#: What 24.11 answers to a token that it cannot check, or to none.
-_DENIED = (401, 511)
+#: An answer about one thing. A job over 5,000 nodes names each core of theirs, in some 32 MB.
+_ONE = Bound(64 * MIB, 15.0, 10.0)
+#: All nodes: of five thousand they are ten megabytes, which slurmrestd writes in some two seconds.
+_NODES = Bound(256 * MIB, 30.0, 10.0)
+#: So many records of each kind are kept of a list; slurmctld knows 65,533 nodes at most.
+_MOST_NODES, _MOST_JOBS = 1 << 16, 200_000
 
 T = TypeVar("T")
-
-
-class SlurmError(Exception):
-    """slurmrestd could not be reached, or said no; the text says which."""
-
-
-class SlurmDenied(SlurmError):  # noqa: N818
-    """slurmrestd takes our token for none: the key has changed."""
-
-
-class _Answer(msgspec.Struct):
-    nodes: list[Record] | msgspec.UnsetType | None = msgspec.UNSET
-    last_update: Any = None
-    errors: list[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,9 +50,11 @@ class SlurmRest:
     def __init__(self, address: str, key: bytes, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._key = key
         self._read: dict[str, tuple[Record, SlurmNode]] = {}
+        self._queue = JobList(self._load)
         # It speaks no TLS; to load the authorities for it would cost 1.5 MiB and 20 ms for each cluster.
+        # trust_env: a proxy that the environment names would get the token.
         self._client = httpx2.AsyncClient(
-            base_url=f"{address}/slurm/{_PARSER}", timeout=_PATIENCE, transport=transport, verify=False
+            base_url=f"{address}/slurm/{PARSER}", transport=transport, verify=False, trust_env=False
         )
 
     async def nodes(self) -> dict[str, SlurmNode]:
@@ -65,14 +63,24 @@ class SlurmRest:
 
     async def look(self) -> Look:
         """All nodes; a node whose record is the same as in the last answer is the same object. Raises SlurmError."""
-        answer = await self._whole("nodes/")
-        self._read = {record.name: self._node(record) for record in answer.nodes or ()}
-        return Look({name: node for name, (_, node) in self._read.items()}, int(number(answer.last_update)))
+        read: dict[str, tuple[Record, SlurmNode]] = {}
+
+        def take(record: Record) -> None:
+            if len(read) >= _MOST_NODES:
+                raise SlurmError(f"slurmrestd: GET nodes/: the answer has more than {_MOST_NODES} nodes")
+            read[record.name] = self._node(record)
+
+        said = await records(self._client, self._request("GET", "nodes/"), "nodes", Record, take, _NODES)
+        if said is None:
+            raise SlurmError("slurmrestd: GET nodes/: HTTP 304, which was not asked for")
+        self._read = read
+        return Look({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
         """These nodes by name, each asked for alone; raises SlurmError, also for one that Slurm does not know."""
-        answers = await asyncio.gather(*(self._whole(f"node/{name}") for name in names))
-        return {record.name: self._node(record)[1] for answer in answers for record in answer.nodes or ()}
+        answers = await asyncio.gather(*(self._call("GET", f"node/{name}") for name in names))
+        found = [record for answer in answers for record in _list(answer, "nodes", Record, "node/")]
+        return {record.name: self._node(record)[1] for record in found}
 
     async def has_changed(self, moment: int) -> bool:
         """Whether a look may show other nodes than the one of that moment; raises SlurmError if nobody answers.
@@ -82,7 +90,9 @@ class SlurmRest:
         """
         if not moment:
             return True
-        return (await self._send("GET", f"nodes/?update_time={moment}")).status_code != httpx2.codes.NOT_MODIFIED
+        request = self._request("GET", f"nodes/?update_time={moment}")
+        async with told("GET nodes/", _ONE), opened(self._client, request, _ONE) as response:
+            return response.status_code != httpx2.codes.NOT_MODIFIED
 
     def _node(self, record: Record) -> tuple[Record, SlurmNode]:
         known = self._read.get(record.name)
@@ -101,12 +111,21 @@ class SlurmRest:
         await self._call("POST", f"node/{node}", {})
 
     async def delete(self, node: str) -> None:
-        """Remove the record of a dynamic node; raises SlurmError, also while a job or a reservation holds it."""
+        """Remove the record of a dynamic node; raises SlurmError, also while a job runs on it or it is RESERVED. A suspended job does not hold it."""
         await self._call("DELETE", f"node/{node}")
 
-    async def jobs(self) -> list[SlurmJob]:
-        """The jobs that hold nodes; raises SlurmError. The answer holds every job of the queue, so it is asked for only when it matters."""
-        return read_jobs(await self._list("jobs"))
+    async def jobs(self, since: float = float("-inf")) -> list[SlurmJob]:
+        """The jobs that hold nodes, of a list that was asked for since then; raises SlurmError, also while a long list is still on its way.
+
+        The list is one for all who ask for it (`joblist`), so it may be some seconds old, and older where it is long. Whoever ends a job
+        asks for that one with `job` before. `since` is by the clock of the event loop.
+        """
+        return list((await self._queue.get(since)).running)
+
+    async def job(self, number_of: int) -> SlurmJob | None:
+        """One job by its number as it is now, None where it holds no nodes any more; raises SlurmError."""
+        found = await self._job(number_of)
+        return _read(found) if found else None
 
     async def submit(self, body: Mapping[str, Any]) -> int:
         """Submit a batch job as root, and return its number; raises SlurmError, also where nobody knows whether there is one now."""
@@ -116,21 +135,17 @@ class SlurmRest:
             raise SlurmError("slurmrestd: POST job/submit: the answer has no job")
         return number_of
 
-    async def runs(self, prefix: str) -> list[CheckJob]:
-        """The jobs whose name begins so, also those that ended lately; raises SlurmError. It asks for every job of the queue."""
-        return [
-            read_check_job(each) for each in await self._list("jobs") if str(each.get("name", "")).startswith(prefix)
-        ]
+    async def runs(self, name: str, since: float = float("-inf")) -> list[CheckJob]:
+        """The jobs of deep checks of this name, also those that ended lately, of a list that was asked for since then; raises SlurmError.
+
+        Nobody but root is looked at: whoever may submit can give a job such a name.
+        """
+        return [each for each in (await self._queue.get(since)).checks if each.name == name]
 
     async def run(self, job: int) -> CheckJob | None:
         """One job, None where Slurm does not know it any more; raises SlurmError."""
-        try:
-            answer = await self._call("GET", f"job/{job}")
-        except SlurmError as error:
-            if "Invalid job id" in str(error):
-                return None
-            raise
-        return next((read_check_job(each) for each in answer.get("jobs") or ()), None)
+        found = await self._job(job)
+        return read_check_job(found) if found else None
 
     async def signal(self, job: int, signal: str) -> None:
         """Send a signal to all processes of a job; raises SlurmError."""
@@ -150,46 +165,55 @@ class SlurmRest:
 
     async def close(self) -> None:
         """Drop the connections."""
+        self._queue.close()
         await self._client.aclose()
 
-    async def _list(self, what: str) -> list[dict[str, Any]]:
-        """A list that an answer has to hold: one without it does not say that there are none."""
-        answer = await self._call("GET", f"{what}/")
-        if what not in answer:
-            raise SlurmError(f"slurmrestd: GET {what}/: the answer has no {what}")
-        return answer[what] or []
+    async def _load(self) -> Queue:
+        """The queue, of which only jobs that hold nodes and those of deep checks are kept."""
+        running: list[SlurmJob] = []
+        checks: list[CheckJob] = []
 
-    async def _whole(self, path: str) -> _Answer:
-        """An answer with nodes. Of five thousand it is ten megabytes, of which there is only one copy."""
-        asked, body = _asked("GET", path), bytearray()
+        def take(record: QueuedJob) -> None:
+            if job := _read(record):
+                running.append(job)
+            if record.user_id == 0 and (record.name or "").startswith(PREFIX):
+                checks.append(read_check_job(record))
+            if len(running) + len(checks) > _MOST_JOBS:
+                raise SlurmError(f"slurmrestd: GET jobs/: more than {_MOST_JOBS} jobs run")
+
+        if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
+            raise SlurmError("slurmrestd: GET jobs/: HTTP 304, which was not asked for")
+        return Queue(tuple(running), tuple(checks))
+
+    async def _job(self, number_of: int) -> QueuedJob | None:
         try:
-            async with self._client.stream("GET", path, headers=self._headers()) as response:
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-        except httpx2.HTTPError as error:
-            raise SlurmError(f"slurmrestd: {asked}: {_words(error)}") from error
-        answer = _decoded(response.status_code, body, _Answer, asked)
-        _check(response.status_code, answer.errors, asked)
-        if answer.nodes is msgspec.UNSET:
-            raise SlurmError(f"slurmrestd: {asked}: the answer has no nodes")
-        return answer
+            answer = await self._call("GET", f"job/{number_of}")
+        except SlurmError as error:
+            if "Invalid job id" in str(error):
+                return None
+            raise
+        return next(iter(_list(answer, "jobs", QueuedJob, "job/")), None)
 
     async def _call(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
     ) -> dict[str, Any]:
-        response = await self._send(verb, path, body, user)
-        asked, text = _asked(verb, path), response.content
-        answer = _decoded(response.status_code, text, dict[str, Any], asked)
-        _check(response.status_code, answer.get("errors"), asked)
+        asked = _asked(verb, path)
+        request = self._request(verb, path, body, user)
+        async with told(asked, _ONE), opened(self._client, request, _ONE) as response:
+            await check(response, asked)
+            text = await whole(response, _ONE.most)
+        try:
+            answer = decode(text or b"{}", dict[str, Any])
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise SlurmError(f"slurmrestd: {asked}: HTTP 200, and the answer is no JSON object") from error
+        if errors := answer.get("errors"):
+            raise SlurmError(f"slurmrestd: {asked}: {first_error(errors) or 'it says no more than that it failed'}")
         return answer
 
-    async def _send(
+    def _request(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
-    ) -> httpx2.Response:
-        try:
-            return await self._client.request(verb, path, json=body, headers=self._headers(user))
-        except httpx2.HTTPError as error:
-            raise SlurmError(f"slurmrestd: {_asked(verb, path)}: {_words(error)}") from error
+    ) -> httpx2.Request:
+        return self._client.build_request(verb, path, json=body, headers=self._headers(user))
 
     def _headers(self, user: str = "slurm") -> dict[str, str]:
         token = sign(self._key, user, int(time.time()) - 5, _LIFETIME)
@@ -203,32 +227,18 @@ def _asked(verb: str, path: str) -> str:
     return f"{verb} {path.partition('?')[0]}"
 
 
-def _words(error: httpx2.HTTPError) -> str:
-    if isinstance(error, httpx2.TimeoutException):
-        return f"no answer within {_PATIENCE} s"
-    return str(error) or type(error).__name__
-
-
-def _decoded(status: int, body: bytes | bytearray, type_: type[T], asked: str) -> T:
-    """What an answer says; one that is no JSON object comes from somebody else, a proxy for example, and is an error."""
-    if status in _DENIED:
-        raise SlurmDenied(f"slurmrestd: {asked}: HTTP {status}, it does not take our token")
+def _read(record: QueuedJob) -> SlurmJob | None:
     try:
-        return msgspec.json.decode(body or b"{}", type=type_)
+        return read_job(record)
+    except ValueError as error:
+        raise SlurmError(f"slurmrestd: job {record.job_id}: {error}") from error
+
+
+def _list(answer: Mapping[str, Any], what: str, type_: type[T], asked: str) -> list[T]:
+    """A list that an answer has to hold: one without it does not say that there are none."""
+    if what not in answer:
+        raise SlurmError(f"slurmrestd: GET {asked}: the answer has no {what}")
+    try:
+        return msgspec.convert(answer[what] or [], list[type_], strict=False)  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
-        why = f"HTTP {status}" if status >= 400 else f"the answer is not understood: {error}"
-        if body.lstrip()[:1] != b"{" and status < 400:
-            why = f"HTTP {status}, and the answer is no JSON object"
-        raise SlurmError(f"slurmrestd: {asked}: {why}") from error
-    except msgspec.DecodeError as error:
-        why = "" if status >= 400 else ", and the answer is no JSON object"
-        raise SlurmError(f"slurmrestd: {asked}: HTTP {status}{why}") from error
-
-
-def _check(status: int, errors: list[Any] | None, asked: str) -> None:
-    if status >= 400 or errors:
-        raise SlurmError(f"slurmrestd: {asked}: {_first_error(errors or []) or f'HTTP {status}'}")
-
-
-def _first_error(errors: list[Any]) -> str:
-    return next((each.get("error") or each.get("description") or "" for each in errors), "")
+        raise SlurmError(f"slurmrestd: GET {asked}: the answer is not understood: {error}") from error

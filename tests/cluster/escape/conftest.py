@@ -203,7 +203,7 @@ def controls(grounds: dict[str, Ground]) -> dict[str, dict[str, dict[str, str]]]
     """How the attempts ended where the protection is missing, by the control's name."""
     ground = grounds["userns"]
     token = ground.lab.kubectl("create", "token", "soperator", "-n", "soperator-system", "--duration=10m").strip()
-    jwt = ground.lab.ssh("alice", "scontrol token lifespan=600").strip().removeprefix("SLURM_JWT=")
+    jwt = ground.lab.ssh("root", "scontrol token lifespan=600").strip().removeprefix("SLURM_JWT=")
     found = {
         "caps": in_pod(ground, *KEEPING, keeps_capabilities=True),
         "pod": in_pod(ground, *OUTSIDE),

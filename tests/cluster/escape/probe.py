@@ -903,8 +903,9 @@ def ask_the_kubelet() -> str:
 @attempt("slurmrestd demands a token", "jwt")
 def ask_rest_without_a_token() -> str:
     """The nodes, or a job as another user."""
+    name = {"X-SLURM-USER-NAME": "root"}
     token = {"X-SLURM-USER-TOKEN": GIVEN["jwt"]} if GIVEN.get("jwt") else {}
-    return _fetch(GIVEN["rest"] + "/slurm/v0.0.42/nodes", token)
+    return _fetch(GIVEN["rest"] + "/slurm/v0.0.42/nodes", name | token)
 
 
 # -- running ------------------------------------------------------------------------------------------------------------

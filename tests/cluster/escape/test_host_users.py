@@ -63,7 +63,7 @@ def test_the_key_of_one_cluster_opens_nothing_of_the_other(grounds: dict[str, Gr
     ask = (
         "import json, subprocess, sys, urllib.request as web\n"
         "token = subprocess.run(['scontrol', 'token', 'lifespan=60'], capture_output=True, text=True).stdout.strip()\n"
-        "header = {'X-SLURM-USER-TOKEN': token.removeprefix('SLURM_JWT=')}\n"
+        "header = {'X-SLURM-USER-NAME': 'root', 'X-SLURM-USER-TOKEN': token.removeprefix('SLURM_JWT=')}\n"
         "for url in sys.argv[1:]:\n"
         "    try:\n"
         "        print(web.urlopen(web.Request(url, headers=header), timeout=10).status)\n"

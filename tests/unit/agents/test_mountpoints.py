@@ -1,9 +1,11 @@
 """What submounts cover is made in the jail, and nothing else is touched there, whatever its users put in the way."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from soperator.agents import mountpoints
 from soperator.agents.mountpoints import Point, Refusal, make, make_all
 
 
@@ -73,3 +75,28 @@ def test_says_which_folder_of_the_pod_is_not_there(jail: Path) -> None:
         Refusal, match="/root, which holds /data of the jail, cannot be opened: No such file or directory"
     ):
         make(Point(f"{jail}/root", "data", "/data"))
+
+
+@pytest.mark.parametrize("to", ["file", "folder"])
+def test_a_link_that_took_the_place_of_a_new_folder_is_not_followed(tmp_path, to):
+    """A user who swaps the folder between its making and its mode changes no mode of anything else."""
+    (tmp_path / "file").touch(0o600)
+    (tmp_path / "folder").mkdir(0o700)
+    (tmp_path / "new").symlink_to(tmp_path / to)
+    before = (tmp_path / to).stat().st_mode
+    parent = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OSError):
+        mountpoints.open_to_all(parent, "new")
+    os.close(parent)
+    assert (tmp_path / to).stat().st_mode == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_folder_of_a_user_keeps_its_mode(tmp_path):
+    """It was put there in the place of ours."""
+    (tmp_path / "new").mkdir(0o700)
+    os.chown(tmp_path / "new", 4711, 4711)
+    parent = os.open(tmp_path, os.O_RDONLY)
+    mountpoints.open_to_all(parent, "new")
+    os.close(parent)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700

@@ -118,6 +118,26 @@ def test_a_copy_that_differs_is_refused_and_made_anew(tmp_path: Path, image: Pat
     assert content(populated(claim, image)).items() >= {checked: content(image)[checked]}.items()
 
 
+def test_a_root_that_appeared_beside_a_whole_copy_is_not_touched(tmp_path: Path, image: Path) -> None:
+    """Somebody put files there after copy.sh had looked: without a request the sentence says so, and no later run fares better."""
+    claim = tmp_path / "claim"
+    claim.mkdir()
+    assert copy(claim, image).returncode == 0
+    (claim / "root").mkdir()
+    (claim / "root/precious").write_text("data")
+    with pytest.raises(Refusal, match="exists and is not empty; it was not touched") as refused:
+        seal(claim, Wanted())
+    assert refused.value.final
+    assert (claim / "root/precious").read_text() == "data"
+
+
+@pytest.mark.parametrize(("size", "said"), [(2, "has 2 bytes instead of 3"), (4, "has 4 bytes instead of 3")])
+def test_a_file_of_another_size_is_a_difference_without_its_sum(tmp_path: Path, size: int, said: str) -> None:
+    """Names that sha256sum escapes are compared by their size alone."""
+    (tmp_path / "odd").write_bytes(b"x" * size)
+    assert list(populate.differences(tmp_path, [populate.Entry("odd", 3)], "")) == [f"odd {said}"]
+
+
 def test_a_seal_killed_before_the_rename_goes_on(tmp_path: Path, image: Path) -> None:
     """A copy to which the accounts were added already is still the copy that was to be made."""
     claim = tmp_path / "claim"

@@ -157,6 +157,18 @@ def test_a_link_on_the_way_to_a_kept_path_leads_nowhere(claim: Path, second: Pat
     assert (claim / "root/usr/bin/tool").read_text() == "first"
 
 
+@pytest.mark.parametrize("name", ["passwd", "group", "shadow"])
+def test_a_list_of_users_that_is_a_link_is_not_read(claim: Path, second: Path, name: str) -> None:
+    """Root of the jail may let its /etc/passwd lead to any file of the pod: none of it gets into the new jail."""
+    secret = claim.parent / "secret"
+    secret.write_text("stolen:x:1234:1234::/home/stolen:/bin/sh\n")
+    listed = claim / "root/etc" / name
+    listed.unlink(missing_ok=True)
+    listed.symlink_to(secret)
+    job(claim, second, OVERWRITE)
+    assert "stolen" not in "".join(each.read_text() for each in (claim / "root/etc").iterdir() if each.is_file())
+
+
 def test_a_path_that_cannot_be_renamed_gives_the_former_jail_back(claim: Path, second: Path) -> None:
     """If a rename fails half-way, what was moved goes back, and the next request can begin anew."""
     assert run_copy(claim, second, OVERWRITE).returncode == 0

@@ -3,7 +3,17 @@
 import base64
 import json
 
-from soperator.agents.tokens import LIFETIME, write
+from soperator.agents.tokens import PERIOD, write
+
+MINUTE = 60
+
+
+def test_a_token_is_replaced_long_before_it_ends(tmp_path):
+    """Five writes may fail, and the one that is there is still good."""
+    key, to = tmp_path / "key", tmp_path / "token"
+    key.write_bytes(b"secret")
+    write(key, "slurmrest", to, 1000.0)
+    assert claims(to)["exp"] > 1000 + 5 * PERIOD
 
 
 def claims(file):
@@ -18,7 +28,7 @@ def test_a_token_is_for_its_user_and_for_minutes(tmp_path):
     write(key, "slurmrest", to, 1000.0)
     said = claims(to)
     assert said["sun"] == "slurmrest"
-    assert said["iat"] <= 1000 < said["exp"] == 1000 + LIFETIME
+    assert said["iat"] <= 1000 < said["exp"] <= 1000 + 15 * MINUTE
     assert to.stat().st_mode & 0o777 == 0o444
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 

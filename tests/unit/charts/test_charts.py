@@ -75,6 +75,7 @@ def test_has_the_version_of_the_code(chart: str) -> None:
     [
         ("soperator", []),
         ("soperator", ["--set", "replicas=2"]),
+        ("soperator", ["--set", "tenants.restrict=true,tenants.images={registry.test/team/},namespace=slurm"]),
         (
             "soperator",
             ["--set", "namespace=slurm,images.pullSecrets={a},podLabels.a=b,nodeSelector.a=b,priorityClassName=x"],

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from soperator.checks.deepcheck import read_deep, shipped_deep
 from soperator.checks.deepjudge import judge, named, of_node
+from tests.examples import examples
 
 CHECKS = {each.name: each for each in shipped_deep()}
 CPU = CHECKS["cpu"]
@@ -108,7 +109,7 @@ def test_a_sentence_that_does_not_fit_is_broken_and_no_failure():
     assert found.outcome == "broken"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(ANYTHING, max_size=5), st.lists(ANYTHING, max_size=5), st.sampled_from(list(CHECKS.values())))
 def test_whatever_a_job_says_is_judged_without_an_error(readings, peers, check):
     """A reading comes from a worker, whose root can write anything."""

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soperator.cli.outside import Host, Like, script
+from soperator.cli.outside import Host, Like, for_host, script
 from soperator.cli.told import Refused
+from soperator.render import labels
+from soperator.slurm.keys import Record, known, turned
 
 KEY = b"\x00\xffsecret"
 
@@ -92,3 +94,13 @@ def test_the_shell_takes_it():
     )  # fmt: skip
     assert said.returncode == 1
     assert said.stderr == "soperator: /no/such/mount is to be mounted first\n"
+
+
+def test_a_host_that_joins_in_a_rotation_signs_with_the_new_key_and_believes_both():
+    """It is asked when every daemon knows the new key, and before anybody signs with it."""
+    files = turned({"slurm.key": b"former"}, Record("x", "Known"), b"new")
+    got = for_host({labels.ROTATION: "x", labels.STAGE: "Known"}, files)
+    assert known(got) == [("x", b"new"), (":first", b"former")]
+    assert got["slurm.key"] == b"new"
+    assert for_host({labels.ROTATION: "x", labels.STAGE: ""}, files) == files
+    assert for_host({labels.STAGE: "Known"}, {"tls.crt": b"c"}) == {"tls.crt": b"c"}

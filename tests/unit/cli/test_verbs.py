@@ -45,6 +45,17 @@ class TestLint:
         done = RUN.invoke(app, ["lint", str(ROOT / "examples/cluster.yaml")])
         assert (done.exit_code, done.output) == (0, "2 objects, no problems\n")
 
+    def test_warns_of_what_takes_a_wall_down(self, tmp_path: Path) -> None:
+        """It is allowed, so it is no problem."""
+        privileged = "podTemplate: {spec: {containers: [{name: x, securityContext: {privileged: true}}]}}"
+        code, lines = lint(tmp_path, GOOD.replace("replicas: 2", f"replicas: 2, {privileged}"))
+        field = "spec.podTemplate.spec.containers[0].securityContext.privileged"
+        assert code == 0
+        assert lines == [
+            f"warning: NodeSet worker: {field}: True: it has every right on the Node: remove it",
+            "2 objects, no problems",
+        ]
+
     def test_reads_standard_input(self) -> None:
         """A dash stands for it."""
         assert RUN.invoke(app, ["lint", "-"], input=GOOD).exit_code == 0

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from soperator.control import pods
-from soperator.kube.views import Pod
+from soperator.kube.views import ContainerState, ContainerStatus, ObjectMeta, Pod, PodStatus, Waiting
+from soperator.render import labels
 from soperator.runtime.store import Store
 
 
@@ -62,3 +63,20 @@ def test_a_pod_comes_up_until_it_is_ready_for_the_first_time():
     assert not pods.comes_up(ready("True", since=3, began=2))
     assert not pods.comes_up(ready("False", since=3, began=2))
     assert not pods.comes_up(ready("False", since=1, began=2, reason="ImagePullBackOff", message="no"))
+
+
+@pytest.mark.parametrize("container", ["slurmd", "jail", "usage"])
+def test_the_remedy_for_a_wrong_image_names_the_nodeset_for_each_container_that_has_its_image(container):
+    """All three run the same image, and which of them fails first is chance."""
+    waiting = ContainerStatus(
+        name=container, state=ContainerState(waiting=Waiting(reason="ErrImagePull", message="not found"))
+    )
+    meta = ObjectMeta(name="demo-w-0", labels={labels.NODESET: "w", labels.CLUSTER: "demo", labels.ROLE: "worker"})
+    said = pods.trouble(Pod(metadata=meta, status=PodStatus(phase="Pending", container_statuses=(waiting,))), Store())
+    assert "correct spec.image of NodeSet w or spec.images of SlurmCluster demo" in said
+
+
+@pytest.mark.parametrize("index", ["007", "-1", "x", "", "\u0663"])
+def test_a_label_that_is_no_index_of_ours_makes_no_worker(index):
+    """Whoever labels a pod with 007 has not made worker 7."""
+    assert pods.worker(Pod(metadata=ObjectMeta(name="p", labels={labels.INDEX: index})), Store()) is None

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from soperator.control.slurm import WHOLE, SlurmWatch
+from soperator.control.slurm import FRESH, WHOLE, SlurmWatch
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import Look, SlurmError
 
@@ -17,12 +17,14 @@ class Rest:
 
     def __init__(self, takes=0.0):
         self.state, self.changed, self.takes = "IDLE", True, takes
-        self.asked, self.refuses = [], False
+        self.asked, self.refuses, self.silent = [], False, False
 
     def change(self, state):
         self.state, self.changed = state, True
 
     async def has_changed(self, moment):
+        if self.silent:
+            raise SlurmError("nobody answers")
         self.asked.append("changed")
         return self.changed or not moment
 
@@ -95,6 +97,21 @@ async def test_nodes_that_could_not_be_written_down_are_tried_again(watch):
     rest.refuses = False
     await asyncio.sleep(2)
     assert rest.asked == ["look", "save", "changed", "look", "save"]
+
+
+async def test_an_answer_grows_old(watch):
+    """What Slurm said is believed for some seconds after it fell silent; then it has said nothing."""
+    slurm, rest, _ = watch
+    slurm.follow(KEY)
+    await asyncio.sleep(1)
+    rest.silent = True
+    await asyncio.sleep(FRESH - 2)
+    assert slurm.nodes(KEY)
+    await asyncio.sleep(4)
+    assert slurm.nodes(KEY) is None
+    rest.silent = False
+    await asyncio.sleep(4)
+    assert slurm.nodes(KEY)
 
 
 async def test_a_slurm_that_answers_slowly_is_asked_less_often(watch):

@@ -12,6 +12,7 @@ from soperator.api.strict import read
 from soperator.crd.columns import CLUSTER, NODESET, Definition
 from soperator.crd.schema import structural
 from soperator.crd.values import values_schema
+from tests.examples import examples
 
 Schema = dict[str, Any]
 
@@ -73,7 +74,7 @@ def both(kind: Definition) -> tuple[st.SearchStrategy[Any], Draft7Validator]:
 
 
 @pytest.mark.parametrize("kind", [CLUSTER, NODESET], ids=lambda kind: kind.kind)
-@settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(data=st.data())
 def test_schema_and_model_agree(kind: Definition, data: st.DataObject) -> None:
     """For any value, the API server's schema and lint's reading come to the same verdict."""

@@ -22,6 +22,7 @@ from soperator.decide.configuration import (
     silence,
 )
 from soperator.slurm.transaction import State, read_state
+from tests.examples import examples
 
 GOOD = State("a", "a", 0, "a", 0)
 SEEN = Seen("a", GOOD, 100)
@@ -222,7 +223,7 @@ EVENTS = st.sampled_from(["step", "killed", "kubelet", "crash", "wait", "a", "b"
 
 
 @given(st.lists(EVENTS, max_size=60), st.sampled_from("abcrk"))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_whatever_happens_slurmctld_ends_with_what_is_wanted_or_the_last_good_one(events, last):
     """Through kills of the operator, crashes and edits at any point; a configuration that slurmctld refuses is never called good."""
     world = World()

@@ -12,6 +12,7 @@ from soperator.decide.deep import PATIENCE
 from soperator.decide.runs import Book, Cancel, Close, Ended, Open, Place, Run, Submit, Wish
 from soperator.decide.window import latest
 from soperator.slurm.node import SlurmNode
+from tests.examples import examples
 
 NAMES = tuple(f"w-{index}" for index in range(5))
 REASON = "soperator: check disk: slow"
@@ -160,7 +161,7 @@ def happen(slurm, operator, event, index, dies):
     slurm.step()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(EVENTS)
 def test_whatever_happens_no_two_run_on_a_node_and_no_more_than_wished(events):
     """Also where the operator dies between two acts, and begins again with what it had written and what Slurm has."""
@@ -173,7 +174,7 @@ def test_whatever_happens_no_two_run_on_a_node_and_no_more_than_wished(events):
         assert len(alive) <= WISH.most
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(EVENTS, st.sets(st.sampled_from(NAMES), max_size=2))
 def test_when_all_is_quiet_every_bad_node_fails_and_every_good_one_passed(events, bad):
     """After any history, runs that end and time alone bring each node to where it belongs."""

@@ -9,6 +9,7 @@ from soperator.decide.drain import LASTING
 from soperator.decide.health import Health, State, decide, health
 from soperator.decide.workers import Drain, Mark, Resume, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
+from tests.examples import examples
 from tests.unit.decide.checked import NOW, POLICY, WELL, actions, bad, node, out, pod, seen
 
 
@@ -252,7 +253,7 @@ EVENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 3)), max_size=40))
 def test_whatever_happens_no_person_is_fought_the_budget_holds_and_all_ends_well(events):
     """After any history, with every node well and nobody's drain left, all nodes are back, and then nothing is done any more."""
@@ -271,7 +272,7 @@ def test_whatever_happens_no_person_is_fought_the_budget_holds_and_all_ends_well
     assert all(each.noted == "" for each in town.pods.values())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.sets(st.integers(0, 3), min_size=1), st.integers(0, 4))
 def test_sick_nodes_are_drained_as_far_as_the_budget_goes_in_one_decision(sick, most):
     """No second look is needed."""

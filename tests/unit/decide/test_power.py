@@ -9,6 +9,7 @@ from soperator.decide import phases, power
 from soperator.decide.drain import SCALE_IN
 from soperator.decide.workers import Create, Delete, Drain, OnDemand, Say, Seen, Tell, Verb, WorkerPod
 from soperator.slurm.node import Shape, SlurmNode
+from tests.examples import examples
 from tests.unit.decide.bedroom import RESUME, Bedroom
 
 NOW = 1e6
@@ -192,7 +193,7 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 2), st.lists(STEPS, max_size=40))
 def test_interrupted_anywhere_no_job_is_lost_and_all_go_to_sleep_in_the_end(least, steps):
     """Whatever happens in between: no pod goes under a job, nothing is woken twice, and in the end the jobs have run and all sleep again."""

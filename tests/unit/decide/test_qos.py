@@ -65,3 +65,16 @@ def test_a_qos_whose_jobs_are_to_make_way_may_come_later():
     fake.run("add", "qos", "name=low")
     assert settle(fake, wanted) == ()
     assert fake.qos["gold"]["Preempt"] == "low,normal"
+
+
+def test_a_mark_without_the_cluster_gets_it_and_one_of_another_cluster_is_not_ours():
+    """The same object in two clusters' Kubernetes: whoever made the QOS keeps it, and the other does not delete it."""
+    fake = FakeSacctmgr()
+    settle(fake, GOLD)
+    mine = replace(GOLD, mark="soperator:one/slurm/gold", former=GOLD.mark)
+    assert undo(mine, fake.read(), {}).commands == ()
+    settle(fake, mine)
+    assert fake.qos["gold"]["Description"] == "soperator:one/slurm/gold for the hasty"
+    other = replace(GOLD, mark="soperator:two/slurm/gold", former=GOLD.mark)
+    assert undo(other, fake.read(), {}).commands == ()
+    assert undo(mine, fake.read(), {}).commands != ()

@@ -10,6 +10,7 @@ from soperator.decide.refill import OVERWRITE, Job, Seen, Step, decide, held
 from soperator.decide.workers import Delete, WorkerPod
 from soperator.decide.workers import Seen as Workers
 from soperator.slurm.node import SlurmNode
+from tests.examples import examples
 
 QUIET = Seen("", False, Job(is_complete=True), False, True, False, 1, {}, {})
 
@@ -228,7 +229,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(STEPS)
 def test_nobody_works_in_a_jail_that_is_replaced_and_it_converges(steps):
     """A pass may be cut off after any action, Slurm may be silent, the Job may die: no job and no session meets a half-way jail, and all resumes."""

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from soperator.decide import registration
+from soperator.decide import drain, registration
 from soperator.decide.registration import PATIENCE
 from soperator.decide.rollout import decide
-from soperator.decide.workers import Mark, Register, Seen, WorkerPod
+from soperator.decide.workers import Drain, Mark, Register, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
 
 NOW = 1e9
@@ -56,3 +56,21 @@ def test_a_pod_that_may_be_evicted_is_protected_before_its_slurmd_is_told():
     first = decide(Seen("w", 1, "new", {0: open_pod}, {}, now=NOW)).actions
     assert [(type(each), each.protected, each.noted) for each in first] == [(Mark, True, "")]
     assert asked(replace(open_pod, protected=True, noted=""))
+
+
+def test_a_pod_that_may_be_evicted_is_protected_also_where_no_drain_is_noted_on_it():
+    """The note may be gone already; a job that Slurm gives the node would run in a pod that anybody may evict."""
+    open_pod = replace(POD, protected=False)
+    first = registration.ask(Seen("w", 1, "new", {0: open_pod}, {}, now=NOW), open_pod)
+    assert [(type(each), each.protected) for each in first] == [(Mark, True)]
+
+
+def test_a_drain_that_slurmctld_forgot_is_no_administrator_s_resume():
+    """The note on the pod goes before the slurmd registers; with it the new record would look as if a person had resumed the node."""
+    noted = WorkerPod(0, "new", "Running", False, True, noted=drain.ENDING)
+    ending = Seen("w", 0, "new", {0: noted}, {}, ending=drain.ENDING, now=1e6)
+    assert [(each.noted, each.protected) for each in decide(ending).actions if isinstance(each, Mark)] == [("", True)]
+    wiped = replace(ending, pods={0: replace(noted, noted="")})
+    assert any(isinstance(each, Register) for each in decide(wiped).actions)
+    back = replace(wiped, nodes={"w-0": SlurmNode("w-0", frozenset({"IDLE"}))})
+    assert [each.why for each in decide(back).actions if isinstance(each, Drain)] == [drain.ENDING]

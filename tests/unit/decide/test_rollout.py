@@ -7,6 +7,7 @@ from soperator.decide import rollout
 from soperator.decide.drain import ROLLOUT, SCALE_IN
 from soperator.decide.workers import Delete, Drain, Forget, Plan, Policy, Resume, Seen, Tell, WorkerPod
 from soperator.slurm.node import SlurmNode
+from tests.examples import examples
 from tests.unit.decide.town import DISK, Town
 
 
@@ -131,8 +132,11 @@ STEPS = st.lists(
         st.tuples(st.just("pass"), st.just(9)),
         st.tuples(st.sampled_from(["scale", "blind"]), st.integers(0, 4)),
         st.tuples(st.just("template"), st.sampled_from(["a", "b"])),
-        st.tuples(st.sampled_from(["run", "submit", "finish_on", "vanish"]), st.integers(0, 4)),
-        st.tuples(st.sampled_from(["evict", "forbid", "allow", "time_out", "forget"]), st.integers(0, 4)),
+        st.tuples(st.sampled_from(["run", "submit", "suspend", "finish_on", "vanish"]), st.integers(0, 4)),
+        st.tuples(st.sampled_from(["evict", "forbid", "condemn", "allow", "time_out", "forget"]), st.integers(0, 4)),
+        st.tuples(
+            st.sampled_from(["falter", "heal", "submit_pair", "complete_on", "clean", "lose"]), st.integers(0, 4)
+        ),
         st.tuples(
             st.sampled_from(["cordon", "uncordon", "die", "recover", "pass_time", "pass_time"]), st.integers(0, 2)
         ),
@@ -155,10 +159,14 @@ POLICIES = st.builds(
 FORGOTTEN = [("cordon", 2), ("pass", 1), ("pass", 9), ("forget", 2), ("pass", 9), ("pass", 9), ("pass", 9)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(STEPS, POLICIES)
 @example(
     [*[("pass", 1)] * 34, *FORGOTTEN],
+    Policy(max_unavailable=1, then="Wait", warn_before=0.0, replace_after=None, max_replaced=0),
+)
+@example(
+    [("run", 1), ("pass", 9), ("submit", 1), ("suspend", 1), ("scale", 0), ("pass", 9), ("pass", 9), ("pass", 9)],
     Policy(max_unavailable=1, then="Wait", warn_before=0.0, replace_after=None, max_replaced=0),
 )
 def test_no_job_dies_whatever_is_interrupted_and_it_converges(steps, policy):
@@ -188,7 +196,7 @@ def test_no_job_dies_whatever_is_interrupted_and_it_converges(steps, policy):
 def check(town):
     """No pod is open to eviction while a job runs in it, but for the moment after an administrator resumed its node."""
     for index, pod in town.pods.items():
-        assert pod.protected or index in town.exposed or not town.running(f"w-{index}")
+        assert pod.protected or index in town.exposed or not town.alive(f"w-{index}")
 
 
 def calm(town):
@@ -205,7 +213,9 @@ def calm(town):
         for index in range(12):
             town.vanish(index)
             town.run(index)
+            town.heal(index)
             town.finish_on(index)
+            town.clean(index)
             town.time_out(index)
         town.operate()
         town.now += 30

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from soperator.decide.rotation import LIFE, SKEW, Seen, Step, decide
 from soperator.slurm.keys import Record, known, turned
+from tests.examples import examples
 
 QUIET = Seen("slurm", "", Record(), "", "", 1000.0)
 
@@ -161,7 +162,7 @@ def happen(world, event):
     world.check()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EVENTS, st.floats(1, 40), st.floats(0, 100))
 def test_what_one_signs_all_believe_whenever_it_is_interrupted(events, pace, late):
     """Passes, commands, new pods with stale files and time in any order: no token is ever refused, and in the end one key is left."""

@@ -13,6 +13,7 @@ from soperator.decide import deep, together
 from soperator.decide.pairs import pair
 from soperator.decide.runs import Book, Cancel, Close, Ended, Open, Place, Run, Shared, Submit, Wish
 from soperator.slurm.node import SlurmNode
+from tests.examples import examples
 
 NAMES = tuple(f"w-{index}" for index in range(8))
 CHECKS = {each.name: each for each in shipped_deep()}
@@ -327,7 +328,7 @@ def happen(lan, event, index, dies):
     lan.step()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(EVENTS, st.sampled_from(["network", "allreduce"]), st.sets(st.sampled_from(NAMES), max_size=1))
 def test_whatever_happens_no_node_has_two_and_at_the_end_the_bad_one_is_drained(events, name, bad):
     """Also where the operator dies between two acts: when all is quiet again every node ran it, and only who is bad fails."""

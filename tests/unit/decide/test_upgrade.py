@@ -183,3 +183,13 @@ def test_a_slurmctld_on_its_way_to_an_image_is_left_on_its_way():
     """Its pod has the image: that it was tried is no question any more."""
     found = gated(placed=("slurm:2",), slurmctld="")
     assert (found.wanted["slurm"], found.reason) == ("slurm:2", "Controller")
+
+
+def test_an_image_older_than_what_the_workers_had_is_refused_too():
+    """slurmctld itself may have an older one by then; its state was written by the newest that was recorded."""
+    newest = {"slurm:1": "24.11.5", "slurm:2": "25.05.1", "slurm:3": "26.05.0"}
+    record = Record(images(1), images(1) | {"slurm": "slurm:3"}, images(1))
+    running = Running("slurm:1", {}, ("slurm:1",), newest, {}, may_try=True)
+    found = stage(record, Wish({"slurm": "slurm:2"}, images(1)), running)
+    assert (found.wanted["slurm"], found.reason) == ("slurm:1", "Downgrade")
+    assert "which refuses the state that Slurm 26.05.0 has written" in found.why

@@ -122,3 +122,14 @@ def test_without_a_key_of_a_person_nobody_can_log_in_yet(createuser: ModuleType,
     (tmp_path / "other").mkdir()
     assert createuser.write_keys(tmp_path / "other", "ann", [], False) == 0
     assert list((tmp_path / "other/.ssh").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_home_that_has_become_a_link_is_given_to_nobody(createuser: ModuleType, tmp_path: Path) -> None:
+    """What the link leads to keeps its owner."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "etc")
+    user = createuser.pwd.struct_passwd(("ann", "x", 4711, 4711, "", str(tmp_path / "home"), "/bin/sh"))
+    with pytest.raises(OSError):
+        createuser.give(tmp_path / "home", user)
+    assert (tmp_path / "etc").stat().st_uid == 0

@@ -200,3 +200,16 @@ async def test_an_answer_that_is_no_kubernetes_is_malformed() -> None:
     api = Api(httpx2.AsyncClient(transport=transport, base_url="http://fake"))
     with pytest.raises(Malformed, match="get ConfigMap /api/v1/namespaces/ns/configmaps/a"):
         await api.get(CONFIGMAP, ConfigMap, "ns", "a")
+
+
+async def test_a_deletion_of_a_version_that_is_no_more_says_so() -> None:
+    """Gone is what is not found; an object that has changed is there, and whoever decided looks again."""
+    server = FakeApi()
+    api = server.api()
+    meta = (await api.create(CONFIGMAP, make(CONFIGMAP, "a", "ns"))).metadata
+    server.world.change(CONFIGMAP, ("ns", "a"), {"data": {"new": "true"}})
+    with pytest.raises(Conflict):
+        await api.delete(CONFIGMAP, "ns", "a", Deletion(uid=meta.uid, version=meta.resource_version))
+    live = (await api.get(CONFIGMAP, Meta, "ns", "a")).metadata
+    assert await api.delete(CONFIGMAP, "ns", "a", Deletion(uid=live.uid, version=live.resource_version))
+    assert not await api.delete(CONFIGMAP, "ns", "a", Deletion(uid=live.uid, version=live.resource_version))

@@ -1,5 +1,6 @@
 """Running commands, against a kubelet made of ASGI."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -114,3 +115,37 @@ async def test_a_missing_pod_is_not_found() -> None:
     api = Api(httpx2.AsyncClient(transport=transport, base_url="http://fake"))
     with pytest.raises(NotFound, match="no pod"):
         await kube_exec.exec(api, TARGET, ["true"])
+
+
+async def test_a_command_that_writes_for_ever_is_given_up() -> None:
+    """The container is its cluster's owner's; the operator serves other clusters with the same memory."""
+    written = 0
+
+    class Talking(Kubelet):
+        async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+            nonlocal written
+            await receive()
+            await send({"type": "websocket.accept", "subprotocol": "v5.channel.k8s.io"})
+            while True:
+                await send({"type": "websocket.send", "bytes": bytes([1 + written % 2]) + b"x" * 65535})
+                written += 65535
+                await asyncio.sleep(0)
+
+    with pytest.raises(ExecFailed, match="scontrol has written more than 16 MiB"):
+        await run(Talking(None), seconds=30.0)
+    assert written < 2 * kube_exec.MOST + 512 * 65536
+
+
+async def test_an_empty_message_says_nothing() -> None:
+    """It has not even a channel."""
+
+    class Empty(Kubelet):
+        async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+            async def also(message: Message) -> None:
+                if message["type"] == "websocket.send":
+                    await send({"type": "websocket.send", "bytes": b""})
+                await send(message)
+
+            await super().__call__(scope, receive, also)
+
+    assert (await run(Empty(SUCCESS))).code == 0

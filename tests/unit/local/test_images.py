@@ -111,3 +111,14 @@ def is_script(path: Path) -> bool:
     """Tell a shell script by its first line."""
     first = path.read_text().split("\n", 1)[0]
     return first.startswith(("#!/bin/sh", "#!/bin/bash", "# shellcheck shell="))
+
+
+def test_another_day_of_packages_is_another_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The base is of that day, and every image stands on it; the suite alone would name the same base for ever."""
+    before = {each.name: image_of(each).tags for each in RECIPES}
+    base = images.base_fingerprint()
+    monkeypatch.setattr(images, "PACKAGES_SINCE", "2026-12-24")
+    assert images.base_fingerprint() != base
+    assert [
+        name for name, tags in before.items() if image_of(next(e for e in RECIPES if e.name == name)).tags == tags
+    ] == []

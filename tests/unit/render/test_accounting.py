@@ -99,7 +99,7 @@ def test_users_jobs_do_not_reach_the_database():
     """The policy for all pods of the cluster leaves it out, and its own lets slurmdbd in alone, and the operator to what is said of the volume."""
     made = cluster(EMBEDDED[0])
     inside = named(render_network(made), "NetworkPolicy", "demo-inside")["spec"]["podSelector"]["matchExpressions"]
-    assert inside == [{"key": "slurm.soperator.io/role", "operator": "NotIn", "values": ["database"]}]
+    assert inside == [{"key": "slurm.soperator.io/role", "operator": "NotIn", "values": ["database", "rest"]}]
     rule, watch = named(render_accounted(made, DEFAULTS), "NetworkPolicy", "demo-database")["spec"]["ingress"]
     (source,) = rule["from"]
     assert source["podSelector"]["matchLabels"]["slurm.soperator.io/role"] == "accounting"

@@ -19,6 +19,7 @@ from soperator.render.points import render_mount_points
 from soperator.render.populate import render_populate
 from soperator.render.worker import render_plan, render_worker
 from soperator.slurm.transaction import State
+from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_network import matches
 
@@ -60,7 +61,7 @@ def named(objects):
     return [(each["kind"], each["metadata"]["namespace"], each["metadata"]["name"]) for each in objects]
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.dictionaries(NAMES, NAMES, min_size=2, max_size=4))
 def test_accepted_clusters_of_a_namespace_share_no_name(nodesets):
     """Whatever clusters and NodeSets are called: where no check has a word against them, no two objects are one."""

@@ -15,6 +15,7 @@ from soperator.decide.admission import problems
 from soperator.render import login, worker
 from soperator.render.model import Cluster, NodeSet
 from soperator.render.plan import holder, is_below, login_plan, text, worker_plan
+from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 
 #: What a pod has without a volume of ours: its image, what the kubelet and the container runtime give, what its entry script makes.
@@ -94,7 +95,7 @@ def accepted(world):
     return not problems(World({"demo": world[0]}, {"worker": world[1]}))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds().filter(accepted))
 def test_a_folder_is_mounted_before_what_lies_in_it_and_nothing_twice(world):
     """A target never lies above or at one that was mounted before it, or that one would vanish."""
@@ -104,6 +105,22 @@ def test_a_folder_is_mounted_before_what_lies_in_it_and_nothing_twice(world):
         assert len(set(targets)) == len(targets)
         for place, target in enumerate(targets):
             assert not any(is_below(before, target) for before in targets[:place])
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(worlds().filter(accepted))
+def test_folders_of_jobs_on_storage_of_others_have_an_owner(world):
+    """Two clusters of one name that share a folder have different folders in it; a volume of the pod's own needs no owner."""
+    nodeset = NodeSet("slurm", "worker", "u", world[1])
+    one, other = (worker_plan(Cluster("slurm", "demo", uid, world[0]), nodeset) for uid in ("u1", "u2"))
+    jobs = [(each, its) for each, its in zip(one, other, strict=True) if each.kind == "scratch"]
+    assert all((each.source == "/mnt/tmp") == (each.options == its.options) for each, its in jobs)
+    assert all(
+        f"owner=demo.{uid}" in each.options
+        for pair in jobs
+        for each, uid in zip(pair, ("u1", "u2"), strict=True)
+        if each.source != "/mnt/tmp"
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +135,7 @@ def test_every_source_is_in_the_pod(world):
             assert given or not each.source, str(each)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds().filter(accepted))
 def test_no_line_needs_anything_written_to_the_shared_root(world):
     """A mount point in the shared root is one that populate makes, or a submount's; any other lies in what a line before it has mounted."""
@@ -133,7 +150,7 @@ def test_no_line_needs_anything_written_to_the_shared_root(world):
                 assert each.target in IN_A_SOURCE or each.target in asked, str(each)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds().filter(accepted))
 def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root(world):
     """The file has the format that the C helper reads, whatever a path or the name of a volume holds."""
@@ -147,7 +164,7 @@ def test_a_plan_is_lines_of_five_fields_that_begin_with_the_root(world):
         assert all(each.why for each in plan)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(worlds().filter(accepted))
 def test_a_line_that_mounts_nothing_speaks_of_what_is_mounted_before_it(world):
     """A variable gets a folder, and a pattern of devices a /dev, that a line before has made."""
@@ -156,7 +173,7 @@ def test_a_line_that_mounts_nothing_speaks_of_what_is_mounted_before_it(world):
             assert each.is_mount or holder(plan[:number], f"{each.target}/x").kind in ("rbind", "dev")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(worlds().filter(accepted))
 def test_what_names_plugins_and_configuration_is_read_only_in_the_jail(world):
     """Whoever could write it would choose what Slurm's commands, or slurmd outside the jail, load."""
@@ -166,7 +183,7 @@ def test_what_names_plugins_and_configuration_is_read_only_in_the_jail(world):
             assert "ro" in options.get(target, ("ro",))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(worlds().filter(accepted))
 def test_no_secret_of_the_pod_is_in_the_jail(world):
     """No line binds a folder that holds keys of daemons, and none of submounts may bring devices."""

@@ -11,6 +11,7 @@ from soperator.api.nodeset import NodeSetSpec
 from soperator.render.model import Cluster, NodeSet
 from soperator.render.plan import holder, login_plan, worker_plan
 from soperator.render.points import MADE, keys, own_points, points, render_mount_points
+from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_plan import accepted, worlds
 
@@ -51,7 +52,7 @@ def test_points_lie_in_the_root_or_in_a_claim_that_may_be_written():
     ]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(worlds().filter(accepted))
 def test_every_target_in_the_shared_root_is_known_or_asked_for(world):
     """After populate and this Job no line of any plan lacks its place in the shared root."""
@@ -64,7 +65,7 @@ def test_every_target_in_the_shared_root_is_known_or_asked_for(world):
             assert is_first or holder(plan[:number], each.target).kind != "root" or each.target in there
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(worlds().filter(accepted))
 def test_the_job_is_given_what_it_mounts_and_the_agent_understands_it(world):
     """Each point's base is a volume of the Job's pod, and its text is what the agent reads; fewer points need no other Job."""

@@ -33,6 +33,13 @@ def test_there_is_none_unless_it_is_asked_for():
     assert config.LONGEST not in config.slurm_conf(plain)
 
 
+def test_users_without_a_slurmrestd_make_no_tokens():
+    """Slurm would give them tokens without end, which are good at the operator's slurmrestd too; with one of their own they end."""
+    plain = Cluster("slurm", "demo", "1", SlurmClusterSpec())
+    assert "jwt_hs256.key,disable_token_creation" in config.slurm_conf(plain)
+    assert "disable_token_creation" not in config.slurm_conf(cluster())
+
+
 def test_it_comes_when_slurmctld_bounds_tokens():
     """Not while slurmctld mounts a slurm.conf by which a token may last for ever."""
     wanted = cluster(maxLifetime="1d")
@@ -95,12 +102,11 @@ def test_who_may_come_is_every_pod_unless_it_is_said_or_published():
     assert peers(clients=mine) == peers(clients=mine, service={"type": "LoadBalancer"}) == mine
 
 
-def test_the_operators_own_slurmrestd_is_closed_to_users_then():
-    """The policy that lets the cluster's pods reach each other leaves it out where users have one of their own."""
+def test_the_operators_own_slurmrestd_is_closed_to_users():
+    """The policy that lets the cluster's pods reach each other leaves it out, also where users have none of their own."""
 
     def left_out(of):
         inside = next(each for each in render_network(of) if each["metadata"]["name"] == "demo-inside")
         return inside["spec"]["podSelector"]["matchExpressions"][0]["values"]
 
-    assert left_out(cluster()) == ["database", "rest"]
-    assert left_out(Cluster("slurm", "demo", "1", SlurmClusterSpec())) == ["database"]
+    assert left_out(cluster()) == left_out(Cluster("slurm", "demo", "1", SlurmClusterSpec())) == ["database", "rest"]

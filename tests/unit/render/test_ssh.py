@@ -55,3 +55,14 @@ def test_root_of_the_jail_lets_nobody_in_as_root():
     block = config[config.index("Match User root") :]
     assert "AuthorizedKeysFile none" in block
     assert "authorized_keys_root" in block
+
+
+def test_a_second_account_with_uid_0_does_not_log_in():
+    """The account phase, which a login by key asks too, lets uid 0 in under the name root alone, before any other module says yes."""
+    config = next(each for each in render_login(CLUSTER, DEFAULTS) if each["kind"] == "ConfigMap")["data"]
+    account = [line for line in config["soperator-sshd.pam"].splitlines() if line.startswith("account")]
+    assert [line.split("pam_")[1] for line in account[:2]] == [
+        "succeed_if.so quiet uid != 0", "succeed_if.so quiet user = root",
+    ]  # fmt: skip
+    assert account[0].split()[1:3] == ["[success=1", "default=ignore]"]
+    assert account[1].split()[1] == "requisite"

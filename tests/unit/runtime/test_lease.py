@@ -13,6 +13,9 @@ from tests.unit.fake_world import Fault
 
 pytestmark = pytest.mark.looptime
 
+#: So long a release that nobody answers is waited for, once the body has ended.
+RELEASE = 3.0
+
 
 @dataclass
 class Candidate:
@@ -162,6 +165,24 @@ async def test_a_leader_that_cannot_renew_stops_before_anybody_else_may_start() 
     assert not one.is_running
 
 
+async def test_a_renewal_that_hangs_is_not_waited_for_beyond_the_deadline() -> None:
+    """One that fails late is tried again with the time that is left of ten seconds, so the body is down long before fifteen."""
+    server = FakeApi()
+    one = Candidate(server, "one")
+    await eventually(lambda: one.is_running, 1)
+    renewals = len(server.writes())
+    await eventually(lambda: len(server.writes()) > renewals, 10)
+    renewed = asyncio.get_running_loop().time()
+    server.latency = 3.5
+    server.faults.append(Fault(verb="update", status=0))
+    await eventually(lambda: len(server.writes()) > renewals + 1, 10)
+    server.latency = 3600.0
+    with pytest.raises(LostLease):
+        await one.task
+    assert 9.0 < asyncio.get_running_loop().time() - renewed - RELEASE < 12.0
+    assert not one.is_running
+
+
 async def test_short_trouble_does_not_cost_the_lease() -> None:
     """Errors that end before the deadline are ridden out."""
     server = FakeApi()
@@ -203,3 +224,28 @@ def lease(name: str, renewed: str) -> dict[str, Any]:
         "metadata": {"name": "lock", "namespace": "ns"},
         "spec": {"holderIdentity": name, "leaseDurationSeconds": 15, "renewTime": renewed, "leaseTransitions": 0},
     }
+
+
+async def test_a_leader_that_waited_long_for_its_lease_leads_on() -> None:
+    """After an outage the API server may answer seconds late; these seconds are not the leader's, who renews soon and goes on."""
+    server = FakeApi()
+    server.latency = 4.0
+    candidate = Candidate(server, "a")
+    await eventually(lambda: candidate.is_running, 30)
+    server.latency = 0.0
+    server.faults.append(Fault("update", "leases", 500, times=4))
+    await asyncio.sleep(60)
+    assert candidate.is_running
+    await finish(candidate)
+
+
+async def test_an_attempt_that_hangs_takes_no_lease() -> None:
+    """One that is answered after the lease could have run out would begin to lead for an instant."""
+    server = FakeApi()
+    server.latency = 9.5
+    candidate = Candidate(server, "a")
+    await asyncio.sleep(60)
+    assert not candidate.is_running
+    server.latency = 0.0
+    await eventually(lambda: candidate.is_running, 30)
+    await finish(candidate)

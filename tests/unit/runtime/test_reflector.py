@@ -251,3 +251,19 @@ async def test_a_kind_that_has_to_be_there_is_waited_for() -> None:
     assert not store.is_synced
     task.cancel()
     await asyncio.wait({task})
+
+
+async def test_the_age_of_a_cache_is_how_long_the_server_has_said_nothing() -> None:
+    """Events, bookmarks and a watch that begins make it young; a server that refuses every watch lets it grow."""
+    async with running() as it:
+        it.server.bookmark = 60.0
+        await asyncio.sleep(600)
+        assert it.reflector.age <= 60.0
+        it.server.world.is_silent = True
+        it.server.world.cut()
+        await asyncio.sleep(600)
+        assert it.reflector.age <= 180.0
+        it.server.faults.append(Fault("watch", "pods", 403, "Forbidden", "no", times=10**6))
+        it.server.faults.append(Fault("list", "pods", 403, "Forbidden", "no", times=10**6))
+        await asyncio.sleep(600)
+        assert it.reflector.age > 400.0

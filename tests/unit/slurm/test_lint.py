@@ -136,6 +136,17 @@ def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
     ]
 
 
+def test_slurmd_conf_with_a_word_that_no_node_has_is_refused_before_it_takes_a_node_down() -> None:
+    """slurmd ends at a word that it does not know; which ones another image knows is not known here."""
+    spec = NodeSetSpec.model_validate({"cluster": "demo", "slurmdConf": "Comment=x MemSpecLimt=5 TmpDisk=100"})
+    assert [(problem.value, problem.remedy) for problem in lint_nodeset(spec)] == [
+        ("Comment=x", "a node of Slurm 24.11 has no such setting: correct it or remove the line"),
+        ("MemSpecLimt=5", "a node of Slurm 24.11 has no such setting: write MemSpecLimit"),
+    ]
+    assert lint_nodeset(spec, has_own_slurm=True) == []
+    assert lint_nodeset(spec.model_copy(update={"image": "registry.test/slurm:own"})) == []
+
+
 def test_lines_about_slurmdbd_are_the_operators_where_accounting_is_on() -> None:
     """Whoever has a slurmdbd of their own says so in slurm.conf, and leaves accounting off."""
     lines = {"config": {"slurm": "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=qos"}}

@@ -62,3 +62,10 @@ def test_what_is_no_quantity_is_refused():
     """The text is named."""
     with pytest.raises(ValueError, match="'2 cows'"):
         quantity("2 cows")
+
+
+def test_a_node_whose_state_is_not_told_counts_as_busy():
+    """Nothing may be done to it on the strength of an answer that says nothing."""
+    assert SlurmNode("w-0", frozenset()).is_busy
+    assert SlurmNode("w-0", frozenset({"DRAIN"})).is_busy
+    assert not SlurmNode("w-0", frozenset({"IDLE", "DRAIN"})).is_busy

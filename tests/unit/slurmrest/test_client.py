@@ -77,3 +77,37 @@ async def test_every_answer_that_is_not_plainly_a_success_is_an_error(status, bo
     rest, _ = client((status, body))
     with pytest.raises(SlurmError, match=f"GET nodes/: .*{said}"):
         await rest.nodes()
+
+
+@pytest.mark.parametrize("body", [{}, {"errors": []}, {"nodes": []}])
+async def test_an_answer_without_jobs_does_not_say_that_there_are_none(body):
+    """Whoever counts his jobs by it would submit each of them twice."""
+    rest, _ = client((200, body), (200, body))
+    with pytest.raises(SlurmError, match="GET jobs/: the answer has no jobs"):
+        await rest.jobs()
+    with pytest.raises(SlurmError, match="GET jobs/: the answer has no jobs"):
+        await rest.runs("soperator-")
+
+
+async def test_an_empty_list_of_jobs_says_that_there_are_none():
+    """Also where it is written as null."""
+    rest, _ = client((200, {"jobs": []}), (200, {"jobs": None}))
+    assert [await rest.jobs(), await rest.jobs()] == [[], []]
+
+
+async def test_a_warning_goes_to_the_batch_script_too():
+    """Without FULL_JOB slurmctld sends it to the steps alone."""
+    rest, transport = client((200, {}))
+    await rest.signal(7, "USR1")
+    assert transport.asked == ["http://rest/slurm/v0.0.42/job/7?signal=USR1&flags=FULL_JOB"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [({"jobs": [], "errors": [{"description": "Zero Bytes"}]}, "Zero Bytes"), ({"errors": []}, "has no jobs")],
+)
+async def test_an_answer_about_one_job_that_is_no_success_does_not_say_that_it_has_ended(body, said):
+    """24.11 answers some failures with 200; whoever takes them for the end of the job lets its node go."""
+    rest, _ = client((200, body))
+    with pytest.raises(SlurmError, match=said):
+        await rest.job(7)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from soperator.slurm.records import JobRecord
 from soperator.slurmrest.client import SlurmDenied, SlurmError
-from soperator.slurmrest.reader import Cut, Reader
+from soperator.slurmrest.cut import Cut
+from soperator.slurmrest.reader import Reader
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ['"job_id":', '{"job_id": 1}', "},{", '\\"', '"jobs":[{']
@@ -134,7 +135,7 @@ async def test_a_refusal_says_why(status, body, error, says):
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (httpx2.ReadTimeout(""), "no answer in time"),
+        (httpx2.ReadTimeout(""), "no answer within 180 s|no answer within 30 s"),
         (httpx2.ConnectError("refused"), "refused"),
         (httpx2.ReadError(""), "ReadError"),
     ],

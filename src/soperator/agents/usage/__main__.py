@@ -6,26 +6,19 @@ They are two processes in two containers: who measures may look into every proce
 import argparse
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
+from soperator.agents.usage.answers import listener, serve
 from soperator.agents.usage.processes import Place, measure
 from soperator.agents.usage.tally import Snapshot, Totals
 from soperator.observe import jobs as names
-from soperator.observe.exposition import CONTENT_TYPE, text
+from soperator.observe.exposition import text
 from soperator.observe.metric import OTHER, Family, Sample
 
 EVERY = 5.0
-#: A file older than this says nothing of now, in seconds.
-STALE = 60.0
-#: For a client to ask, and to take the answer, in seconds.
-_PATIENCE = 2.0
-#: So many bytes of a request are read.
-_LONGEST = 1 << 16
 
 
 def main() -> None:
@@ -49,7 +42,7 @@ def main() -> None:
     while True:
         began = time.monotonic()
         try:
-            _write(said.to, page(measure(Place()), totals, said.cluster, said.node))
+            write(said.to, page(measure(Place()), totals, said.cluster, said.node))
         except OSError as error:
             print(f"soperator: what jobs use is not written down: {error}", file=sys.stderr)
         time.sleep(max(1.0, EVERY - (time.monotonic() - began)))
@@ -77,56 +70,15 @@ def _families(found: dict[int, Snapshot], seconds: dict[int, float], node: str) 
     yield names.MEASURED, [Sample((node,), round(time.time(), 1))]
 
 
-def _write(path: Path, content: bytes) -> None:
-    """A reader finds the former content or this one, whole."""
+def write(path: Path, content: bytes) -> None:
+    """A reader finds the former content or this one, whole; nobody else writes in the folder, which the kubelet makes for everybody."""
+    if path.parent.stat().st_mode & 0o022:
+        path.parent.chmod(0o755)
     new = path.with_suffix(".new")
-    new.write_bytes(content)
-    new.chmod(0o644)
+    new.unlink(missing_ok=True)  # whoever made it before us has it open, or has put a link there
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as file:
+        file.write(content)
     new.replace(path)
-
-
-def listener(port: int) -> socket.socket:
-    """A socket that listens on all addresses, of both families where there are both; port 0 is any that is free."""
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))
-
-
-def serve(listening: socket.socket, file: Path, patience: float = _PATIENCE) -> None:
-    """Answer each client with the file, whatever it asks, one after the other; each has so many seconds."""
-    while True:
-        client, _ = listening.accept()
-        with client, suppress(OSError):
-            _hear(client, patience)
-            client.settimeout(patience)
-            client.sendall(answer(file))
-
-
-def _hear(client: socket.socket, patience: float) -> None:
-    """Read a request to the end of its head: to close a connection with something unread resets it, and may take the answer from the client."""
-    until, heard = time.monotonic() + patience, b""
-    while b"\r\n\r\n" not in heard and len(heard) < _LONGEST:
-        client.settimeout(max(0.001, until - time.monotonic()))
-        piece = client.recv(4096)
-        if not piece:
-            break
-        heard += piece
-
-
-def answer(file: Path) -> bytes:
-    """The whole HTTP answer: the file, or 503 with the reason where there is none, or it is old."""
-    try:
-        content, age = file.read_bytes(), time.time() - file.stat().st_mtime
-    except OSError as error:
-        return _response("503 Service Unavailable", f"nothing was measured yet: {error.strerror}\n".encode())
-    if age > STALE:
-        return _response("503 Service Unavailable", f"nothing was measured for {age:.0f} s\n".encode())
-    return _response("200 OK", content)
-
-
-def _response(status: str, content: bytes) -> bytes:
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-    return head.encode() + content
 
 
 if __name__ == "__main__":

@@ -68,10 +68,20 @@ def test_what_a_command_has_started_dies_with_it(tmp_path):
 def test_what_has_left_its_group_is_found_by_its_mark(tmp_path):
     """A check that makes itself a daemon does not escape."""
     note = tmp_path / "pid"
-    program = f"import os,time\nif os.fork(): os._exit(0)\nos.setsid()\nopen({str(note)!r},'w').write(str(os.getpid()))\ntime.sleep(60)"
-    one(command=(sys.executable, "-c", f"{program}"), limit=3)
-    if note.exists():
-        assert_gone(int(note.read_text()))
+    program = (
+        "import os, time\n"
+        f"note = {str(note)!r}\n"
+        "if os.fork():\n"
+        "    while not os.path.exists(note): time.sleep(0.01)\n"
+        "    os._exit(0)\n"
+        "os.setsid()\n"
+        "open(note + '.new', 'w').write(str(os.getpid()))\n"
+        "os.rename(note + '.new', note)\n"
+        "time.sleep(60)"
+    )
+    ended = one(command=(sys.executable, "-c", program), limit=20, deadline=25)
+    assert ended.how == "ended"
+    assert_gone(int(note.read_text()))
 
 
 def test_a_command_that_prints_without_end_is_killed():

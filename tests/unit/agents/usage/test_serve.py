@@ -14,7 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from soperator.agents.usage.__main__ import answer, listener, page, serve
+from soperator.agents.usage.__main__ import page, write
+from soperator.agents.usage.answers import answer, listener, serve
 from soperator.agents.usage.tally import Snapshot, Spent, Totals
 from soperator.observe import jobs
 
@@ -79,6 +80,46 @@ def test_a_request_that_comes_in_pieces_is_read_before_it_is_answered(tmp_path: 
             while piece := client.recv(4096):
                 said += piece
     assert said.endswith(b"slurm_job_processes 1\n")
+
+
+@pytest.mark.parametrize("made", ["file", "link"])
+def test_what_others_put_into_the_folder_is_not_written_to(tmp_path: Path, made: str) -> None:
+    """The kubelet makes the folder open to all: it is closed, and a link or an open file at the place of the new one gets nothing."""
+    folder, other = tmp_path / "usage", tmp_path / "other"
+    folder.mkdir()
+    folder.chmod(0o777)
+    other.write_text("theirs")
+    if made == "link":
+        (folder / "jobs.new").symlink_to(other)
+    else:
+        os.link(other, folder / "jobs.new")
+    write(folder / "jobs", b"ours")
+    assert (other.read_text(), (folder / "jobs").read_bytes()) == ("theirs", b"ours")
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert not (folder / "jobs").is_symlink()
+
+
+def test_a_flood_of_idle_clients_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Two hundred that say nothing, and more all the time: each scrape has its answer at once, also one too large for a socket's buffer."""
+    file = tmp_path / "jobs"
+    file.write_text("x" * 3_000_000)
+    held: list[socket.socket] = []
+    with listener(0) as listening:
+        threading.Thread(target=served, args=(listening, file, 2.0), daemon=True).start()
+        port = listening.getsockname()[1]
+        held += [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+        for _ in range(5):
+            began = time.monotonic()
+            with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as got:
+                assert len(got.read()) == 3_000_000
+            assert time.monotonic() - began < 1.5
+            held += [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+        first = held[0]
+        first.settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            assert first.recv(1) == b""
+        for each in held:
+            each.close()
 
 
 def served(listening: socket.socket, file: Path, patience: float = 0.2) -> None:

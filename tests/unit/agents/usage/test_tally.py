@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator.agents.usage.tally import Snapshot, Spent, Totals, gained
+from tests.examples import examples
 
 STEP, TASK, CHILD, OTHER = (10, 1), (11, 2), (12, 3), (20, 4)
 
@@ -59,7 +60,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(TREES, TREES)
 def test_no_two_looks_take_anything_away(before, now):
     """Whatever the processes were, parents in a circle too."""

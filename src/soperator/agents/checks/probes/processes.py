@@ -1,4 +1,7 @@
-"""Processes: those that hang, those that nobody waited for, and those that a job left behind."""
+"""Processes: those that hang, those that nobody waited for, and those that a job left behind.
+
+A user gives a process any name and title. So names of Slurm's and the driver's count in the pod's own pid namespace only: jobs have others.
+"""
 
 import os
 import re
@@ -60,7 +63,7 @@ def leftovers(given: Given, place: Place) -> list[Reading]:
 
 def holders(_: Given, place: Place) -> list[Reading]:
     """`foreign`: processes that hold a GPU and are of no job and no daemon of Slurm's or the driver's, with their `names`."""
-    found = [each for each in everything(place) if each.age >= _YOUNG and not each.name.startswith(_DAEMONS)]
+    found = [each for each in everything(place) if each.age >= _YOUNG and not _is_called(place, each, _DAEMONS)]
     foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
     names = ", ".join(f"{each.name} ({each.pid})" for each in foreign[:3])
     return [{"of": "the pod", "foreign": len(foreign), "names": names}]
@@ -71,7 +74,7 @@ def jobs(place: Place) -> set[int]:
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            if match := _STEP.match(path.read_bytes()):
+            if (match := _STEP.match(path.read_bytes())) and _is_ours(place, path.parent.name):
                 found.add(int(match[1]))
     return found
 
@@ -89,9 +92,22 @@ def everything(place: Place) -> Iterator[Process]:
 
 def _job_of(place: Place, process: Process) -> int:
     """The job in a process's environment; 0 for one without, a young one, and what Slurm itself runs."""
-    if process.age < _YOUNG or process.state == "Z" or process.name.startswith(("slurmstepd", "slurmd")):
+    if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
         return 0
     return _number_of(place, process)
+
+
+def _is_called(place: Place, process: Process, names: tuple[str, ...]) -> bool:
+    """Whether it has one of these names, and the right to it."""
+    return process.name.startswith(names) and _is_ours(place, process.pid)
+
+
+def _is_ours(place: Place, pid: int | str) -> bool:
+    """Whether a process is in our own pid namespace, as far as we may look."""
+    try:
+        return (place.proc / str(pid) / "ns/pid").readlink() == (place.proc / "self/ns/pid").readlink()
+    except OSError:
+        return True
 
 
 def _number_of(place: Place, process: Process) -> int:

@@ -1,0 +1,132 @@
+"""How old published evidence is: of which commit a report is, on which paths it rests, and what has changed there since.
+
+Programs that write a report put "commit" and what `commit` says into it; a report that a person writes names its commit so too.
+tests/unit/test_reports.py is red for a report that is older than `COMMITS` or `FILES` allow, or whose commit is not in the history,
+unless it stands in `STALE`. That table can only shrink: an entry that is not stale is red too.
+"""
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from local.paths import REPOSITORY
+
+#: A report is stale when its paths have changed in more files than this, or the tree has more commits since, merged ones counted.
+FILES, COMMITS = 200, 200
+
+PRODUCT = ("src", "spank", "images")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A page of measurements: the paths that it rests on, and the command that makes it anew."""
+
+    page: str
+    paths: tuple[str, ...]
+    remedy: str
+
+
+EVIDENCE = (
+    Evidence("docs/performance.md", PRODUCT, "make bench, make bench-scale"),
+    Evidence("docs/reliability.md", PRODUCT, "make chaos"),
+    Evidence("docs/reports/accounting.md", (*PRODUCT, "tests/cluster"), "make test-accounting"),
+    Evidence("docs/reports/bad-machines.md", PRODUCT, "make soak"),
+    Evidence("docs/reports/bench-jail.md", ("spank",), "make bench-jail"),
+    Evidence("docs/reports/changes.md", PRODUCT, "make soak"),
+    Evidence("docs/reports/cluster-tests.md", (*PRODUCT, "tests/cluster"), ".ci/run"),
+    Evidence("docs/reports/cold-demo.md", ("images", "local"), "tests/fresh/run"),
+    Evidence("docs/reports/deep-checks.md", PRODUCT, "python3 -m tests.soak.deep"),
+    Evidence("docs/reports/exporter-real.md", ("src/soperator/agents/exporter",), "make bench-exporter"),
+    Evidence("docs/reports/exporter.md", ("src/soperator/agents/exporter",), "make bench-exporter"),
+    Evidence("docs/reports/faults.md", PRODUCT, "make chaos"),
+    Evidence("docs/reports/health.md", PRODUCT, "python3 -m tests.soak.cost"),
+    Evidence(
+        "docs/reports/job-list.md", ("src/soperator/slurmrest", "src/soperator/slurm"), "python3 -m local.bench.joblist"
+    ),
+    Evidence("docs/reports/kills.md", PRODUCT, "make soak"),
+    Evidence("docs/reports/many-jobs.md", ("spank",), "make -C spank many-jobs"),
+    Evidence("docs/reports/power-day.md", ("src/soperator/decide",), "make bench-day"),
+    Evidence("docs/reports/power.md", PRODUCT, "make soak-power"),
+    Evidence("docs/reports/rest.md", PRODUCT, "make test-rest"),
+    Evidence("docs/reports/sacct.md", PRODUCT, "make bench-accounting"),
+    Evidence("docs/reports/upgrade.md", PRODUCT, "make test-forky"),
+)
+#: Pages that tell what was found and done on one day. They do not claim anything of today's code, so they have no age.
+HISTORY = frozenset({"docs/reports/review-2026-11.md", "docs/reports/attack-jail.md", "docs/reports/attack-loops.md"})
+_NO_COMMIT, _LOST, _OLD = "names no commit", "its commit is not in the history", "much has changed since"
+#: What is known to be stale today, and why: whoever makes one anew takes its line out.
+STALE = {
+    "docs/performance.md": _OLD,
+    "docs/reliability.md": _LOST,
+    "docs/reports/accounting.md": _OLD,
+    "docs/reports/bad-machines.md": _OLD,
+    "docs/reports/bench-jail.md": _NO_COMMIT,
+    "docs/reports/changes.md": _LOST,
+    "docs/reports/cluster-tests.md": _OLD,
+    "docs/reports/cold-demo.md": _OLD,
+    "docs/reports/deep-checks.md": _NO_COMMIT,
+    "docs/reports/exporter-real.md": _LOST,
+    "docs/reports/exporter.md": _LOST,
+    "docs/reports/faults.md": _LOST,
+    "docs/reports/health.md": _NO_COMMIT,
+    "docs/reports/kills.md": _LOST,
+    "docs/reports/many-jobs.md": _NO_COMMIT,
+    "docs/reports/power-day.md": _NO_COMMIT,
+    "docs/reports/power.md": _LOST,
+    "docs/reports/rest.md": _NO_COMMIT,
+    "docs/reports/sacct.md": _LOST,
+    "docs/reports/upgrade.md": _NO_COMMIT,
+}
+_COMMIT = re.compile(r"(?i:commits?|code of|of)\W{0,3}((?:[0-9a-f]{7,12}\+?(?:, | and )?)+)")
+
+
+def commit() -> str:
+    """The commit of the tree, with a plus where something of the product is not committed."""
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", *PRODUCT, "charts", "local")
+    return _git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+
+
+def commits_of(text: str) -> list[str]:
+    """The commits that a report names, without what was not committed."""
+    return [each for found in _COMMIT.findall(text) for each in re.findall(r"[0-9a-f]{7,12}", found) if _is_hash(each)]
+
+
+def _is_hash(word: str) -> bool:
+    return not word.isdigit() or len(word) == 7
+
+
+def fault(evidence: Evidence, text: str) -> str:
+    """Why a report is stale, empty where it is not: the oldest commit that it names counts."""
+    named = commits_of(text)
+    if not named:
+        return _NO_COMMIT
+    if not all(map(is_known, named)):
+        return _LOST
+    old = [each for each in named if _age(each) > COMMITS or _changed(each, evidence.paths) > FILES]
+    return _OLD if old else ""
+
+
+def is_known(name: str) -> bool:
+    """Whether a commit is one of those that lead to this tree."""
+    words = ["git", "merge-base", "--is-ancestor", name, "HEAD"]
+    return subprocess.run(words, cwd=REPOSITORY, capture_output=True, check=False).returncode == 0
+
+
+def has_history() -> bool:
+    """Whether git can tell: a clone of the last commit alone, or a tree without git, cannot."""
+    words = ["git", "rev-parse", "--is-shallow-repository"]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    return done.returncode == 0 and done.stdout.strip() == "false"
+
+
+def _age(name: str) -> int:
+    return int(_git("rev-list", "--count", f"{name}..HEAD"))
+
+
+def _changed(name: str, paths: Sequence[str]) -> int:
+    return len(_git("diff", "--name-only", name, "HEAD", "--", *paths).splitlines())
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,192 @@
+"""Nobody keeps a way into a node without a job: what slurmd opens for a user makes namespaces only for a job that runs there."""
+
+from collections.abc import Iterator
+
+import pytest
+from test_slurm import RESTART
+from test_ssh import SSH, sshd
+from trixie import NEEDS, Slurm, wait_idle
+
+__all__ = ["sshd"]
+
+pytestmark = NEEDS
+
+#: `allocate` prints the number of a new allocation without any step, `gone JOB` waits for its end.
+ALLOCATE = "allocate() { salloc --no-shell $* 2>&1 | sed -n 's/.*Granted job allocation //p'; }; "
+ALLOCATE += 'gone() { until_true "[ -z \\"\\$(squeue -h -j $1 2>/dev/null)\\" ]"; }; '
+
+#: What slurmd's child does for a file of `sbcast` with the number of a job: it calls the plugin, and here prints where it is.
+JOIN = """
+import ctypes, os, struct, sys
+ctypes.CDLL("/usr/lib/x86_64-linux-gnu/slurm-wlm/libslurmfull.so", ctypes.RTLD_GLOBAL)
+plugin = ctypes.CDLL("/opt/soperator/lib/slurm/job_container_jail.so")
+step = ctypes.create_string_buffer(struct.pack("QIII", 2**64 - 2, int(sys.argv[1]), 2**32 - 2, 2**32 - 2))
+code = plugin.container_p_join(step, ctypes.c_uint32(int(sys.argv[2])), ctypes.c_bool(False))
+print(code, "in" if os.path.exists("/in-the-jail") else "out")
+"""
+ALICE = 1000
+REAL = "/usr/bin/squeue"
+HELPER = "/opt/soperator/lib/slurm/jail"
+
+
+@pytest.fixture
+def joining(slurm: Slurm) -> Iterator[Slurm]:
+    """A Slurm without jobs, in whose pod /root/join.py calls the plugin; a squeue of the test's goes with the test."""
+    slurm.sh(f"cat >/root/join.py <<'END'\n{JOIN}\nEND")
+    assert wait_idle(slurm) == "idle none"
+    assert left(slurm) == []
+    yield slurm
+    slurm.sh(f"[ ! -e {REAL}.real ] || mv {REAL}.real {REAL}; scancel -u alice")
+    assert wait_idle(slurm) == "idle none"
+    found = left(slurm)
+    slurm.sh(f"for job in $(ls /run/jail/jobs); do {HELPER} release --job $job; done")
+    assert found == []
+
+
+def left(slurm: Slurm) -> list[str]:
+    """What jobs have left on the node: records, folders and processes."""
+    return slurm.sh("ls -A /run/jail/jobs 2>/dev/null; ls -A /mnt/tmp").stdout.split() + holders(slurm)
+
+
+def holders(slurm: Slurm) -> list[str]:
+    """The process ids of holders; by the name that the kernel keeps, for slurmd's words are too short for the whole title."""
+    return slurm.sh("pgrep -x jail-holder").stdout.split()
+
+
+def allocate(slurm: Slurm, words: str = "") -> int:
+    return int(slurm.sh(f"{ALLOCATE} allocate {words}", user="alice").stdout)
+
+
+def join(slurm: Slurm, job: int, uid: int = ALICE) -> str:
+    return slurm.sh(f"python3 /root/join.py {job} {uid}").stdout.strip()
+
+
+def bring(slurm: Slurm, job: int) -> None:
+    """Brings a file to /tmp/g of a job."""
+    done = slurm.sh(f"echo brought >/tmp/f; sbcast --jobid={job} -f /tmp/f /tmp/g", user="alice")
+    assert done.returncode == 0, done.stderr
+
+
+def replace_squeue(slurm: Slurm, script: str) -> None:
+    """Puts a script in squeue's place; it has the real one beside it."""
+    made = f"mv {REAL} {REAL}.real; printf '%s\\n' '#!/bin/sh' '{script}' >{REAL}; chmod +x {REAL}"
+    assert slurm.sh(made).returncode == 0
+
+
+def test_sbcast_against_scancel_leaves_no_way_in(joining: Slurm, sshd: Slurm) -> None:
+    """Again and again an allocation is cancelled while files are brought to it: nothing of it is left, and SSH refuses."""
+    script = f"{ALLOCATE} echo brought >/tmp/f; for i in $(seq 30); do job=$(allocate); "
+    script += "for n in 1 2 3; do sbcast --jobid=$job -f /tmp/f /tmp/$n & done; sleep 0.00$((i % 10)); scancel $job; wait; gone $job; done"
+    done = joining.sh(script, user="alice", timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert wait_idle(joining) == "idle none"
+    assert left(joining) == []
+    entered = sshd.sh(f"{SSH} alice@10.99.0.1 cat /proc/1/comm")
+    assert (entered.returncode, entered.stdout) == (255, "")
+
+
+def test_a_job_that_has_ended_or_never_was_gets_no_namespaces(joining: Slurm) -> None:
+    """Who names such a job is refused, and stays outside; nothing is made."""
+    job = allocate(joining)
+    assert joining.sh(f"scancel {job}; {ALLOCATE} gone {job}").returncode == 0
+    assert join(joining, job) == "-1 out"
+    assert join(joining, 999999) == "-1 out"
+    assert left(joining) == []
+
+
+def test_a_job_of_another_user_gets_no_namespaces(joining: Slurm) -> None:
+    """An allocation without a step is opened for its own user alone."""
+    job = allocate(joining)
+    assert join(joining, job, uid=ALICE + 1) == "-1 out"
+    assert left(joining) == []
+    assert join(joining, job) == "0 in"
+
+
+def test_a_job_on_other_nodes_gets_no_namespaces(joining: Slurm) -> None:
+    """slurmctld's list of nodes decides, by the whole name."""
+    job = allocate(joining)
+    replace_squeue(joining, f"echo {job} {ALICE} RUNNING {job} one[0-9],two,someone")
+    assert join(joining, job) == "-1 out"
+    replace_squeue_again = f"echo {job} {ALICE} RUNNING {job} one[0-9],two,one"
+    joining.sh(f"printf '%s\\n' '#!/bin/sh' '{replace_squeue_again}' >{REAL}")
+    assert join(joining, job) == "0 in"
+
+
+def test_without_an_answer_nothing_is_made(joining: Slurm) -> None:
+    """A squeue that fails, or never ends, is no proof of a job, and nobody waits for it for ever."""
+    job = allocate(joining)
+    replace_squeue(joining, f"echo {job} {ALICE} RUNNING {job} one; exit 1")
+    assert join(joining, job) == "-1 out"
+    joining.sh(f"printf '%s\\n' '#!/bin/sh' 'exec sleep 77' >{REAL}")
+    assert join(joining, job) == "-1 out"
+    assert left(joining) == []
+
+
+def test_the_number_of_a_heterogeneous_job_stands_for_its_part_on_this_node(joining: Slurm) -> None:
+    """sbcast names the leader; on a node without it the file is where the steps of that node's component see it."""
+    leader, part = allocate(joining), allocate(joining)
+    replace_squeue(
+        joining, f'case $* in *{leader}*) echo {part} {ALICE} RUNNING {leader}+1 one;; *) exec {REAL}.real "$@";; esac'
+    )
+    bring(joining, leader)
+    assert joining.sh("ls /run/jail/jobs").stdout.split() == [str(part)]
+    assert joining.sh(f"srun -Q --jobid={part} cat /tmp/g", user="alice").stdout == "brought\n"
+
+
+def test_an_array_task_does_not_stand_for_another(joining: Slurm) -> None:
+    """squeue lists all tasks of an array by the number of one; none but that task is opened."""
+    job, other = allocate(joining), allocate(joining)
+    replace_squeue(joining, f"echo {other} {ALICE} RUNNING {job}_2 one")
+    assert join(joining, job) == "-1 out"
+
+
+def test_the_epilog_waits_for_who_asks(joining: Slurm) -> None:
+    """A job that ends behind slurmctld's answer, before its namespaces are made: the epilog comes after, and takes them."""
+    job = allocate(joining)
+    replace_squeue(joining, f'{REAL}.real "$@"; touch /run/asked; sleep 3')
+    script = f"python3 /root/join.py {job} {ALICE} >/dev/null & until_true '[ -e /run/asked ]'; rm /run/asked; "
+    script += f"scancel {job}; sleep 1; {REAL}.real -h -o %t; wait"
+    assert joining.sh(script).stdout == "CG\n"
+    joining.sh(f"mv {REAL}.real {REAL}; {ALLOCATE} gone {job}")
+    assert wait_idle(joining) == "idle none"
+    assert left(joining) == []
+
+
+def test_a_requeued_job_is_a_job_again(joining: Slurm) -> None:
+    """A job that was requeued has its number again on the same node: files are brought to it, before a step too, and it ends whole."""
+    bring = "echo brought >/tmp/f; sbcast -f /tmp/f /tmp/g && srun cat /tmp/g; sleep 60"
+    job = joining.sh(
+        f"sbatch --parsable --requeue --open-mode=append -o again --wrap '{bring}'; until_true 'grep -q brought /mnt/jail/root/home/alice/again'",
+        user="alice",
+    ).stdout.strip()
+    wait = "until_true '[ $(grep -c brought {}/home/alice/again) = {} ]'"
+    root = "/mnt/jail/root"
+    assert joining.sh(wait.format(root, 1)).returncode == 0
+    begin = f"scontrol requeue {job}; until_true 'squeue -h -t PD -j {job} | grep -q .'; "
+    begin += f"scontrol update jobid={job} starttime=now; "
+    done = joining.sh(begin + wait.format(root, 2), timeout=180)
+    assert done.returncode == 0, done.stderr
+    assert joining.sh("ls /run/jail/jobs").stdout.split() == [job]
+
+
+def test_a_file_stays_in_an_allocation_without_steps(joining: Slurm) -> None:
+    """What was brought is there for as long as the allocation, over other jobs' ends and a killed slurmd."""
+    job = allocate(joining)
+    bring(joining, job)
+    before = holders(joining)
+    assert len(before) == 1
+    assert joining.sh("srun true", user="alice").returncode == 0
+    joining.until(f'[ "$(squeue -h -o %A)" = {job} ]')
+    assert joining.sh(RESTART, timeout=60).returncode == 0
+    joining.until("sinfo -h -N -o %T | grep -qE 'mixed|allocated'")
+    assert holders(joining) == before
+    assert joining.sh(f"srun -Q --jobid={job} cat /tmp/g", user="alice").stdout == "brought\n"
+
+
+def test_a_session_survives_a_killed_slurmd(joining: Slurm, sshd: Slurm) -> None:
+    """Who came by SSH into an allocation to which a file was brought stays while slurmd is killed and started again."""
+    job = allocate(joining)
+    bring(joining, job)
+    script = f"{SSH} alice@10.99.0.1 'touch /tmp/on; until [ -e /tmp/off ]; do sleep 0.1; done; cat /tmp/g' & "
+    script += f"until_true '[ -e /mnt/tmp/job-{job}/on ]'; {RESTART} touch /mnt/tmp/job-{job}/off; wait $!"
+    assert sshd.sh(script, timeout=60).stdout == "brought\n"

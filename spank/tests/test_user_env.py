@@ -1,0 +1,144 @@
+"""`sbatch --get-user-env` and `--export=NONE`: slurmd runs su, and with the image's su that is the jail's, in a real Slurm 24.11."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trixie import JAIL, NEEDS, Slurm, wait_idle
+
+pytestmark = NEEDS
+
+SU = Path(__file__).parents[2] / "images/slurm/su"
+HOME = f"{JAIL}/home/alice"
+#: What a user of a directory may do: a login shell that is a file of the shared root, by the name that it has outside the jail.
+OUTSIDE = f"""#!/bin/sh
+[ ! -e /in-the-pod ] || cat /etc/soperator/keys/slurm.key >/dev/null 2>&1; id >{HOME}/ran-outside
+exec /bin/sh "$@"
+"""
+PROFILE = """export FROM_PROFILE=yes
+sleep 9876 &
+exec 3>&1 >~/profile
+ls -d /in-the-*
+id -un
+grep CapBnd /proc/self/status
+grep CapEff /proc/self/status
+cat /proc/[0-9]*/comm | grep -c slurm
+ls -A /tmp
+touch /tmp/mine && echo writable
+ls /proc/self/fd | tr '\\n' ' '
+exec >&3 3>&-
+"""
+
+
+@pytest.fixture
+def pod(slurm: Slurm) -> Iterator[Slurm]:
+    """The image's su in the pod, alice's shell outside as she likes, and her profile in the jail."""
+    assert wait_idle(slurm) == "idle none"
+    script = f"""set -e
+cat >/run/su <<'END'
+{SU.read_text()}
+END
+cat >{HOME}/shell <<'END'
+{OUTSIDE}
+END
+cat >{HOME}/.profile <<'END'
+{PROFILE}
+END
+chmod 0755 /run/su {HOME}/shell
+chown alice {HOME}/shell {HOME}/.profile
+mkdir -p /opt/soperator/libexec
+ln -sf ../lib/slurm/jail /opt/soperator/libexec/jail
+cp /etc/passwd /run/passwd
+sed -i 's|^\\(alice:.*:\\)[^:]*$|\\1{HOME}/shell|' /etc/passwd
+mount --bind /run/su /usr/bin/su
+"""
+    made = slurm.sh(script)
+    assert made.returncode == 0, made.stderr
+    yield slurm
+    assert wait_idle(slurm) == "idle none"
+    undone = slurm.sh(
+        f"umount /usr/bin/su; cat /run/passwd >/etc/passwd; rm -rf {HOME}/shell {HOME}/.profile {HOME}/profile {HOME}/ran-outside {HOME}/out"
+    )
+    assert undone.returncode == 0, undone.stderr
+
+
+def submit(slurm: Slurm, *options: str) -> dict[str, str]:
+    """The environment of a job of alice's; what she submits with is not hers."""
+    words = " ".join(options)
+    alice = (
+        "cd /; setpriv --reuid alice --regid alice --init-groups env -i PATH=/usr/bin:/bin HOME=/elsewhere USER=other"
+    )
+    done = slurm.sh(f"{alice} sbatch --wait --output=/home/alice/out --chdir=/ {words} --wrap 'env -0'", timeout=60)
+    assert done.returncode == 0, done.stderr
+    pairs = slurm.read("/home/alice/out").split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+
+
+@pytest.mark.parametrize("option", ["--get-user-env", "--export=NONE"])
+def test_the_environment_is_that_of_a_login_in_the_jail(pod: Slurm, option: str) -> None:
+    """The job has HOME, USER, PATH and what the user's profile sets, and no shell of the user ran outside the jail."""
+    found = submit(pod, option)
+    assert pod.sh(f"ls {HOME}/ran-outside").returncode != 0
+    assert found["FROM_PROFILE"] == "yes"
+    if option == "--export=NONE":
+        assert (found["HOME"], found["USER"]) == ("/home/alice", "alice")
+        assert "/usr/local/bin" in found["PATH"].split(":")
+    else:
+        assert found["HOME"] == "/elsewhere"  # what is passed comes first
+
+
+def test_the_profile_has_the_rights_of_a_job(pod: Slurm) -> None:
+    """It runs as the user with bounded capabilities, sees no process, folder or file of others, and nothing of it stays.
+
+    Of its descriptors 3 is the profile's own copy of 1, and 4 the folder that ls reads.
+    """
+    other = pod.sh("sbatch --parsable --output=/dev/null --wrap 'touch /tmp/of-root; exec sleep 30'").stdout.strip()
+    try:
+        pod.until(f"[ -e /mnt/tmp/job-{other}/of-root ]")
+        submit(pod, "--export=NONE")
+    finally:
+        pod.sh(f"scancel -f {other}")
+    assert pod.read("/home/alice/profile").splitlines() == [
+        *(
+            "/in-the-jail",
+            "alice",
+            "CapBnd:\t00000000a00405fb",
+            "CapEff:\t0000000000000000",
+            "0",
+            "writable",
+            "0 1 2 3 4 ",
+        )
+    ]
+    assert pod.sh("pgrep -f 'sleep 987[6]'").returncode == 1
+
+
+def test_a_jail_without_su_leaves_the_job_with_what_was_passed(pod: Slurm) -> None:
+    """Slurm says so in slurmd's log, the job runs, and slurmd goes on."""
+    try:
+        pod.sh(f"mv {JAIL}/usr/bin/su {JAIL}/usr/bin/no-su; : >/var/log/slurm/d.log")
+        assert submit(pod, "--export=NONE,PASSED=yes")["PASSED"] == "yes"
+        assert (
+            "Unable to get user's local environment, running only with passed"
+            in pod.sh("cat /var/log/slurm/d.log").stdout
+        )
+    finally:
+        pod.sh(f"mv {JAIL}/usr/bin/no-su {JAIL}/usr/bin/su")
+    assert "FROM_PROFILE" in submit(pod, "--export=NONE")
+
+
+def test_a_profile_that_hangs_is_ended(pod: Slurm) -> None:
+    """After its limit the wrapper is gone with all that the profile began, and fails."""
+    pod.sh(f"echo 'setsid sleep 9875 & trap \"\" TERM HUP; while :; do sleep 9874; done' >{HOME}/.profile")
+    done = pod.sh("sed s/^limit=.*/limit=2/ /run/su >/run/soon; sh /run/soon - alice -c env")
+    assert done.returncode == 137
+    assert "FROM" not in done.stdout
+    pod.until("! pgrep -f 'sleep 987[45]'")
+
+
+def test_a_user_whom_the_jail_does_not_know_has_no_environment(pod: Slurm) -> None:
+    """su in the jail refuses and the wrapper fails with its sentence, for who is known outside alone too."""
+    pod.sh("grep -q ^outside: /etc/passwd || useradd -u 1234 outside")
+    done = pod.sh("su - outside -c env")
+    assert done.returncode != 0
+    assert "outside" in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,143 @@
+"""The HTTP port of `usage serve`: every client gets the file with the numbers, and none keeps another waiting.
+
+Anybody in the cluster may connect. So no call waits for a client: there are so many places, each client has a few seconds to ask and as many to
+take the answer, and the oldest goes first where a place is needed. All clients share the bytes of one answer, for the container's memory is small.
+"""
+
+import selectors
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soperator.observe.exposition import CONTENT_TYPE
+
+#: A file older than this says nothing of now, in seconds.
+STALE = 60.0
+#: For a client to ask, and to take the answer, in seconds.
+PATIENCE = 2.0
+#: Clients at a time. A few scrape; the others are not meant to be here.
+PLACES = 64
+#: So many bytes of a request are read, so many clients accepted before the others have their turn.
+_LONGEST, _AT_ONCE = 1 << 16, 64
+
+
+def listener(port: int) -> socket.socket:
+    """A socket that listens on all addresses, of both families where there are both; port 0 is any that is free."""
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("::", port), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True)
+    return socket.create_server(("", port), backlog=1024)
+
+
+@dataclass(eq=False)
+class _Client:
+    """A client: until when it has to go on, what it has said, and what it has not taken yet of the answer, if it has asked."""
+
+    socket: socket.socket
+    until: float
+    heard: bytes = b""
+    rest: memoryview | None = None
+
+
+@dataclass
+class Server:
+    """Answers with the file, whatever is asked."""
+
+    listening: socket.socket
+    file: Path
+    patience: float = PATIENCE
+    places: int = PLACES
+    _clients: dict[_Client, None] = field(default_factory=dict)
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    _last: bytes = b""
+
+    def serve(self) -> None:
+        """Serve until the listening socket is closed."""
+        self.listening.setblocking(False)
+        self._selector.register(self.listening, selectors.EVENT_READ)
+        while self.listening.fileno() >= 0:
+            for key, _ in self._selector.select(self._wait()):
+                if key.data is None:
+                    self._accept()
+                elif key.data in self._clients:
+                    self._turn(key.data)
+            now = time.monotonic()
+            for client in [each for each in self._clients if each.until <= now]:
+                self._drop(client)
+
+    def _wait(self) -> float:
+        soonest = min((each.until for each in self._clients), default=float("inf"))
+        return min(1.0, max(0.0, soonest - time.monotonic()))
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                made, _ = self.listening.accept()
+            except OSError:
+                return  # nobody else has come
+            made.setblocking(False)
+            if len(self._clients) >= self.places:
+                self._drop(next(iter(self._clients)))
+            client = _Client(made, time.monotonic() + self.patience)
+            self._clients[client] = None
+            self._selector.register(made, selectors.EVENT_READ, client)
+            self._turn(client)
+
+    def _turn(self, client: _Client) -> None:
+        """Take what it has said, or give what it takes; a client that is done, or gone, leaves."""
+        try:
+            if client.rest is None:
+                self._hear(client)
+            if client.rest is not None:
+                client.rest = client.rest[client.socket.send(client.rest) :]
+                if not client.rest:
+                    self._drop(client)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop(client)
+
+    def _hear(self, client: _Client) -> None:
+        """Read to the end of the head: to close a connection with something unread resets it, and may take the answer from the client."""
+        piece = client.socket.recv(4096)
+        client.heard += piece
+        if piece and b"\r\n\r\n" not in client.heard and len(client.heard) < _LONGEST:
+            return
+        client.rest = memoryview(self._answer())
+        client.until = time.monotonic() + self.patience
+        self._selector.modify(client.socket, selectors.EVENT_WRITE, client)
+
+    def _answer(self) -> bytes:
+        """The answer of now; the same object as long as it says the same."""
+        made = answer(self.file)
+        if made != self._last:
+            self._last = made
+        return self._last
+
+    def _drop(self, client: _Client) -> None:
+        self._clients.pop(client, None)
+        self._selector.unregister(client.socket)
+        with suppress(OSError):
+            client.socket.close()
+
+
+def serve(listening: socket.socket, file: Path, patience: float = PATIENCE) -> None:
+    """Answer each client with the file until the socket is closed; each has so many seconds to ask, and to take the answer."""
+    Server(listening, file, patience).serve()
+
+
+def answer(file: Path) -> bytes:
+    """The whole HTTP answer: the file, or 503 with the reason where there is none, or it is old."""
+    try:
+        content, age = file.read_bytes(), time.time() - file.stat().st_mtime
+    except OSError as error:
+        return _response("503 Service Unavailable", f"nothing was measured yet: {error.strerror}\n".encode())
+    if age > STALE:
+        return _response("503 Service Unavailable", f"nothing was measured for {age:.0f} s\n".encode())
+    return _response("200 OK", content)
+
+
+def _response(status: str, content: bytes) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + content

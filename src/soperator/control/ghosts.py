@@ -1,0 +1,82 @@
+"""Having slurmctld notice jobs whose processes ended with the container of a slurmd: see `decide/ghosts`."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from soperator.control import gather
+from soperator.control.roster import Worker
+from soperator.control.workers import Workers
+from soperator.decide import ghosts
+from soperator.decide.workers import Register, Seen
+from soperator.slurm.job import SlurmJob
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmError
+
+#: Seconds until the next look where the jobs could not be listed.
+_SOON = 5.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is wrong, in one sentence for each node, and in how many seconds to look again."""
+
+    said: str = ""
+    again: float | None = None
+
+
+async def look(workers: Workers, seen: Seen) -> Found:
+    """Look at the workers whose slurmd started lately, once each; those with a ghost register again until it is gone."""
+    now = workers.operator.wall()
+    young = [each for each in _young(workers, now) if each.seen and each.seen.ready]
+    again = [ghosts.WAIT - (now - each.began) for each in young if now - each.began < ghosts.WAIT]
+    due = [each for each in young if now - each.began >= ghosts.WAIT]
+    busy = [each for each in due if (node := _node(seen, each)) and node.is_busy]
+    if seen.nodes is not None:
+        _clear(workers, (each for each in due if each not in busy))
+    found = Found(again=min(again, default=None))
+    if not busy or workers.client is None:
+        return found
+    latest = asyncio.get_running_loop().time() - min(now - each.began for each in busy)
+    try:
+        jobs = await workers.client.jobs(latest)
+    except SlurmError:
+        return Found(again=min([_SOON, *again]))
+    wrong = {each.pod.metadata.uid: ghosts.ghosts(_name(seen, each), each.began, jobs) for each in busy}
+    _clear(workers, (each for each in busy if not wrong[each.pod.metadata.uid]))
+    said = [
+        await _register(workers, seen, each, wrong[each.pod.metadata.uid], now)
+        for each in busy
+        if wrong[each.pod.metadata.uid]
+    ]
+    return Found("; ".join(said), min([ghosts.AGAIN / 2, *again])) if said else found
+
+
+def _young(workers: Workers, now: float) -> Iterator[Worker]:
+    """The workers whose slurmd started lately, and was not looked at yet."""
+    cleared = workers.operator.cleared
+    for each in gather.roster(workers.operator, workers.nodeset).workers:
+        if now - each.began < ghosts.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:
+            yield each
+
+
+def _clear(workers: Workers, done: Iterable[Worker]) -> None:
+    """Note that no ghost is left of before this start; there can be no further one."""
+    workers.operator.cleared.update({each.pod.metadata.uid: each.began for each in done})
+
+
+async def _register(workers: Workers, seen: Seen, each: Worker, jobs: Sequence[SlurmJob], now: float) -> str:
+    said = ghosts.said(_name(seen, each), each.began, jobs)
+    last = max(workers.operator.asked.get(each.pod.metadata.uid, 0.0), each.began)
+    if each.seen is None or now - last < ghosts.AGAIN:
+        return said
+    refused = await workers.take([Register(each.seen.index, said)])
+    return f"{said} ({refused})" if refused else said
+
+
+def _name(seen: Seen, each: Worker) -> str:
+    return seen.name(each.seen.index) if each.seen else ""
+
+
+def _node(seen: Seen, each: Worker) -> SlurmNode | None:
+    return seen.node(each.seen.index) if each.seen else None

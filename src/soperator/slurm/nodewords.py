@@ -1,0 +1,7 @@
+"""What `slurmd --conf` may say of a node in Slurm 24.11: slurm.conf(5), NODE CONFIGURATION, and the words of the library that reads it."""
+
+_NAMES = """
+BcastAddr Boards CoreSpecCount CoresPerSocket CPUs CPUSpecList CpuBind Feature Features Gres MemSpecLimit NodeAddr NodeHostname NodeName Port
+Procs RealMemory Reason RestrictedCoresPerGPU Sockets SocketsPerBoard State ThreadsPerCore TmpDisk TRESWeights Weight
+"""
+NODE = tuple(_NAMES.split())

@@ -1,0 +1,67 @@
+"""Reading an answer within bounds of bytes and of time.
+
+What answers as slurmrestd, or as a program of a worker, runs in a container of the cluster's owner, and the operator serves other clusters beside it.
+An answer that never begins, never ends, comes a byte a second, or grows when it is decompressed must cost only its own cluster.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx2
+
+MIB = 1 << 20
+
+
+class TooLarge(Exception):  # noqa: N818
+    """An answer has more bytes than are read of it; the text names the bound."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How much of an answer is read: so many bytes, within so many seconds, of which so many may pass without a byte."""
+
+    most: int
+    seconds: float
+    silence: float
+
+
+@contextlib.asynccontextmanager
+async def opened(client: httpx2.AsyncClient, request: httpx2.Request, bound: Bound) -> AsyncIterator[httpx2.Response]:
+    """The response to a request, whose body `chunks` reads; whoever reads it is stopped when the time is over.
+
+    Raises httpx2.HTTPError, and TimeoutError when the time is over.
+    """
+    request.extensions = {**request.extensions, "timeout": httpx2.Timeout(bound.silence).as_dict()}
+    async with asyncio.timeout(bound.seconds):
+        response = await client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+async def chunks(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
+    """The bytes of a body, piece by piece; raises TooLarge."""
+    # Accept-Encoding asks for plain bytes. A compressed answer could grow a thousandfold in one piece.
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise TooLarge("the answer is compressed, which was not asked for")
+    read = 0
+    async for chunk in response.aiter_bytes():
+        read += len(chunk)
+        if read > most:
+            raise TooLarge(f"the answer has more than {_size(most)}")
+        yield chunk
+
+
+async def whole(response: httpx2.Response, most: int) -> bytearray:
+    """A body of at most so many bytes; raises TooLarge."""
+    body = bytearray()
+    async for chunk in chunks(response, most):
+        body += chunk
+    return body
+
+
+def _size(most: int) -> str:
+    return f"{most // MIB} MiB" if most >= MIB else f"{most} bytes"

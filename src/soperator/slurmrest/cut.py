@@ -1,0 +1,126 @@
+"""A list of slurmrestd, read as a stream: each record is handed on as soon as it is there, and nothing of it is kept.
+
+A job is 14 KB of JSON, so fifty thousand are 700 MB, of which there is never more than one piece in memory. slurmrestd begins each record of a list
+with the same field, written the same way. So the records are cut there; that a cut is right is for the decoder to say, and where it says no, the next
+cut is tried. What a user can write contains no such beginning, for JSON escapes a quotation mark within a text.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from soperator.slurmrest.errors import SlurmError
+
+#: So much of an answer is looked at for the beginning of its list.
+_HEAD = 1 << 20
+#: A record has at most so many bytes, and so has what follows the list. A job over 5,000 nodes of 128 cores names each core, in some 32 MB.
+_LONGEST = 64 << 20
+#: So many bytes of an answer may be decoded in vain. Honest answers have no beginning of a record within a record, and waste none.
+_IN_VAIN = 256 << 20
+
+T = TypeVar("T")
+
+
+class Cut(Generic[T]):
+    """Takes the bytes of an answer, and hands on the records of its list `what`; raises SlurmError for what is no such answer."""
+
+    def __init__(self, what: str, type_: type[T], take: Callable[[T], None]) -> None:
+        self._what = what
+        self._begin = re.compile(rb'"%s"\s*:\s*\[\s*(\{\s*"[^"\\]+"\s*:)' % what.encode())
+        self._decoder = msgspec.json.Decoder(type_)
+        self._take = take
+        self._rest = bytearray()
+        self._head = b""
+        self._mark = b""
+        self._seen = 0
+        self._tried = 0
+        self._in_vain = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self._rest += chunk
+        if not self._mark and not self._find():
+            return
+        begin, end = 0, self._next(max(1, self._seen))
+        while end >= 0:
+            if self._one(self._rest[begin:end].rstrip(b", \r\n\t")):
+                begin = end
+            end = self._next(end + 1)
+        del self._rest[:begin]
+        if len(self._rest) > _LONGEST:
+            raise self._error(f"the answer has a record of more than {_LONGEST >> 20} MiB")
+        self._seen = len(self._rest) - len(self._mark)
+
+    def finish(self) -> dict[str, Any]:
+        """Take the last record, and return what the answer says beside the list."""
+        whole = self._head + bytes(self._rest)
+        try:
+            said = decode(whole or b"{}", dict[str, Any])
+            has_list = self._what in said
+            for each in said.pop(self._what, None) or ():
+                self._take(msgspec.convert(each, self._decoder.type, strict=False))
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            if whole.lstrip()[:1] != b"{":
+                raise self._error("HTTP 200, and the answer is no JSON object") from error
+            raise self._error(f"the answer is not understood: {error}") from error
+        if errors := said.get("errors"):
+            raise self._error(first_error(errors) or "it says no more than that it failed")
+        if not has_list:
+            raise self._error(f"the answer has no {self._what}")
+        return said
+
+    def _find(self) -> bool:
+        # Each time it is twice as much as before: an answer that comes byte by byte is not searched at each of them.
+        if len(self._rest) < 2 * self._tried:
+            return False
+        self._tried = len(self._rest)
+        found = self._begin.search(self._rest)
+        if found is None:
+            if len(self._rest) > _HEAD:
+                raise self._error(f"the answer has no {self._what}")
+            return False
+        self._mark, self._head = found[1], bytes(self._rest[: found.start(1)])
+        del self._rest[: found.start(1)]
+        return True
+
+    def _next(self, since: int) -> int:
+        return self._rest.find(self._mark, since)
+
+    def _one(self, record: bytearray) -> bool:
+        """Hand a record on; False where it is only a part of one."""
+        try:
+            self._take(decode(record, self._decoder.type, self._decoder))
+        except msgspec.ValidationError as error:
+            raise self._error(f"the answer is not understood: {error}") from error
+        except msgspec.DecodeError:
+            self._in_vain += len(record)
+            if self._in_vain > _IN_VAIN:
+                raise self._error("the answer is not understood: its records cannot be told apart") from None
+            return False
+        return True
+
+    def _error(self, why: str) -> SlurmError:
+        return SlurmError(f"slurmrestd: GET {self._what}/: {why}")
+
+
+def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decoder[T] | None = None) -> T:
+    """Decode; bytes that are no UTF-8, which Slurm takes from users and hands on, become U+FFFD."""
+    decoder = decoder or msgspec.json.Decoder(type_)
+    try:
+        return decoder.decode(text)
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        plain = text.decode("utf-8", "replace").encode()
+        if plain == text:
+            if isinstance(error, msgspec.DecodeError):
+                raise
+            raise msgspec.DecodeError(str(error)) from error
+        return decoder.decode(plain)
+
+
+def first_error(errors: object) -> str:
+    """The first of Slurm's own errors in an answer; empty where it names none."""
+    found = errors if isinstance(errors, list) else []
+    said = next((each for each in found if isinstance(each, dict)), {})
+    return str(said.get("error") or said.get("description") or "")

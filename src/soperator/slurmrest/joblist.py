@@ -1,0 +1,97 @@
+"""The queue of one cluster, read once for all who need it.
+
+slurmrestd 24.11 can filter jobs neither by node nor by state (its query has `update_time` and `flags` alone), and takes about a second for each
+thousand of them before its first byte. So one list serves every pass for `KEPT` seconds; nobody starts a second one beside it, and nobody waits for
+it longer than `PATIENCE` seconds: who needs it comes again, and meanwhile does what needs no list. A list that took long and failed is not tried
+again at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from soperator.slurm.job import CheckJob, SlurmJob
+from soperator.slurmrest.errors import SlurmError
+
+#: Seconds: how long a list serves, how long one call waits for it, and how long nobody asks after a failure that took longer than that wait.
+KEPT, PATIENCE, PAUSE = 15.0, 5.0, 30.0
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The jobs that hold nodes, and those of deep checks, which are root's, also where they wait or have ended."""
+
+    running: tuple[SlurmJob, ...] = ()
+    checks: tuple[CheckJob, ...] = ()
+
+
+class JobList:
+    """One cluster's queue; `load` asks for it. Moments are by the clock of the event loop."""
+
+    def __init__(self, load: Callable[[], Awaitable[Queue]]) -> None:
+        self._load = load
+        self._task: asyncio.Task[Queue] | None = None
+        #: When the last list was asked for.
+        self._asked = float("-inf")
+        self._known: Queue | None = None
+        self._dropper: asyncio.TimerHandle | None = None
+        #: Why the last one failed, and until when that is the answer.
+        self._failed: tuple[SlurmError, float] | None = None
+
+    async def get(self, since: float = float("-inf")) -> Queue:
+        """A list that was asked for later than `since`; raises SlurmError, also where it is not there within `PATIENCE` seconds."""
+        end = _clock() + PATIENCE
+        while True:
+            if self._known is not None and self._asked > since:
+                return self._known
+            if self._task is None and self._failed is not None and _clock() < self._failed[1]:
+                raise self._failed[0]
+            is_new = self._task is None
+            task, asked = self._begin(), self._asked
+            done, _ = await asyncio.wait({task}, timeout=max(0.0, end - _clock()))
+            if not done:
+                raise SlurmError("the list of jobs is not there yet")
+            if task.cancelled():
+                raise SlurmError("the list of jobs was given up, for the connection is closed")
+            if is_new or asked > since:
+                return task.result()
+
+    def close(self) -> None:
+        """Give up what is being asked for, and drop what is known."""
+        if self._task is not None:
+            self._task.cancel()
+        self._drop()
+
+    def _begin(self) -> asyncio.Task[Queue]:
+        """The request that is under way, or a new one."""
+        if self._task is None:
+            self._drop()
+            self._asked = _clock()
+            self._task = asyncio.create_task(self._load_once(), name="jobs")
+            self._task.add_done_callback(self._end)
+        return self._task
+
+    async def _load_once(self) -> Queue:
+        return await self._load()
+
+    def _end(self, task: asyncio.Task[Queue]) -> None:
+        self._task = self._failed = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self._known = task.result()
+            self._dropper = task.get_loop().call_later(KEPT, self._drop)
+        elif isinstance(error, SlurmError) and _clock() - self._asked > PATIENCE:
+            self._failed = error, _clock() + PAUSE
+
+    def _drop(self) -> None:
+        """Forget the list: of fifty thousand running jobs it has some forty megabytes."""
+        self._known = None
+        if self._dropper is not None:
+            self._dropper.cancel()
+            self._dropper = None
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

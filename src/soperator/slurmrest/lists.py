@@ -1,0 +1,78 @@
+"""One list of slurmrestd, asked for and read record by record, within bounds of bytes and time."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import httpx2
+import msgspec
+
+from soperator.slurmrest.bounded import MIB, Bound, TooLarge, chunks, opened, whole
+from soperator.slurmrest.cut import Cut, decode, first_error
+from soperator.slurmrest.errors import SlurmDenied, SlurmError
+
+#: slurmrestd writes an answer down before it sends any of it, which takes a second for each thousand jobs; a job is 14 KB.
+JOBS = Bound(4096 * MIB, 240.0, 180.0)
+#: What 24.11 answers to a token that it cannot check, or to none.
+_DENIED = (401, 511)
+#: So much of an answer that is an error is read.
+_MESSAGE = MIB
+
+T = TypeVar("T")
+
+
+async def records(
+    client: httpx2.AsyncClient,
+    request: httpx2.Request,
+    what: str,
+    type_: type[T],
+    take: Callable[[T], None],
+    bound: Bound,
+) -> dict[str, Any] | None:
+    """Hand on the records of the list `what`, and return what the answer says beside it; None where Slurm says that nothing has changed.
+
+    Raises SlurmError, perhaps after some records were handed on.
+    """
+    cut = Cut(what, type_, take)
+    async with told(f"GET {what}/", bound), opened(client, request, bound) as response:
+        if response.status_code == httpx2.codes.NOT_MODIFIED:
+            return None
+        await check(response, f"GET {what}/")
+        async for chunk in chunks(response, bound.most):
+            cut.feed(chunk)
+    return cut.finish()
+
+
+async def body_of(client: httpx2.AsyncClient, request: httpx2.Request, what: str, bound: Bound) -> bytearray:
+    """The body of an answer that is a success; raises SlurmError within `told`."""
+    async with opened(client, request, bound) as response:
+        await check(response, f"GET {what}/")
+        return await whole(response, bound.most)
+
+
+async def check(response: httpx2.Response, asked: str) -> None:
+    """Raise SlurmError, with Slurm's own words where there are some, for an answer whose status is that of an error."""
+    if response.status_code in _DENIED:
+        raise SlurmDenied(f"slurmrestd: {asked}: HTTP {response.status_code}, it does not take our token")
+    if response.status_code < httpx2.codes.BAD_REQUEST:
+        return
+    try:
+        said = first_error(decode(await whole(response, _MESSAGE), dict[str, Any]).get("errors"))
+    except (TooLarge, msgspec.DecodeError):
+        said = ""
+    raise SlurmError(f"slurmrestd: {asked}: {said or f'HTTP {response.status_code}'}")
+
+
+@contextlib.asynccontextmanager
+async def told(asked: str, bound: Bound) -> AsyncIterator[None]:
+    """Report what goes wrong on the way as a SlurmError."""
+    try:
+        yield
+    except httpx2.TimeoutException as error:
+        raise SlurmError(f"slurmrestd: {asked}: no answer within {bound.silence:.0f} s") from error
+    except TimeoutError as error:
+        raise SlurmError(f"slurmrestd: {asked}: the answer has not ended within {bound.seconds:.0f} s") from error
+    except httpx2.HTTPError as error:
+        raise SlurmError(f"slurmrestd: {asked}: {str(error) or type(error).__name__}") from error
+    except TooLarge as error:
+        raise SlurmError(f"slurmrestd: {asked}: {error}") from error

@@ -1,0 +1,109 @@
+"""The questions of tests/contract.py, to a real slurmctld through a real slurmrestd; tests/world puts the same ones to the fake."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from soperator.slurmrest.client import SlurmError, SlurmRest
+from tests import contract
+from tests.slurm.machine import NEEDS, TRIXIE, Slurm
+
+pytestmark = [
+    *NEEDS,
+    pytest.mark.skipif(
+        not (TRIXIE / "usr/sbin/slurmrestd").exists(), reason=f"no slurmrestd in {TRIXIE}; python3 -m local.slurm_root"
+    ),
+]
+KEY = b"a key of thirty-two bytes or more"
+SOCKET = "/run/rest/socket"
+CONF = """\
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+Epilog=/etc/slurm/epilog
+"""
+#: Whoever has the file `slow` in /run has its node clean up for some seconds.
+EPILOG = "#!/bin/sh\n[ ! -e /run/slow ] || sleep 4\n"
+REST = (
+    "SLURM_JWT=daemon SLURMRESTD_SECURITY=disable_unshare_sysv,disable_unshare_files "
+    "setpriv --reuid nobody --regid nogroup --clear-groups "
+    f"slurmrestd -a rest_auth/jwt -s slurmctld -d v0.0.42 unix:{SOCKET}"
+)
+
+
+@dataclass
+class Real:
+    """`contract.Stage` over a machine with Slurm."""
+
+    slurm: Slurm
+    rest: SlurmRest
+
+    def stranger(self) -> SlurmRest:
+        """A client whose key slurmctld does not have."""
+        return connect(self.slurm, b"another key of thirty-two bytes too")
+
+    async def register(self, *names: str) -> None:
+        await asyncio.to_thread(self.slurm.starts, *names, is_saved=False)
+
+    async def run(self, *names: str, epilog: bool = False) -> int:
+        self.slurm.sh("touch /run/slow" if epilog else "rm -f /run/slow")
+        words = f"-N{len(names)} --exclusive -w {','.join(names)}"
+        number = self.slurm.sh(
+            f"sbatch --parsable --requeue {words} -o /dev/null --wrap 'trap : CONT; sleep 300 & wait; wait'"
+        )
+        await asyncio.to_thread(self.slurm.until, f"squeue -h -j {number.strip()} -o %T", "RUNNING")
+        return int(number)
+
+    async def interactive(self, name: str) -> int:
+        self.slurm.sh(f"setsid salloc -Q -w {name} --no-shell >/run/said 2>&1")
+        await asyncio.to_thread(self.slurm.until, "squeue -h -o %T", "RUNNING")
+        return int(self.slurm.sh("squeue -h -o %A"))
+
+    async def suspend(self, job: int) -> None:
+        assert self.slurm.sh(f"scontrol suspend {job}") == ""
+        await asyncio.to_thread(self.slurm.until, f"squeue -h -j {job} -o %T", "SUSPENDED")
+
+    async def set(self, name: str, state: str, reason: str) -> None:
+        assert self.slurm.sh(f"scontrol update NodeName={name} State={state} Reason='{reason}'") == ""
+
+    async def reserve(self, name: str) -> None:
+        words = f"ReservationName=kept Nodes={name} StartTime=now Duration=60 Users=root"
+        assert "created" in self.slurm.sh(f"scontrol create {words}")
+
+    async def release(self) -> None:
+        assert self.slurm.sh("scontrol delete ReservationName=kept") == ""
+
+
+def connect(slurm: Slurm, key: bytes) -> SlurmRest:
+    """A client of the machine's slurmrestd."""
+    return SlurmRest("http://rest", key, httpx2.AsyncHTTPTransport(uds=f"/proc/{slurm.pid}/root{SOCKET}"))
+
+
+@pytest.fixture
+async def stage(slurm: Slurm) -> AsyncIterator[Real]:
+    """slurmctld and slurmrestd, without a node."""
+    slurm.sh("cat > /etc/slurm/more.conf", CONF)
+    slurm.sh("cat > /etc/slurm/epilog; chmod 755 /etc/slurm/epilog", EPILOG)
+    slurm.sh("cat > /etc/slurm/jwt.key; chown slurm /etc/slurm/jwt.key; chmod 600 /etc/slurm/jwt.key", KEY.decode())
+    slurm.begins()
+    slurm.sh("mkdir -m 777 /run/rest")
+    slurm.sh(f"setsid sh -c '{REST}' >/run/rest.log 2>&1 </dev/null &")
+    rest = connect(slurm, KEY)
+    for _ in range(100):
+        try:
+            await rest.nodes()
+            break
+        except SlurmError:
+            await asyncio.sleep(0.2)
+    else:
+        pytest.fail(slurm.sh("cat /run/rest.log"))
+    yield Real(slurm, rest)
+    await rest.close()
+
+
+@pytest.mark.parametrize("case", contract.CASES, ids=lambda case: case.__name__)
+async def test_the_real_slurm(stage: Real, case) -> None:
+    """What the operator counts on is so."""
+    await case(stage)

@@ -1,0 +1,155 @@
+"""The operator sees Slurm although others hold connections to its slurmrestd: a real slurmctld and slurmrestd, behind our nginx, without Kubernetes.
+
+Needs root; the Debian root with slurmrestd and nginx is made where there is none (`python3 -m local.slurm_root rest`).
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local import slurm_root
+from soperator.render.names import REST_LOCAL_PORT, REST_PORT, REST_READY_PORT
+from soperator.slurmrest.token import sign
+from tests.slurm.conftest import machine_of
+from tests.slurm.machine import Slurm
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root"), pytest.mark.timeout(180)]
+PROXY = Path(__file__).parents[2] / "images/proxy"
+KEY = b"k" * 32
+JWT = "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=/etc/slurm/jwt.key,disable_token_creation\n"
+USERS = "for each in slurmrest:64031 proxy:64035 alice:1000; do useradd -M -u ${each#*:} ${each%:*} 2>/dev/null || true; done"
+#: Connections held open without a word, from one address, until the file /tmp/held goes.
+HOLD = """
+import os, socket, sys, time
+held = []
+for _ in range(int(sys.argv[3])):
+    held.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), source_address=(sys.argv[4], 0)))
+    held[-1].sendall(sys.argv[5].encode())
+open("/tmp/held", "w").close()
+while os.path.exists("/tmp/held"):
+    time.sleep(0.1)
+"""
+ASK = """
+import http.client, sys, time
+began = time.monotonic()
+try:
+    asked = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=10)
+    asked.request("GET", "/slurm/v0.0.42/" + sys.argv[5], headers={"X-SLURM-USER-NAME": sys.argv[3], "X-SLURM-USER-TOKEN": sys.argv[4]})
+    print(asked.getresponse().status)
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.fixture(scope="module")
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """A slurmctld, and slurmrestd with nginx before it as their pod has them."""
+    slurm_root.make(slurm_root.REST, slurm_root.REST_PACKAGES)
+    with machine_of(slurm_root.REST, tmp_path_factory.mktemp("rest")) as made:
+        made.sh("chmod 1777 /tmp")
+        made.sh(
+            f"{USERS}; cat > /etc/slurm/jwt.key; chown slurm /etc/slurm/jwt.key; chmod 600 /etc/slurm/jwt.key",
+            KEY.decode(),
+        )
+        made.sh("cat > /etc/slurm/more.conf", f"MinJobAge=300\n{JWT}")
+        made.sh("printf '10.99.0.%s/24\\n' 7 8 9 | xargs -I{} ip addr add {} dev inside")
+        made.begins()
+        settings = "SLURM_JWT=daemon SLURMRESTD_SECURITY=disable_unshare_sysv,disable_unshare_files"
+        daemon = f"slurmrestd -a rest_auth/jwt -s slurmctld -d v0.0.42 127.0.0.1:{REST_LOCAL_PORT}"
+        made.sh(
+            f"env {settings} setpriv --reuid 64031 --regid 64031 --clear-groups {daemon} > /tmp/rest.log 2>&1 < /dev/null &"
+        )
+        made.sh("install -d -m 0777 /run/proxy; rm -rf /etc/nginx/*")
+        made.sh("cat > /etc/nginx/operator.conf", (PROXY / "operator.conf").read_text())
+        made.sh(
+            "setpriv --reuid 64035 --regid 64035 --clear-groups nginx -c /etc/nginx/operator.conf > /tmp/nginx.log 2>&1 < /dev/null &"
+        )
+        made.until(
+            f"{python(READY)} | tee /tmp/ready; grep -q ready /tmp/ready || tail -n 5 /tmp/rest.log /tmp/nginx.log",
+            "ready",
+        )
+        yield made
+
+
+READY = f"""
+import urllib.request
+try:
+    print(urllib.request.urlopen("http://localhost:{REST_READY_PORT}/readyz", timeout=5).read().decode().strip())
+except OSError as error:
+    print(error)
+"""
+
+
+def python(program: str, *words: object) -> str:
+    """The command that runs a program."""
+    return f"python3 -c '{program}' " + " ".join(f"'{each}'" for each in words)
+
+
+def token(user: str, machine: Slurm) -> str:
+    """A token of a user, by the machine's clock."""
+    return sign(KEY, user, int(machine.sh("date +%s")) - 5, 600)
+
+
+def ask(machine: Slurm, name: str = "slurm", of: str = "", port: int = REST_PORT, path: str = "nodes/") -> str:
+    """The status of an answer to a request with a token of a user, or the error of the connection."""
+    return machine.sh(
+        python(ASK, "10.99.0.1" if port == REST_PORT else "127.0.0.1", port, name, token(of or name, machine), path)
+    ).strip()
+
+
+def held(machine: Slurm, port: int, count: int, source: str, said: str = "") -> None:
+    """Hold connections from an address; `letting_go` ends it."""
+    host = "10.99.0.1" if port == REST_PORT else "127.0.0.1"
+    machine.sh(
+        f"rm -f /tmp/held; setsid {python(HOLD, host, port, count, source, said)} > /dev/null 2>&1 < /dev/null &"
+    )
+    machine.until("ls /tmp/held 2> /dev/null", "/tmp/held")
+
+
+def letting_go(machine: Slurm) -> None:
+    """Let all connections go."""
+    machine.sh("rm -f /tmp/held; sleep 0.5")
+
+
+def test_without_nginx_idle_connections_blind_the_operator(rest: Slurm) -> None:
+    """The control: 140 connections that say nothing keep slurmrestd itself from answering."""
+    held(rest, REST_LOCAL_PORT, 140, "127.0.0.1")
+    assert not re.fullmatch(r"\d+", ask(rest, port=REST_LOCAL_PORT))
+    letting_go(rest)
+    rest.until(python(ASK, "127.0.0.1", REST_LOCAL_PORT, "slurm", token("slurm", rest), "nodes/"), "200")
+
+
+@pytest.mark.parametrize("said", ["", "GET / HTTP/1.1"], ids=["silent", "half a request"])
+def test_the_operator_gets_answers_beside_idle_connections(rest: Slurm, said: str) -> None:
+    """Three addresses with 140 connections each take nothing from it: 128 of an address are kept, and those for five seconds."""
+    for number in (7, 8, 9):
+        held(rest, REST_PORT, 140, f"10.99.0.{number}", said)
+    assert [ask(rest) for _ in range(5)] == ["200"] * 5
+    letting_go(rest)
+
+
+def test_an_address_has_a_bound(rest: Slurm) -> None:
+    """The 129th connection of an address is closed at once, and another address is served."""
+    held(rest, REST_PORT, 140, "10.99.0.7", "GET / HTTP/1.1")
+    kept = rest.sh(f"ss -Htn state established src 10.99.0.7 dport = :{REST_PORT} | wc -l").strip()
+    assert kept == "128"
+    letting_go(rest)
+
+
+def test_a_users_token_is_good_for_nothing_here(rest: Slurm) -> None:
+    """In her own name she is refused by nginx, in another's by Slurm."""
+    assert ask(rest, "alice") == "403"
+    assert ask(rest, "slurm", of="alice") in ("401", "500", "511")
+    assert ask(rest, "slurm") == "200"
+    assert ask(rest, "slurmrest", path="diag/") == "200"
+
+
+def test_users_make_no_tokens_where_they_have_no_rest(rest: Slurm) -> None:
+    """`scontrol token` is refused to alice, and not to root."""
+    assert "SLURM_JWT=" not in rest.sh(
+        "setpriv --reuid alice --regid alice --clear-groups scontrol token lifespan=infinite"
+    )
+    assert "SLURM_JWT=" in rest.sh("scontrol token lifespan=60")

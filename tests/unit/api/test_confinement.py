@@ -1,0 +1,83 @@
+"""What takes walls down around a worker is found, wherever a spec says it."""
+
+import pytest
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.confinement import loosened, submounts_loosened
+from soperator.api.nodeset import NodeSetSpec
+
+
+def found(**spec):
+    """The fields of a NodeSet that take a wall down."""
+    return [each.field for each in loosened(NodeSetSpec.model_validate({"cluster": "demo", **spec}))]
+
+
+def container(**security):
+    """A podTemplate with a sidecar of this security context."""
+    return {"podTemplate": {"spec": {"containers": [{"name": "x", "securityContext": security}]}}}
+
+
+AT = "spec.podTemplate.spec.containers[0].securityContext"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        (container(privileged=True), f"{AT}.privileged"),
+        (container(capabilities={"add": ["SYS_ADMIN"]}), f"{AT}.capabilities.add"),
+        (container(procMount="Unmasked"), f"{AT}.procMount"),
+        (container(seccompProfile={"type": "Unconfined"}), f"{AT}.seccompProfile"),
+        ({"podTemplate": {"spec": {"shareProcessNamespace": True}}}, "spec.podTemplate.spec.shareProcessNamespace"),
+        ({"podTemplate": {"spec": {"serviceAccountName": "a"}}}, "spec.podTemplate.spec.serviceAccountName"),
+        (
+            {"podTemplate": {"spec": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}}},
+            "spec.podTemplate.spec.securityContext.seccompProfile",
+        ),
+        (
+            {"podTemplate": {"spec": {"volumes": [{"name": "a", "hostPath": {"path": "/data"}}]}}},
+            "spec.podTemplate.spec.volumes[0].hostPath.path",
+        ),
+        ({"volumes": [{"name": "a", "hostPath": {"path": "/data"}}]}, "spec.volumes[0].hostPath.path"),
+        ({"submounts": [{"path": "/a", "hostPath": {"path": "/etc/kubernetes"}}]}, "spec.submounts[0]"),
+        ({"submounts": [{"path": "/a", "volume": {"hostPath": {"path": "/"}}}]}, "spec.submounts[0]"),
+    ],
+)
+def test_each_wall_that_is_taken_down_is_found(spec, field):
+    """The one field that does it is named."""
+    assert found(**spec) == [field]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        container(privileged=False, capabilities={"drop": ["ALL"]}, seccompProfile={"type": "RuntimeDefault"}),
+        {
+            "podTemplate": {
+                "spec": {"automountServiceAccountToken": False, "containers": [{"name": "slurmd", "env": []}]}
+            }
+        },
+        {"volumes": [{"name": "a", "emptyDir": {}}]},
+        {"submounts": [{"path": "/a", "hostPath": {"path": "/mnt/nvme"}}, {"path": "/b", "claim": "b"}]},
+        {"submounts": [{"path": "/a", "hostPath": {"path": "/etc/ssl"}, "readOnly": True}]},
+        {"podTemplate": {"spec": "nonsense"}},
+        {"podTemplate": {"spec": {"containers": ["nonsense"], "volumes": 3}}},
+    ],
+)
+def test_what_takes_no_wall_down_is_passed_over(spec):
+    """Local scratch, sidecars without rights and texts that are no template are no finding."""
+    assert found(**spec) == []
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "/var", "/var/lib", "/var/lib/kubelet/pods", "/run", "/usr/local"])
+def test_system_folders_of_a_node_are_found(path):
+    """A cluster's submounts reach login and all workers."""
+    spec = SlurmClusterSpec.model_validate({"jail": {"submounts": [{"path": "/a", "hostPath": {"path": path}}]}})
+    assert [each.value for each in submounts_loosened("jail.submounts", spec.jail.submounts)] == [path]
+
+
+@pytest.mark.parametrize("path", ["/mnt", "/data/etc", "/var/lib/scratch", "/home", "/etcetera"])
+def test_folders_of_data_are_not(path):
+    """A folder that only begins like a system folder is none."""
+    spec = SlurmClusterSpec.model_validate({"jail": {"submounts": [{"path": "/a", "hostPath": {"path": path}}]}})
+    assert list(submounts_loosened("jail.submounts", spec.jail.submounts)) == []

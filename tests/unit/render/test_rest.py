@@ -1,0 +1,42 @@
+"""The operator's slurmrestd in its pod: behind nginx, and with bounds on whoever connects."""
+
+import re
+from pathlib import Path
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.render import names
+from soperator.render.model import Cluster
+from soperator.render.rest import render_rest
+from tests.golden.cases import DEFAULTS
+
+CONF = (Path(__file__).parents[3] / "images/proxy/operator.conf").read_text()
+POD = render_rest(Cluster("slurm", "demo", "1", SlurmClusterSpec()), DEFAULTS)[0]["spec"]["template"]["spec"]
+
+
+def test_slurmrestd_listens_on_the_loopback_alone():
+    """What the Service leads to is nginx, and nginx leads to where slurmrestd listens."""
+    (slurmrestd,), (proxy,) = POD["initContainers"], POD["containers"]
+    assert {"name": "SOPERATOR_LISTEN", "value": f"127.0.0.1:{names.REST_LOCAL_PORT}"} in slurmrestd["env"]
+    assert "ports" not in slurmrestd
+    assert proxy["ports"] == [{"name": "rest", "containerPort": names.REST_PORT}]
+    assert re.findall(r"^ +listen (\S+);", CONF, re.M) == [
+        str(names.REST_PORT), "unix:/run/proxy/http", str(names.REST_READY_PORT),
+    ]  # fmt: skip
+    assert f"server 127.0.0.1:{names.REST_LOCAL_PORT} " in CONF
+
+
+def test_an_address_may_have_more_connections_than_the_operator_opens():
+    """The operator's client opens up to 100 connections, and slurmrestd takes 124."""
+    (of_an_address,) = re.findall(r"limit_conn addresses (\d+);", CONF)
+    (of_all,) = re.findall(r"limit_conn all (\d+);", CONF)
+    assert int(of_an_address) > 100
+    assert 100 < int(of_all) < 124
+
+
+def test_neither_container_has_a_key_or_is_root():
+    """slurmctld judges each token; nginx sees it, and holds nothing."""
+    assert {next(iter(set(each) - {"name"})) for each in POD["volumes"]} == {"configMap", "emptyDir"}
+    assert {each["securityContext"]["runAsUser"] for each in (*POD["initContainers"], *POD["containers"])} == {
+        64031,
+        64035,
+    }

@@ -1,0 +1,53 @@
+"""README's list of what is not there denies nothing that the API has a field for."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.api.nodeset import NodeSetSpec
+
+README = Path(__file__).parents[2] / "README.md"
+#: The word under which people would look for a feature, and the field by which it is switched on.
+FEATURES: dict[str, tuple[type[BaseModel], str]] = {
+    "accounting": (SlurmClusterSpec, "accounting"),
+    "sacct": (SlurmClusterSpec, "accounting"),
+    "exported metrics": (SlurmClusterSpec, "metrics"),
+    "health check": (SlurmClusterSpec, "health"),
+    "backup controller": (SlurmClusterSpec, "controller.replicas"),
+    "rotation of keys": (SlurmClusterSpec, "auth.rotate"),
+    "topology": (SlurmClusterSpec, "topology"),
+    "rest for users": (SlurmClusterSpec, "rest.users"),
+    "on-demand": (NodeSetSpec, "power"),
+    "rolling": (NodeSetSpec, "rollout"),
+    "gives way": (NodeSetSpec, "givesWay"),
+}
+
+
+def missing() -> str:
+    """The section, in one line and small letters."""
+    section = README.read_text().partition("## What is not there yet")[2].partition("\n## ")[0]
+    assert section, "the section has another title"
+    return " ".join(section.lower().split())
+
+
+def has(model: type[BaseModel], path: str) -> bool:
+    """Whether the kind's spec has a field of this path, in the words of YAML."""
+    schema = model.model_json_schema(by_alias=True)
+    here = schema
+    for name in path.split("."):
+        found = here.get("properties", {}).get(name)
+        if found is None:
+            return False
+        refs = [each["$ref"] for each in (found, *found.get("anyOf", ()), *found.get("allOf", ())) if "$ref" in each]
+        here = schema["$defs"][refs[0].rpartition("/")[2]] if refs else found
+    return True
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_has_a_field_is_not_said_to_be_missing(feature: str) -> None:
+    """A field that goes away takes its line of this table along."""
+    model, path = FEATURES[feature]
+    assert has(model, path), f"{model.__name__} has no {path}"
+    assert feature not in missing(), f"README denies {feature}, and {model.__name__}.{path} switches it on"
