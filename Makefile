@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: quick mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
+.PHONY: quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -79,7 +79,10 @@ check: venv machine ## format, lint, types, layers, unit and golden tests; a min
 	mypy
 	lint-imports --verbose 2>&1 | tail -n 4
 	shellcheck $$(git ls-files | grep -E '\.sh$$|/entry$$|/serve$$|^\.ci/run$$')
-	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/unit tests/golden tests/world
+	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/unit tests/golden
+
+world: venv machine ## the operator's loops against a Kubernetes API and a Slurm in memory, with every crash and failed call; two minutes
+	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/world
 
 mutants: venv ## take out each condition that protects a job, a key or an administrator's word, and see a test fail; six minutes, no cluster
 	$(PYTHON) -m tests.mutants
@@ -92,7 +95,7 @@ fuzz: ## the readers of foreign input in C against made-up input, FUZZ_SECONDS=6
 	$(MAKE) -C spank fuzz
 
 test: FEW :=
-test: check spank-test ## all tests, from unit to the real cluster
+test: check world spank-test ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
 	pytest $(PATIENT) tests/runtime tests/collector tests/slurm
 	$(PYTHON) -m local.demo

@@ -55,7 +55,7 @@ def test_the_nodes_of_a_real_answer():
     nodes = counted(*answer("nodes", list[NodeRecord]))
     found = values(nodes.families())
     assert found["slurm_nodes", "mixed"] == 1
-    assert found["slurm_nodes", "drained"] == 2
+    assert found["slurm_nodes", "draining"] == 2
     assert found["slurm_nodes", "powered_down"] == 1
     assert found["slurm_nodes", "not_responding"] == 1
     assert sum(count for (name, *_), count in found.items() if name == "slurm_nodes") == 5

@@ -35,7 +35,7 @@ async def test_it_shows_what_was_read():
     for part in (
         "demo",
         "Slurm 24.11.5",
-        "2drained",
+        "2draining",
         "12 allocated",
         "gpu:h100",
         "gpu-xid: GPU 3 fell off the bus",
