@@ -58,7 +58,8 @@ crds: venv ## write the CRDs, the values schema, the reference pages and the das
 	$(PYTHON) -m soperator.crd
 
 golden: venv ## rewrite the golden objects from the renderer
-	GOLDEN=write pytest tests/golden
+	GOLDEN=write pytest tests/golden --deselect tests/golden/test_version.py
+	$(PYTHON) -m tests.golden.version
 
 # So many processes for tests without a cluster; each collects all of them first.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 8 --dist worksteal

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from soperator.control.operator import Operator
@@ -22,16 +21,6 @@ from soperator.slurm import topology
 PODS = "pods"
 #: And the generation of Slurm's configuration in a cluster's.
 CONFIG = "config"
-_RENDERERS = ("api", "render", "slurm")
-
-
-def renderer() -> str:
-    """A short name of the code that renders: another one for each version of the operator in which it differs."""
-    top = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for file in sorted(file for each in _RENDERERS for file in (top / each).rglob("*.py")):
-        digest.update(f"{file.relative_to(top)}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def of_cluster(

@@ -13,7 +13,6 @@ import structlog
 
 from soperator import __version__
 from soperator.control import tenants
-from soperator.control.adoption import renderer
 from soperator.control.cluster import ClusterControl
 from soperator.control.healthcheck import HealthCheckControl
 from soperator.control.inside import Inside, Run
@@ -31,7 +30,7 @@ from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Secret
 from soperator.kube.views import Custom
-from soperator.render import names
+from soperator.render import names, version
 from soperator.render.model import Defaults
 from soperator.render.rest import url
 from soperator.runtime import log
@@ -81,7 +80,11 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> Options:
     )
     lease = (env.get("POD_NAMESPACE", "default"), "soperator") if use_lease else None
     return Options(
-        defaults, env.get("SOPERATOR_NAMESPACE") or None, lease, int(env.get("SOPERATOR_PORT", "8080")), renderer()
+        defaults,
+        env.get("SOPERATOR_NAMESPACE") or None,
+        lease,
+        int(env.get("SOPERATOR_PORT", "8080")),
+        str(version.VERSION),
     )
 
 
