@@ -98,9 +98,9 @@ fuzz: ## the readers of foreign input in C against made-up input, FUZZ_SECONDS=6
 test: FEW :=
 test: check world spank-test ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
-	pytest $(PATIENT) tests/runtime tests/collector tests/slurm
+	pytest $(PATIENT) tests/collector tests/slurm
 	$(PYTHON) -m local.demo
-	pytest tests/unit/charts
+	pytest $(PATIENT) tests/runtime tests/unit/charts
 	$(PYTHON) -m local.openapi
 	pytest $(PATIENT) --durations=40 tests/cluster
 	$(PYTHON) -m local.rotate

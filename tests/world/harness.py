@@ -302,3 +302,13 @@ async def operating(
         stop.set()
         slurm.close()
         assert await task == 0
+    assert broken_sentences(town) == []
+
+
+def broken_sentences(town: Town) -> list[str]:
+    """What the operator wrote into a status at any time that ends, or has a part that ends, where a cause should stand."""
+    written = [each[3] for each in town.fake.world.history if GROUP in each[3].get("apiVersion", "")]
+    statuses = [each.get("status", {}) for each in written]
+    texts = {status.get("why", "") for status in statuses}
+    texts |= {each.get("message", "") for status in statuses for each in status.get("conditions", ())}
+    return sorted(text for text in texts if re.search(r": *(;|$)|^;|; *;|\(\)|  |\bNone\b", text))

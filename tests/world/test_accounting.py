@@ -127,7 +127,7 @@ async def test_slurm_conf_names_slurmdbd_when_that_has_answered(town):
     before = town.find(kinds.STATEFULSET, "demo-controller")["spec"]["template"]
     town.apply(kinds.SLURMCLUSTER, "demo", ON)
     await until(lambda: told(town) and told(town)[1] == "DatabaseNotReady")
-    assert told(town) == ("False", "DatabaseNotReady", "the database 0/1 ready: no pod yet")
+    assert told(town) == ("False", "DatabaseNotReady", "the database 0/1 ready: 1 pod is not created yet")
     pod_is(town, "database", "mariadb", True)
     pod_is(town, "accounting", "slurmdbd", False)
     await until(lambda: told(town)[1] == "SlurmdbdNotReady")

@@ -292,7 +292,7 @@ async def test_the_exporter_comes_and_goes_with_its_field(town):
     for kind in (kinds.DEPLOYMENT, kinds.SERVICE, kinds.NETWORKPOLICY):
         assert "demo-exporter" in town.names(kind)
     assert (served := condition(town, "MetricsServed"))["status"] == "False"
-    assert served["message"] == "the exporter: no pod yet"
+    assert served["message"] == "the exporter: 1 pod is not created yet"
     town.daemons_run()
     town.pods_run()
     await town.settle(quiet=0.5)

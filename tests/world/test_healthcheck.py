@@ -171,7 +171,7 @@ async def test_what_is_wrong_with_a_check_names_the_field(town):
     await until(lambda: of(town).get("why"))
     for words in (
         "spec.nodeSets[0]: gpu",
-        "the minute 61 is not within 0 to 59",
+        "spec.when.schedule: 61 * * * *: bad minute",
         "spec.timeLimit: 5s: give at least 60s",
         "#!/bin/sh",
     ):

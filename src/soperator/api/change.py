@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field
 
 from soperator.api.base import Model
 from soperator.api.rule import Rule
+from soperator.api.schedule import SCHEDULE
 
 DURATION = r"^([0-9]+[smhd])+$"
 SHARE = r"^([0-9]+|[0-9]{1,2}%|100%)$"
 SOME = r"^([1-9][0-9]*|[1-9][0-9]?%|100%)$"
-CRON_FIELD = r"(\*|[0-9]+(-[0-9]+)?)(/[0-9]+)?(,(\*|[0-9]+(-[0-9]+)?)(/[0-9]+)?)*"
 TAINT = r"^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -33,16 +33,6 @@ def share(of: int, text: str) -> int:
     return part if text in ("0", "0%") else max(1, part)
 
 
-def schedule_fault(schedule: str) -> str:
-    """What is wrong with the numbers of a schedule whose shape is right; empty when nothing is."""
-    spans = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
-    for text, (name, low, high) in zip(schedule.split(), spans, strict=True):
-        numbers = [int(each) for each in re.findall(r"(?<![/0-9])[0-9]+", text)]
-        if any(not low <= each <= high for each in numbers):
-            return f"the {name} {text} is not within {low} to {high}: write minute, hour, day, month and weekday"
-    return ""
-
-
 def _number_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -54,14 +44,15 @@ Share = Annotated[
     Field(pattern=SHARE, max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
     BeforeValidator(_number_text),
 ]
+Schedule = Annotated[str, Field(pattern=SCHEDULE, max_length=256)]
 Key = Annotated[str, Field(pattern=TAINT, max_length=316)]
 
 
 class Window(Model):
     """When the replacement of a node may begin."""
 
-    schedule: Annotated[str, Field(pattern=rf"^{CRON_FIELD}( {CRON_FIELD}){{4}}$", max_length=256)] = Field(
-        description="When the window opens, as a CronJob's schedule in UTC: minute, hour, day, month, weekday."
+    schedule: Schedule = Field(
+        description="When the window opens, as a CronJob's schedule in UTC: minute, hour, day, month, weekday, or @daily and its like."
     )
     duration: Duration = Field(default="4h", description="How long it stays open.")
 

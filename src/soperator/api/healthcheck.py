@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import DNS_LABEL, Model
-from soperator.api.change import CRON_FIELD, SOME, Duration, Share
+from soperator.api.change import SOME, Duration, Share
 from soperator.api.common import ClusterName, NodeSetName
 from soperator.api.rule import Rule
+from soperator.api.schedule import SCHEDULE
 from soperator.api.status import Condition, Sentence
 
 #: Nodes about which there is something to say, and failures that are over, that a status holds.
@@ -40,8 +41,9 @@ class OnIdle(Model):
 class When(Model):
     """What makes a node due. Each of these is enough."""
 
-    schedule: Annotated[str, Field(pattern=rf"^({CRON_FIELD}( {CRON_FIELD}){{4}})?$", max_length=256)] = Field(
-        default="", description="All nodes, as a CronJob's schedule in UTC: minute, hour, day, month, weekday."
+    schedule: Annotated[str, Field(pattern=rf"{SCHEDULE}|^$", max_length=256)] = Field(
+        default="",
+        description="All nodes, as a CronJob's schedule in UTC: minute, hour, day, month, weekday, or @daily and its like.",
     )
     after_creation: bool = Field(default=True, description="A node that has not run it since its pod was made.")
     after_repair: bool = Field(

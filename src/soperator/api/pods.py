@@ -97,12 +97,26 @@ def _template(template: Mapping[str, Any]) -> Iterable[Problem]:
             )
         elif not isinstance(value, Mapping):
             yield Problem(f"podTemplate.{key}", _short(value), "it must be a map of fields")
+    yield from _directives("podTemplate", template)
     yield from _metadata(_map(template.get("metadata")))
     pod = _map(template.get("spec"))
     for key in sorted(_SPEC.keys() & pod.keys()):
         yield Problem(f"podTemplate.spec.{key}", _short(pod[key]), _SPEC[key])
     for field in ("containers", "initContainers"):
         yield from _containers(f"podTemplate.spec.{field}", pod.get(field, []))
+
+
+def _directives(field: str, value: object) -> Iterable[Problem]:
+    """Directives of kubectl's strategic merge: with them a template could remove what holds a worker together."""
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _directives(f"{field}[{number}]", each)
+    for key, below in _map(value).items():
+        if str(key).startswith("$"):
+            remedy = "directives of strategic merge are not taken: remove it; null removes a field"
+            yield Problem(f"{field}.{key}", _short(below), remedy)
+        else:
+            yield from _directives(f"{field}.{key}", below)
 
 
 def _metadata(metadata: Mapping[str, Any]) -> Iterable[Problem]:

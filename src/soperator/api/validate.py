@@ -14,7 +14,7 @@ from typing import Any
 
 from soperator.api.accounting import accounting_references
 from soperator.api.base import Model, Problem
-from soperator.api.change import schedule_fault, seconds
+from soperator.api.change import seconds
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.common import Resources, Submount
 from soperator.api.healthcheck import HealthCheckSpec
@@ -24,6 +24,7 @@ from soperator.api.power import LONGEST_RESUME
 from soperator.api.quantity import amount
 from soperator.api.rest import rest_problems
 from soperator.api.rules import NAMES, RULES
+from soperator.api.schedule import schedule_fault
 from soperator.api.ssh import fault_of
 from soperator.api.submounts import mount_problems, volume_problems
 from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec

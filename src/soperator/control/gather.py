@@ -122,7 +122,7 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     if nodeset.spec.power:
         return _awake(crew, operator.wall() - seconds(nodeset.spec.power.resume_timeout))
     ready = min(found - len(troubles), nodeset.spec.replicas)
-    return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else "" if found else "no pod yet")
+    return Role(ready, nodeset.spec.replicas, troubles[0] if troubles else pods.missing(nodeset.spec.replicas - found))
 
 
 def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:

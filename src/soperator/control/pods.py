@@ -70,9 +70,13 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
     """How many of a role's pods are ready, and what keeps the first that isn't."""
     found = list(pods)
     troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
-    return Role(
-        min(wanted, sum(map(is_ready, found))), wanted, troubles[0] if troubles else "" if found else "no pod yet"
-    )
+    ready = min(wanted, sum(map(is_ready, found)))
+    return Role(ready, wanted, troubles[0] if troubles else missing(wanted - len(found)))
+
+
+def missing(count: int) -> str:
+    """Why a role is short although nothing is wrong with its pods: `count` of them are not created yet. Empty where none is missing."""
+    return f"{count} {'pod is' if count == 1 else 'pods are'} not created yet" if count > 0 else ""
 
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:

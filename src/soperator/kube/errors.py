@@ -54,7 +54,7 @@ class ApiError(KubeError):
         self.causes: tuple[Cause, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.status} {self.reason}: {self.message}"
+        return f"{self.status} {self.reason}" + (f": {self.message}" if self.message else "")
 
 
 class NotFound(ApiError):

@@ -20,7 +20,8 @@ from soperator.render import checks, closeness, gpus, limits, names, pod, power,
 from soperator.render.model import Cluster
 from soperator.render.once import once
 from soperator.slurm import checkjob, conf
-from soperator.slurm.lint import settings, shared_lines
+from soperator.slurm.conf import settings
+from soperator.slurm.lint import shared_lines
 from soperator.slurm.owned import SHARED
 
 BUNDLE = "/opt/soperator"

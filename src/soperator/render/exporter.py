@@ -15,7 +15,7 @@ from soperator.render.controller import USERS, identity, users_volumes
 from soperator.render.keys import REST_FILE
 from soperator.render.model import Cluster, Defaults, Object
 from soperator.render.network import policy, scraped
-from soperator.slurm.lint import settings
+from soperator.slurm.conf import settings
 
 ROLE = "exporter"
 _TOKEN = f"{pod.PRIVATE}/token"

@@ -16,7 +16,7 @@ from soperator.api.cluster import Partition
 from soperator.api.nodeset import NodeSetSpec
 from soperator.render.model import Cluster
 from soperator.slurm import size
-from soperator.slurm.lint import settings as read
+from soperator.slurm.conf import settings as read
 
 #: How often slurmstepd looks at the memory of its step, in seconds.
 SAMPLE = 10

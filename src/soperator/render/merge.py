@@ -1,7 +1,7 @@
 """Strategic merge of a pod template over a generated pod, as Kubernetes does it for `kubectl patch`.
 
 Maps are merged key by key and null removes a key. Lists of named things are merged by their name, other lists are replaced.
-Source: Kubernetes' patchMergeKey tags of PodSpec and Container.
+Directives such as `$patch` are refused (`api/pods.py`). Source: Kubernetes' patchMergeKey tags of PodSpec and Container.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,13 @@ _MERGE_KEYS = {
     "volumes": "name",
     "env": "name",
     "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
     "ports": "containerPort",
     "imagePullSecrets": "name",
     "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+    "resourceClaims": "name",
+    "schedulingGates": "name",
 }
 
 

@@ -1,15 +1,22 @@
-"""Slurm's configuration files as values.
+"""Slurm's configuration files as values, and their one parser.
 
 A file is a list of lines, a line is a list of `Key=Value` pairs: `NodeSet=a Feature=a` is one line with two. Configuration is data and not
-a template, so that quoting is decided in one place and `parse(render(lines)) == lines` can be tested. Comments, blank lines and lines continued
-by a backslash are read; they are not kept. Source: slurm.conf(5).
+a template, so quoting is decided in one place and `parse(render(lines)) == lines` can be tested.
+
+Text is read exactly as Slurm reads it, because a line that we read differently is a line that escapes the checks: a comment ends before a
+continuation is looked for, also between quotation marks; keys ignore case; `Key = value` and `Key+=value` are settings. A backslash before `#` or
+another backslash takes its meaning away. Source: slurm.conf(5), parse_config.c of 24.11.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-_PAIR = re.compile(r"""\s*([^\s=#]+)=("[^"]*"|[^\s#"]*)""")
+_PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*("[^"]*"|[^\s]+)(?=\s|$)')
+_INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
+#: Settings that take the rest of their line: what follows belongs to them.
+_WHOLE_LINE = frozenset({"nodename", "nodeset", "partitionname", "downnodes", "frontendname", "name"})
 
 
 class ConfError(ValueError):
@@ -33,6 +40,16 @@ class Line:
         return self.pairs[0][0]
 
 
+@dataclass(frozen=True)
+class Setting:
+    """One `key=value` and the number of the line on which its logical line begins; `rest` is what Slurm cannot read."""
+
+    key: str
+    value: str
+    line: int
+    rest: str = ""
+
+
 def line(**pairs: str | int) -> Line:
     """A line from keyword arguments, in their order."""
     return Line(tuple((key, str(value)) for key, value in pairs.items()))
@@ -49,40 +66,64 @@ def render(content: Iterable[Line]) -> str:
 
 
 def parse(text: str) -> list[Line]:
-    """The lines of a file; raises ConfError with the number of a line that is not made of `Key=Value` pairs."""
-    return [_parse_line(number, raw) for number, raw in _logical_lines(text)]
+    """The lines of a file, each with all its pairs; raises ConfError with the number of a line that is not made of `Key=Value` pairs."""
+    found = []
+    for number, logical in _logical_lines(text):
+        pairs, rest = _pairs(logical)
+        if rest:
+            raise ConfError(f"line {number}: {rest.split()[0]!r} is not of the form Key=Value")
+        if pairs:
+            found.append(Line(tuple(pairs), number))
+    return found
+
+
+def settings(text: str) -> Iterator[Setting]:
+    """Yield the settings of a file as Slurm reads them; `Include` is a setting too, and unreadable text has no key.
+
+    Of a line that is about one thing, such as a node, only the first pair is a setting.
+    """
+    for number, logical in _logical_lines(text):
+        if include := _INCLUDE.match(logical):
+            yield Setting("Include", include[1], number)
+            continue
+        pairs, rest = _pairs(logical)
+        is_whole = bool(pairs) and pairs[0][0].lower() in _WHOLE_LINE
+        for key, value in pairs[:1] if is_whole else pairs:
+            yield Setting(key, value, number)
+        if rest:
+            yield Setting("", "", number, rest)
+
+
+def _pairs(logical: str) -> tuple[list[tuple[str, str]], str]:
+    """The pairs of a logical line, and what follows them that Slurm cannot read."""
+    found, at = [], 0
+    while match := _PAIR.match(logical, at):
+        found.append((match[1], match[2].strip('"')))
+        at = match.end()
+    return found, logical[at:].strip()
 
 
 def _pair(key: str, value: str) -> str:
-    if not key or re.search(r"[\s=#\"]", key):
+    if not re.fullmatch(r"[A-Za-z0-9_.]+", key):
         raise ConfError(f"{key!r} cannot be a key of a Slurm configuration file")
     if re.search(r'[\n\r"]', value):
         raise ConfError(f"{key}: the value {value!r} holds a line break or a quotation mark")
-    return f'{key}="{value}"' if re.search(r"[\s#]", value) else f"{key}={value}"
+    escaped = re.sub(r"([\\#])", r"\\\1", value)
+    return f'{key}="{escaped}"' if re.search(r"\s", value) or not value else f"{key}={escaped}"
 
 
-def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its continuations joined and its comments removed, as `_get_next_line` of Slurm does."""
     start, joined = 0, ""
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(text.split("\n"), 1):
         start = start or number
-        if raw.endswith("\\"):
-            joined += raw[:-1]
+        without = _COMMENT.sub(r"\1", raw)
+        stripped = without.rstrip()
+        slashes = len(stripped) - len(stripped.rstrip("\\"))
+        if slashes % 2:
+            joined += stripped[:-1]
             continue
-        whole, first = joined + raw, start
+        yield start, re.sub(r"\\(.)", r"\1", joined + without)
         start, joined = 0, ""
-        if whole.strip() and not whole.lstrip().startswith("#"):
-            yield first, whole
     if joined.strip():
         yield start, joined
-
-
-def _parse_line(number: int, raw: str) -> Line:
-    pairs, at = [], 0
-    while match := _PAIR.match(raw, at):
-        value = match[2]
-        pairs.append((match[1], value[1:-1] if value.startswith('"') else value))
-        at = match.end()
-    rest = raw[at:].strip()
-    if rest and not rest.startswith("#"):
-        raise ConfError(f"line {number}: {rest.split()[0]!r} is not of the form Key=Value")
-    return Line(tuple(pairs), number)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from soperator.slurm.lint import settings
+from soperator.slurm.conf import settings
 
 #: "This will not be able to change the daemons' listening TCP port settings or authentication mechanism": scontrol(1).
 FIXED = frozenset(

@@ -1,55 +1,21 @@
 """Whether what a person adds to Slurm's files can stand beside what the operator writes there.
 
-The text is read exactly as Slurm reads it (parse_config.c of 24.11), because a line that we read otherwise is a line
-that gets past: a comment ends before a continuation is looked for, keys ignore case, `Key = value` and `Key+=value`
-are settings, and several settings may share a line. Reports name the line by its number, so that a person finds it.
+Reports name the line by its number, so that a person finds it.
 """
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 from soperator.api.base import Problem
 from soperator.api.cluster import Config, SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.slurm import keywords
+from soperator.slurm.conf import settings
 from soperator.slurm.nodewords import NODE
 from soperator.slurm.owned import ACCOUNTING, OWNED, OWNED_NODE, OWNED_PARTITION, SHARED, TOPOLOGY
 from soperator.slurm.partitions import PARTITION
 from soperator.slurm.switches import switch_problems
-
-_PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-*+/]?=\s*("[^"]*"|[^\s]+)(?=\s|$)')
-_INCLUDE = re.compile(r"\s*include\s+(\S+)", re.IGNORECASE)
-_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
-#: Settings that take the rest of their line: what follows belongs to them.
-_WHOLE_LINE = frozenset({"nodename", "nodeset", "partitionname", "downnodes", "frontendname", "name"})
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One `key=value` and the number of the line on which its logical line begins; `rest` is what Slurm cannot read."""
-
-    key: str
-    value: str
-    line: int
-    rest: str = ""
-
-
-def settings(text: str) -> Iterator[Setting]:
-    """Yield the settings of a file as Slurm reads them; `Include` is a setting too, and unreadable text has no key."""
-    for number, line in _logical_lines(text):
-        if include := _INCLUDE.match(line):
-            yield Setting("Include", include[1], number)
-            continue
-        at, first = 0, ""
-        while match := _PAIR.match(line, at):
-            first = first or match[1].lower()
-            if at == 0 or first not in _WHOLE_LINE:
-                yield Setting(match[1], match[2].strip('"'), number)
-            at = match.end()
-        if rest := line[at:].strip():
-            yield Setting("", "", number, rest)
 
 
 def lint_text(
@@ -166,20 +132,3 @@ def _option(field: str, key: str, value: str, known: Mapping[str, str]) -> list[
     if not value or re.search(r'[\s"#\\]', value):
         return [Problem(field, value, "a value must not be empty nor hold spaces, quotation marks, # or backslashes")]
     return []
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line with its continuations joined and its comments gone, as `_get_next_line` of Slurm does."""
-    start, joined = 0, ""
-    for number, raw in enumerate(text.split("\n"), 1):
-        start = start or number
-        line = _COMMENT.sub(r"\1", raw)
-        stripped = line.rstrip()
-        slashes = len(stripped) - len(stripped.rstrip("\\"))
-        if slashes % 2:
-            joined += stripped[:-1]
-            continue
-        yield start, re.sub(r"\\(.)", r"\1", joined + line)
-        start, joined = 0, ""
-    if joined.strip():
-        yield start, joined

@@ -14,7 +14,7 @@ _LONGEST = 64
 
 
 def switch_problems(text: str) -> list[Problem]:
-    """Return what is wrong with the switches of a topology.conf; of lines that cannot be read `lint_text` tells."""
+    """Return what is wrong with the switches of a topology.conf; `lint_text` reports lines that cannot be read."""
     try:
         lines = [each for each in conf.parse(text) if each.get("SwitchName")]
     except conf.ConfError:

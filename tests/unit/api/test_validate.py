@@ -207,6 +207,8 @@ def test_a_source_range_must_be_a_network() -> None:
         ({"metadata": {"labels": {"slurm.soperator.io/cluster": "x"}}}, "spec.podTemplate.metadata.labels"),
         ({"status": {}}, "spec.podTemplate.status"),
         ({"spec": "x"}, "spec.podTemplate.spec"),
+        ({"spec": {"volumes": [{"name": "jail", "$patch": "delete"}]}}, "spec.podTemplate.spec.volumes[0].$patch"),
+        ({"spec": {"$retainKeys": ["x"]}}, "spec.podTemplate.spec.$retainKeys"),
     ],
 )
 def test_a_pod_template_must_not_say_what_holds_a_worker_together(template: dict[str, Any], field: str) -> None:

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from soperator.api.change import schedule_fault, seconds, share
+from soperator.api.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.schedule import schedule_fault
 from soperator.decide import rollout
 from soperator.decide.drain import ROLLOUT, SCALE_IN, reason
 from soperator.decide.policy import policy_of
@@ -330,6 +331,10 @@ def test_a_duration_without_a_unit_is_refused():
         ("0 0 20 * 1", 3600, False),
         ("0 22 * * 5", 50400 + 1, True),
         ("0 8-16/4 * 11 1-6", 60, True),
+        ("0 22 * * FRI", 50400 + 1, True),
+        ("0 12 * nov sat", 60, True),
+        ("@daily", 43200, False),
+        ("@daily", 43200 + 1, True),
     ],
 )
 def test_a_window_is_open_for_its_duration_after_each_time_of_its_schedule(schedule, duration, is_open):
@@ -337,7 +342,14 @@ def test_a_window_is_open_for_its_duration_after_each_time_of_its_schedule(sched
     assert Hours(schedule, duration).is_open(NOW) is is_open
 
 
-SCHEDULES = [("*/15 0-23/2 1,31 12 7", ""), ("60 * * * *", "minute"), ("0 2 0 * *", "day"), ("0 2 * 1-13 *", "month")]
+SCHEDULES = [
+    ("*/15 0-23/2 1,31 12 7", ""),
+    ("60 * * * *", "minute"),
+    ("0 2 0 * *", "day"),
+    ("0 0 31 2 *", "day-of-month"),
+    ("@reboot", "@daily"),
+    ("0 2 * 1-13 *", "month"),
+]
 
 
 @pytest.mark.parametrize(("schedule", "fault"), SCHEDULES)

@@ -23,3 +23,13 @@ def test_a_merge_is_by_name_and_changes_neither_side():
         }
     }
     assert base["spec"]["hostname"] == "h"
+
+
+def test_topology_spread_constraints_are_merged_by_their_topology_key():
+    """As Kubernetes' own merge does."""
+    base = {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}, {"topologyKey": "host"}]}
+    patch = {"topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 2}]}
+    assert strategic(base, patch)["topologySpreadConstraints"] == [
+        {"topologyKey": "zone", "maxSkew": 2},
+        {"topologyKey": "host"},
+    ]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_plugins, lint_text, settings, shared_lines
+from soperator.slurm.conf import settings
+from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_plugins, lint_text, shared_lines
 from soperator.slurm.owned import OWNED
 
 

@@ -97,3 +97,9 @@ def test_a_tree_as_in_the_manual_has_no_problem():
     assert switch_problems("SwitchName=s[0-1] Nodes=x\n") == []
     text = "SwitchName=s0 Nodes=n[0-5]\nSwitchName=s1 Nodes=n[6-11]\nSwitchName=s2 Switches=s[0-1] LinkSpeed=900\n"
     assert switch_problems(text) == []
+
+
+def test_blanks_around_the_equals_sign_hide_no_switch():
+    """Slurm reads them, so a name that stands twice is reported."""
+    text = "SwitchName = a Nodes = n-0\nSwitchName= a Nodes =n-1\n"
+    assert {each.remedy for each in switch_problems(text)} == {"another switch has this name: choose a new one"}
