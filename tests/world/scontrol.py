@@ -31,6 +31,8 @@ class Scontrol:
 
     def do(self, verb, name, found):
         """One node."""
+        if verb == "create" and name in self.slurm.nodes:
+            raise Refused(500, "Slurm has a record of one of them already")
         if verb == "create":
             size = {"cpus": int(found["CPUs"]), "real_memory": int(found["RealMemory"])}
             self.slurm.set(name, "IDLE", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN")

@@ -4,7 +4,7 @@ import pytest
 
 from soperator.kube import kinds
 from soperator.render import labels
-from tests.world.harness import Town, operating
+from tests.world.harness import Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 
 
@@ -200,3 +200,19 @@ async def test_slurmctld_writes_a_node_down_once_it_has_registered(town):
     town.slurm.nodes["worker-1"]["slurmd_start_time"]["number"] = 8
     await town.settle(quiet=0.3)
     assert town.slurm.asked == ["POST node/worker-0", "POST node/worker-1"]
+
+
+async def test_a_scale_out_says_which_jobs_are_refused_meanwhile_and_what_queues_them(town):
+    """slurmctld queues no job over more nodes than it knows, and it knows a node when that registers."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 4})
+    said = "; Slurm knows 2 of 4 nodes and refuses jobs over more until the others register; sbatch --hold queues one"
+    await until(lambda: available(town)["message"].endswith(said))
+    assert "Slurm knows" not in town.status(kinds.NODESET, "worker")["why"]
+    town.pods_run()
+    await until(lambda: available(town)["message"] == "")
+
+
+def available(town):
+    """The condition of the NodeSet."""
+    return next(each for each in town.status(kinds.NODESET, "worker")["conditions"] if each["type"] == "Available")

@@ -45,6 +45,14 @@ timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
 _LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
 #: getent ends with 2 for a name that nobody has.
 _UID = 'line=$(getent passwd -- "$1") || { [ $? = 2 ] && exit 0; exit 1; }; echo "$line" | cut -d: -f3'
+#: What exists is looked for right before, FUTURE records too, which slurmrestd does not list; no answer is no permission (docs/decisions/0101).
+_CREATE = f"""found=$(timeout 10 {_SCONTROL} --future -o show node "${{2#NodeName=}}" 2>&1) || [ $? != 124 ] || found='error: no answer'
+case $found in
+*NodeName=*) echo "Slurm has a record of one of them already; scontrol --future show node shows it" >&2; exit 1 ;;
+*error:*) echo "whether Slurm has records of them is not known: $found" >&2; exit 1 ;;
+esac
+exec {_SCONTROL} "$@"
+"""
 _KEYS_SCRIPT = "/usr/lib/soperator/keys"
 
 #: The reason of a node that was just made; a policy that finds it DOWN resumes it.
@@ -128,12 +136,14 @@ class Inside:
         raise refusals[0]
 
     async def record(self, cluster: Cluster, nodes: str, words: Sequence[str]) -> None:
-        """Make nodes known that sleep; raises SlurmError.
+        """Make nodes known that sleep; raises SlurmError, also where Slurm has a record of one of them.
 
+        24.11 answers a create with a name that it has by removing that record, and what it keeps in memory is then wrong (docs/decisions/0101).
         A node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
         shared (node_mgr.c, share_node_bitmap).
         """
-        await self.scontrol(cluster, "create", *words)
+        create = ("create", *words)
+        await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
         await self.scontrol(cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={NEW}")
         await self.scontrol(cluster, "update", f"NodeName={nodes}", f"State={Verb.ALLOW}")
 

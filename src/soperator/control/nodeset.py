@@ -8,7 +8,7 @@ from soperator.control import adoption, anchor, ending, gather, ghosts, health, 
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
-from soperator.decide import phases
+from soperator.decide import phases, registration
 from soperator.decide.adoption import Note
 from soperator.decide.availability import Role
 from soperator.decide.refill import held
@@ -179,7 +179,8 @@ class NodeSetControl:
 
 def conditions(told: Told, short: str) -> list[Condition]:
     """The conditions of a NodeSet: whether its workers take jobs, and whether nothing is being done to them."""
-    bad, said = told.trouble or short, told.plan.said
+    refused = registration.shortfall(told.seen) if short and told.seen else ""
+    bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
     return [
         Condition(
             "Available",

@@ -32,6 +32,20 @@ def moments(seen: Seen, pod: WorkerPod) -> Iterator[float]:
         yield _due(pod)
 
 
+def shortfall(seen: Seen) -> str:
+    """Which jobs slurmctld refuses, while it knows fewer nodes of a NodeSet than are wanted, and the way around; empty otherwise.
+
+    It queues no job over more nodes than it has records of, and a worker's record comes with its registration (docs/decisions/0101).
+    """
+    if seen.nodes is None or seen.on_demand or seen.ending:
+        return ""
+    known = len(seen.lone) + sum(seen.node(index) is not None for index in seen.pods)
+    if known >= seen.wanted:
+        return ""
+    refused = f"Slurm knows {known} of {seen.wanted} nodes and refuses jobs over more until the others register"
+    return f"{refused}; sbatch --hold queues one"
+
+
 def _is_unknown(seen: Seen, pod: WorkerPod) -> bool:
     runs = pod.ready and pod.phase == "Running" and not pod.deleting
     return runs and seen.nodes is not None and seen.node(pod.index) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from soperator.decide import drain, registration
 from soperator.decide.registration import PATIENCE
 from soperator.decide.rollout import decide
-from soperator.decide.workers import Drain, Mark, Register, Seen, WorkerPod
+from soperator.decide.workers import Drain, Mark, OnDemand, Register, Seen, WorkerPod
 from soperator.slurm.node import SlurmNode
 
 NOW = 1e9
@@ -74,3 +74,15 @@ def test_a_drain_that_slurmctld_forgot_is_no_administrator_s_resume():
     assert any(isinstance(each, Register) for each in decide(wiped).actions)
     back = replace(wiped, nodes={"w-0": SlurmNode("w-0", frozenset({"IDLE"}))})
     assert [each.why for each in decide(back).actions if isinstance(each, Drain)] == [drain.ENDING]
+
+
+def test_what_becomes_of_large_jobs_is_told_while_slurm_knows_fewer_nodes_than_wanted():
+    """A node without a pod is known too; nothing is told where Slurm is silent, nodes sleep, or none is wanted any more."""
+    node, gone = SlurmNode("w-0", frozenset({"IDLE"})), SlurmNode("w-7", frozenset({"DOWN"}))
+    short = Seen("w", 3, "new", {0: POD, 1: replace(POD, index=1)}, {"w-0": node, "x-1": node}, now=NOW)
+    assert registration.shortfall(short).startswith("Slurm knows 1 of 3 nodes and refuses jobs over more")
+    assert registration.shortfall(replace(short, nodes={"w-0": node, "w-7": gone})).startswith("Slurm knows 2 of 3")
+    assert registration.shortfall(replace(short, wanted=1)) == ""
+    assert registration.shortfall(replace(short, nodes=None)) == ""
+    assert registration.shortfall(replace(short, ending=drain.ENDING)) == ""
+    assert registration.shortfall(replace(short, on_demand=OnDemand(0, 3, 1.0, 1.0, 1.0))) == ""

@@ -1,0 +1,128 @@
+"""Jobs that are larger than what has registered, and records that are made before their nodes come: facts of docs/decisions/0101."""
+
+import shlex
+from collections.abc import Sequence
+
+import pytest
+
+from soperator.api.cluster import SlurmClusterSpec
+from soperator.control.inside import Inside
+from soperator.kube.api import Api
+from soperator.kube.exec import Result, Target
+from soperator.render.model import Cluster
+from soperator.slurmrest.client import SlurmError
+from tests.slurm.machine import NEEDS, Slurm
+from tests.slurm.sleeping import CONF
+
+pytestmark = NEEDS
+
+CLUSTER = Cluster("slurm", "demo", "u", SlurmClusterSpec())
+REFUSED = "Requested node configuration is not available"
+SIZE = ["CPUs=1", "RealMemory=100", "Feature=owl"]
+LARGE = "sbatch -p owl -o /tmp/large"
+STATES = "sinfo -h -N -p owl -o '%N %T'"
+
+
+@pytest.fixture
+def owls(slurm: Slurm) -> Slurm:
+    """A slurmctld with two nodes that have registered, and scontrol at its place in the image."""
+    slurm.sh("mkdir -p /opt/soperator/bin; ln -s /usr/bin/scontrol /opt/soperator/bin/scontrol")
+    slurm.sh("cat > /etc/slurm/more.conf", CONF)
+    slurm.begins()
+    slurm.starts("w-0", "w-1", more="Feature=owl")
+    return slurm
+
+
+def inside(slurm: Slurm) -> Inside:
+    """Commands beside this slurmctld."""
+
+    async def run(_api: Api, _target: Target, command: Sequence[str]) -> Result:
+        said = slurm.sh(f"({shlex.join(command)}) 2>&1; echo $?").rstrip("\n")
+        printed, _, code = said.rpartition("\n")
+        return Result(int(code), "", printed)
+
+    return Inside(None, run)  # type: ignore[arg-type]  # nothing here asks Kubernetes
+
+
+def future(nodes: str) -> str:
+    """The command that makes FUTURE records."""
+    return f"scontrol create NodeName={nodes} State=FUTURE {' '.join(SIZE)}"
+
+
+async def makes(slurm: Slurm, nodes: str) -> str:
+    """Make records as for nodes that sleep; the refusal, empty where there is none."""
+    try:
+        await inside(slurm).record(CLUSTER, nodes, [f"NodeName={nodes}", "State=CLOUD", *SIZE])
+    except SlurmError as error:
+        return str(error)
+    return ""
+
+
+def test_scontrol_create_takes_the_record_of_an_idle_node_that_has_the_name(owls: Slurm) -> None:
+    """It fails, and the node is gone, with a suspended job on it too: why no record is made while a slurmd may register (24.11)."""
+    assert owls.sh("sbatch -Q -p owl -N2 -o /dev/null --wrap 'sleep 100'") == ""
+    owls.until("squeue -h -o %T", "RUNNING")
+    owls.sh("scontrol suspend 1")
+    owls.until(STATES, "w-0 idle\nw-1 idle")
+    assert "Node already exists" in owls.sh(future("w-1"))
+    owls.until(STATES, "w-0 idle")
+    assert owls.sh("squeue -h -o '%T %N'") == "SUSPENDED w-[0-1]\n"
+
+
+@pytest.mark.parametrize("nodes", ["w-1", "w-[2-3],w-1"])
+async def test_records_that_are_there_are_not_made_over(owls: Slurm, nodes: str) -> None:
+    """A command that is sent twice, as to a second slurmctld's pod, or that meets a node which has registered, changes nothing."""
+    assert "has a record of one of them" in await makes(owls, nodes)
+    assert owls.sh(STATES) == "w-0 idle\nw-1 idle\n"
+    assert await makes(owls, "w-[2-3]") == ""
+    assert "has a record of one of them" in await makes(owls, "w-[2-4]")
+    assert owls.sh(STATES) == "w-0 idle\nw-1 idle\nw-2 idle~\nw-3 idle~\n"
+
+
+async def test_a_record_that_nobody_lists_is_not_made_over(owls: Slurm) -> None:
+    """One that is FUTURE, made by hand, stands neither in sinfo nor in the answers of slurmrestd."""
+    assert owls.sh(future("w-2")) == ""
+    assert owls.sh(STATES) == "w-0 idle\nw-1 idle\n"
+    assert "has a record of one of them" in await makes(owls, "w-2")
+    assert "State=FUTURE" in owls.sh("scontrol --future show node w-2")
+
+
+async def test_the_first_records_are_made_and_none_while_slurmctld_does_not_answer(slurm: Slurm) -> None:
+    """A slurmctld without any node says so in other words than of one that it does not know."""
+    slurm.sh("mkdir -p /opt/soperator/bin; ln -s /usr/bin/scontrol /opt/soperator/bin/scontrol")
+    slurm.sh("cat > /etc/slurm/more.conf", CONF)
+    slurm.begins()
+    assert await makes(slurm, "w-[0-1]") == ""
+    slurm.until(STATES, "w-0 idle~\nw-1 idle~")
+    slurm.sh("pkill -STOP '^slurmctld'")
+    assert "not known" in await makes(slurm, "w-[2-3]")
+    slurm.sh("pkill -CONT '^slurmctld'")
+    assert slurm.sh(STATES) == "w-0 idle~\nw-1 idle~\n"
+
+
+def test_a_held_job_is_queued_and_starts_when_its_nodes_have_registered(owls: Slurm) -> None:
+    """What docs/howto/limit-jobs.md tells users: released too early, it waits; without the hold, and with a start time, it is refused."""
+    assert REFUSED in owls.sh(f"{LARGE} -N3 --wrap hostname")
+    assert REFUSED in owls.sh(f"{LARGE} -N3 --begin=now+60 --wrap hostname")
+    number = owls.sh(f"{LARGE} --parsable -H -N3 --wrap 'srun hostname | sort'").strip()
+    assert "not available now" in owls.sh(f"scontrol release {number}")
+    owls.until("squeue -h -o '%T %r'", "PENDING PartitionConfig")
+    owls.starts("w-2", more="Feature=owl", is_saved=False)
+    owls.until("cat /tmp/large", "w-0\nw-1\nw-2")
+
+
+def test_a_future_record_makes_a_large_job_wait_and_keeps_its_size_for_the_node(owls: Slurm) -> None:
+    """Invisible, it counts; slurmd registers under it with the record's size, not with its own."""
+    assert owls.sh(future("w-[2-3]")) == ""
+    assert owls.sh(f"{LARGE} -Q -N3 --wrap hostname") == ""
+    assert "PENDING" in owls.sh("squeue -h -o %T")
+    assert owls.sh(STATES) == "w-0 idle\nw-1 idle\n"
+    owls.starts("w-2", more="Feature=owl,cat Weight=7", cpus=2, is_saved=False)
+    assert owls.sh("sinfo -h -p owl -n w-2 -o '%c %f %w'") == "1 owl 1\n"
+
+
+def test_a_future_record_does_not_hold_where_there_is_a_topology(owls: Slurm) -> None:
+    """Although the tree names the node."""
+    owls.reads("tree", "SwitchName=root Nodes=w-[0-5]\n", CONF)
+    assert owls.sh(future("w-2")) == ""
+    assert "Requested topology configuration is not available" in owls.sh(f"{LARGE} -N3 --wrap hostname")
