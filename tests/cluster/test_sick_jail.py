@@ -52,11 +52,14 @@ def test_a_node_whose_jail_hangs_is_drained_with_a_reason_and_comes_back(lab: La
 def test_a_mount_point_that_root_removes_stops_the_nodes_and_not_the_cluster(lab: Lab, alice: str, ours: None) -> None:
     """Without /var/spool/slurmd no step could begin: jobs wait instead of failing one after the other, until it is there again."""
     lab.ssh("root", "rmdir /var/spool/slurmd")
-    words = "soperator: jail: mount point /var/spool/slurmd is missing in the jail"
-    lab.until("both nodes are drained", lambda: all(words in state(lab, f"worker-{n}") for n in (0, 1)), 30)
-    waiting = lab.ssh(alice, "sbatch --parsable -o waited.out --wrap 'echo ran'").strip()
-    assert condition(lab.status(), "JailReady")["message"].startswith("no step can begin on worker-0, worker-1")
-    lab.ssh("root", "mkdir /var/spool/slurmd")
+    try:
+        words = "soperator: jail: mount point /var/spool/slurmd is missing in the jail"
+        lab.until("both nodes are drained", lambda: all(words in state(lab, f"worker-{n}") for n in (0, 1)), 30)
+        waiting = lab.ssh(alice, "sbatch --parsable -o waited.out --wrap 'echo ran'").strip()
+        named = "no step can begin on worker-0, worker-1"
+        lab.until("JailReady names both", lambda: condition(lab.status(), "JailReady")["message"].startswith(named), 15)
+    finally:
+        lab.ssh("root", "mkdir /var/spool/slurmd")
     lab.until("the job has run", lambda: "COMPLETED" in lab.ssh(alice, f"scontrol show job -o {waiting}"), 40)
     assert lab.ssh(alice, "cat waited.out") == "ran\n"
     lab.wait_available()

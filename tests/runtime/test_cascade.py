@@ -145,6 +145,10 @@ async def test_with_an_anchor_every_child_outlives_a_foreground_deletion(site: S
     if SLURMCLUSTER not in which:
         return
     await site.api.delete(CONFIGMAP, site.namespace, names.anchor("demo"), Deletion(uid=site.anchor))
+    assert await site.missed(TAKES) == []  # its finalizer keeps it, and it keeps the children
+    body = render_anchor(site.namespace, "demo", is_held=False)
+    body["metadata"]["uid"] = site.anchor
+    await site.api.apply(CONFIGMAP, body, manager="unknown")
     taken = [name for kind, name in CHILDREN if kind != POD or NODESET in which]
     for _ in range(int(TAKES * 12)):
         if await site.missing() == taken:

@@ -154,6 +154,12 @@ def put(town, kind, obj):
     return True
 
 
+def is_kept_anchor(town, name):
+    """Whether this is the anchor, which a finalizer keeps while the cluster is there: it cannot be undeleted, and goes on owning the children."""
+    found = town.find(kinds.CONFIGMAP, name) if name == "demo-anchor" else None
+    return bool(found and found["metadata"].get("deletionTimestamp") and found["metadata"].get("finalizers"))
+
+
 @pytest.mark.parametrize("act", [delete, edit, relabel, orphan, scale])
 async def test_what_a_person_does_to_an_object_of_the_operator_is_undone(act):
     """Each object is as it was soon, no worker pod is replaced, and the job runs on."""
@@ -168,6 +174,8 @@ async def test_what_a_person_does_to_an_object_of_the_operator_is_undone(act):
             if act(town, kind, town.find(kind, name)) is False:
                 continue
             await asyncio.sleep(SOON)
+            if is_kept_anchor(town, name):
+                continue
             if content(town.find(kind, name)) != content(obj) and not is_told(town, name):
                 wrong[f"{kind}/{name}"] = town.find(kind, name)
         assert not wrong, sorted(wrong)

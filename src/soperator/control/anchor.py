@@ -2,7 +2,8 @@
 
 A deletion in the foreground (`kubectl delete --cascade=foreground`, and whatever Argo CD prunes) makes Kubernetes delete the children of an object at
 once, although a finalizer still holds the object. It spares those that have another owner which is not being deleted. That owner is a ConfigMap
-without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089).
+without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089). A finalizer of ours
+keeps it when a person deletes it: one that is being deleted still keeps its children, unless it was deleted in the foreground too.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ from soperator.render.model import anchor_owner
 from soperator.runtime.ledger import ANCHORER
 from soperator.runtime.store import Key
 
+#: The finalizer of the garbage collector on what was deleted in the foreground.
+FOREGROUND = "foregroundDeletion"
 _IN_FLIGHT = 8
 #: Up to this many objects get their second owner in one pass; each of these writes wakes the next pass.
 _IN_A_PASS = 500
@@ -31,13 +34,13 @@ _IN_A_PASS = 500
 def uid(operator: Operator, key: Key) -> str:
     """The uid of a cluster's anchor; empty where there is none, or none that stays."""
     found = _find(operator, key)
-    return found.uid if found and found.deletion_timestamp is None else ""
+    return found.uid if found and (found.deletion_timestamp is None or _is_held(found)) else ""
 
 
 async def hold(operator: Operator, key: Key) -> str:
     """Make the anchor of a cluster where there is none, name it as an owner of what lacks it, and return its uid."""
-    known = uid(operator, key)
-    if not known:
+    known, found = uid(operator, key), _find(operator, key)
+    if not known or (found and found.deletion_timestamp is None and not _is_held(found)):
         made = await operator.api.apply(kinds.CONFIGMAP, render_anchor(*key))
         operator.stores.children[kinds.CONFIGMAP].learn(made)
         known = made.metadata.uid
@@ -50,7 +53,12 @@ async def hold(operator: Operator, key: Key) -> str:
 async def release(operator: Operator, key: Key) -> None:
     """Delete the anchor of a cluster that may go; the garbage collector then takes what nobody else owns."""
     if found := _find(operator, key):
-        await operator.api.delete(kinds.CONFIGMAP, *_place(found), Deletion(uid=found.uid))
+        if found.deletion_timestamp is None:
+            await operator.api.delete(kinds.CONFIGMAP, *_place(found), Deletion(uid=found.uid))
+        body = render_anchor(*key, is_held=False)
+        body["metadata"]["uid"] = found.uid
+        with contextlib.suppress(Conflict, NotFound):
+            await operator.api.apply(kinds.CONFIGMAP, body)
 
 
 async def release_lone(operator: Operator, key: Key) -> bool:
@@ -84,6 +92,11 @@ async def _attach(operator: Operator, slots: asyncio.Semaphore, child: tuple[Kin
                 f"{kind.kind} {meta.namespace}/{meta.name} goes at once when its owner is deleted in the foreground",
                 error=str(error),
             )
+
+
+def _is_held(found: ObjectMeta) -> bool:
+    """Whether a finalizer of ours keeps an anchor, and the garbage collector is not told to take its children first."""
+    return labels.FINALIZER in found.finalizers and FOREGROUND not in found.finalizers
 
 
 def _find(operator: Operator, key: Key) -> ObjectMeta | None:
