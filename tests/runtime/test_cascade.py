@@ -92,7 +92,7 @@ async def _site(api: Api, namespace: str, is_anchored: bool) -> Site:
         made = make(kind, name, namespace, spec={})
         made["metadata"]["finalizers"] = [labels.FINALIZER]
         uids[kind] = (await api.create(kind, made)).metadata.uid
-    anchor = (await api.create(CONFIGMAP, render_anchor(namespace, "demo"))).metadata.uid if is_anchored else ""
+    anchor = (await api.apply(CONFIGMAP, render_anchor(namespace, "demo"))).metadata.uid if is_anchored else ""
     cluster = Cluster(namespace, "demo", uids[SLURMCLUSTER], SlurmClusterSpec(), anchor=anchor)
     nodeset = NodeSet(namespace, "worker", uids[NODESET], NodeSetSpec(cluster="demo", replicas=1))
     pod = worker.render_worker(cluster, nodeset, 0, DEFAULTS)
@@ -148,7 +148,7 @@ async def test_with_an_anchor_every_child_outlives_a_foreground_deletion(site: S
     assert await site.missed(TAKES) == []  # its finalizer keeps it, and it keeps the children
     body = render_anchor(site.namespace, "demo", is_held=False)
     body["metadata"]["uid"] = site.anchor
-    await site.api.apply(CONFIGMAP, body, manager="unknown")
+    await site.api.apply(CONFIGMAP, body)
     taken = [name for kind, name in CHILDREN if kind != POD or NODESET in which]
     for _ in range(int(TAKES * 12)):
         if await site.missing() == taken:
