@@ -241,9 +241,6 @@ async def test_what_jobs_need_is_put_back_while_a_deletion_waits(town, kind, nam
     assert town.find(kinds.CONFIGMAP, "demo-anchor") is None
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a cluster that cannot be read is left out of the checks (docs/reports/attack-loops.md)"
-)
 async def test_a_cluster_that_cannot_be_read_keeps_its_state_to_itself(town):
     """An operator that was rolled back reads the younger of two clusters alone."""
     town.apply(kinds.SLURMCLUSTER, "second", CLUSTER)

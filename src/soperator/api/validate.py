@@ -37,7 +37,8 @@ class World:
     """What one namespace holds, oldest first: the older of two objects keeps a name that both claim.
 
     `claims` and `secrets` are names; None means that they are not known, as in lint, and that nothing is said about
-    them.
+    them. An object that cannot be read whole is there with what can be read of it; of such clusters `unreadable_clusters`
+    has every text that may name a claim.
     """
 
     clusters: Mapping[str, SlurmClusterSpec] = field(default_factory=lambda: MappingProxyType({}))
@@ -46,6 +47,8 @@ class World:
     claims: frozenset[str] | None = None
     secrets: frozenset[str] | None = None
     partial: bool = False
+    unreadable_clusters: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    unreadable_node_sets: frozenset[str] = frozenset()
 
     def members(self, cluster: str) -> Mapping[str, NodeSetSpec]:
         """Return the NodeSets of one cluster, oldest first."""
@@ -194,6 +197,8 @@ def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[
 
 def _partition_features(path: str, cluster: str, features: Sequence[str], world: World) -> Iterator[Problem]:
     members = world.members(cluster)
+    if members.keys() & world.unreadable_node_sets:
+        return  # one of them may have the feature
     known = dict.fromkeys([*members, *(feature for each in members.values() for feature in each.features)])
     for place, feature in enumerate(features):
         if feature not in known and not world.partial:
@@ -243,7 +248,7 @@ def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[P
     for other, other_spec in world.clusters.items():
         if other == name:
             break
-        if _state_claim(other, other_spec) == mine:
+        if _state_claim(other, other_spec) == mine or mine in world.unreadable_clusters.get(other, ()):
             remedy = f"SlurmCluster {other} has its state there, and either would lose its jobs: give each a claim of its own"
             yield Problem("spec.controller.state.name", mine, remedy)
 

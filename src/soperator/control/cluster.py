@@ -20,6 +20,7 @@ from soperator.control import (
     room,
     rotation,
     topology,
+    unreadable,
 )
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster
@@ -100,11 +101,13 @@ class ClusterControl:
         read = replace(read, anchor="" if problems else await self._hold(obj))
         await images.try_out(self.operator, read, stage)
         held = adoption.configurations(self.operator, obj, read, stage.record)
+        waits = unreadable.holds_configuration(self.operator, read)
+        configured = await configuration.settle(self.operator, read, not problems and not waits, held)
         done = Pass(
             problems=problems,
             stage=stage,
             filling=jail.look(self.operator, obj, read),
-            config=await configuration.settle(self.operator, read, not problems, held),
+            config=unreadable.told(configured, waits),
             keys=rotation.Turn(obj.status.get("keys", "")),
         )
         if not problems or obj.status.get("keyDigests"):  # daemons that run have keys, whatever became of their spec

@@ -65,7 +65,7 @@ class Look:
     @property
     def again(self) -> float | None:
         """In how many seconds the next look is due, although nothing in Kubernetes may change before."""
-        is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack")
+        is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
         if not self.step.reason or is_over:
             return None
         if self.step.reason == "Behind":

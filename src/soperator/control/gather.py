@@ -25,9 +25,10 @@ from soperator.slurm.transaction import State
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    made = with_members(cluster, members(operator, cluster), bool(operator.stores.healthchecks_of(cluster.key)))
+    nodesets = configured(operator, cluster)
+    made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:
-        crews = [(each, roster(operator, each)) for each in members(operator, cluster)]
+        crews = [(each, roster(operator, each)) for each in nodesets]
         made = replace(made, places=topology.places(operator, made, crews, transaction(operator, cluster)))
     return replace(made, accounted=True) if accounting.is_on(operator, made, transaction(operator, cluster)) else made
 
@@ -38,7 +39,8 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
     known = operator.namespaces.of(cluster.namespace)
     mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
     each_role = [
-        _as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine
+        *(_as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine),
+        *(_as_they_are(operator, each) for each in unreadable(operator, cluster)),
     ]
     return Facts(
         problems=problems,
@@ -191,6 +193,23 @@ def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
     return operator.namespaces.of(cluster.namespace).members(cluster.name)
 
 
+def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets of a cluster that cannot be read whole, and that may have nodes."""
+    accepted = {each.name for each in members(operator, cluster)}
+    return [each for each in configured(operator, cluster) if each.name not in accepted]
+
+
+def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets that Slurm's configuration is about, oldest first; one that cannot be read whole and has nodes stays in it."""
+    return operator.namespaces.of(cluster.namespace).configured(cluster.name, begun(operator, cluster))
+
+
+def begun(operator: Operator, cluster: Cluster) -> set[str]:
+    """The names of the NodeSets of a cluster that may have nodes, whatever their specs say: the operator's finalizer came before the first node."""
+    sets = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
+    return {each.name for each in sets if labels.FINALIZER in each.finalizers}
+
+
 def refusal(operator: Operator, cluster: Cluster) -> str:
     """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
     found = operator.namespaces.of(cluster.namespace).problems(cluster.name)
@@ -229,7 +248,11 @@ def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
     """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty where it may not."""
     walls = [
         *map(str, submounts_loosened("jail.submounts", cluster.spec.jail.submounts)),
-        *(f"NodeSet {each.name}: {problem}" for each in members(operator, cluster) for problem in loosened(each.spec)),
+        *(
+            f"NodeSet {each.name}: {problem}"
+            for each in configured(operator, cluster)
+            for problem in loosened(each.spec)
+        ),
     ]
     more = [f"and {len(walls) - 3} more"] if len(walls) > 3 else []
     if host := _host_users(operator, cluster):

@@ -67,11 +67,11 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
         return None, operator.slurm.trouble(cluster.key) or "Slurm has not answered yet"
     if not gather.running_config(operator, gather.sized(operator, cluster)):
         return None, "slurmctld is to run with the partitions of checks first"
-    members = [
-        each
-        for each in gather.members(operator, cluster)
-        if not check.spec.node_sets or each.name in check.spec.node_sets
-    ]
+    accepted = gather.members(operator, cluster)
+    if lost := sorted(gather.begun(operator, cluster) - {each.name for each in accepted}):
+        # Its nodes would count as gone, and a bad one among them would be in service when it is read again.
+        return None, f"NodeSet {lost[0]} is refused, or cannot be read; its own status says why"
+    members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]
     shipped = next((each for each in shipped_deep() if each.name == check.spec.check), None)
     facts = {each.name: checks.facts(each) for each in members}
     if shipped:

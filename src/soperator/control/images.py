@@ -11,14 +11,14 @@ from typing import Any
 
 from soperator.control import accounting, gather, pods
 from soperator.control.operator import Operator
-from soperator.control.read import read_nodeset
+from soperator.control.read import field as text_of
 from soperator.control.trial import remove, trial_of
 from soperator.decide import upgrade
 from soperator.decide.upgrade import Images, Record, Stage
 from soperator.kube import kinds
 from soperator.kube.views import Custom, Pod
 from soperator.render import generation, labels
-from soperator.render.model import Cluster, Defaults, NodeSet
+from soperator.render.model import Cluster, Defaults
 from soperator.runtime.status import Condition
 
 ROLES = ("slurm", "login", "munge", "populate", "sssd", "mariadb", "proxy")
@@ -142,8 +142,7 @@ def _running(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
 
 
 def _with_images_of_their_own(operator: Operator, cluster: Cluster) -> set[str]:
-    read = [read_nodeset(each) for each in operator.stores.nodesets_of(cluster.key)]
-    return {each.name for each in read if isinstance(each, NodeSet) and each.spec.image}
+    return {each.metadata.name for each in operator.stores.nodesets_of(cluster.key) if text_of(each, "image")}
 
 
 def _image(pod: Pod) -> str:

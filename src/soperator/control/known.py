@@ -1,12 +1,13 @@
 """What a namespace holds of our kinds, read and checked once for each change of it, however many passes ask."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from soperator.api.base import Problem
+from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.validate import World
-from soperator.control.read import read_cluster, read_nodeset
+from soperator.control.read import may_be_claims, partial_cluster, partial_nodeset, read_cluster, read_nodeset
 from soperator.control.stores import NAMESPACE, Stores
 from soperator.decide.admission import cluster_problems, nodeset_problems
 from soperator.kube import kinds
@@ -26,23 +27,45 @@ class Content:
 
 
 class Known:
-    """A namespace as it was read: what of it can be read at all, and the problems of each object."""
+    """A namespace as it was read: what of it can be read, what can be read in part only, and the problems of each object."""
 
     def __init__(self, content: Content, clusters: Sequence[Custom], nodesets: Sequence[Custom]) -> None:
         self.content = content
-        read_clusters, read_nodesets = map(read_cluster, clusters), map(read_nodeset, nodesets)
-        self.clusters = {each.name: each for each in read_clusters if isinstance(each, Cluster)}
-        self.nodesets = {each.name: each for each in read_nodesets if isinstance(each, NodeSet)}
+        self.nodesets: dict[str, NodeSet] = {}
+        #: NodeSets that cannot be read whole, with what can be read of them.
+        self.unreadable: dict[str, NodeSet] = {}
+        self._clusters: dict[str, SlurmClusterSpec] = {}
+        self._may_be_claims: dict[str, frozenset[str]] = {}
+        for each in clusters:
+            self._add_cluster(each)
+        for each in nodesets:
+            self._add_nodeset(each)
         self._problems: dict[str, Sequence[Problem]] = {}
+
+    def _add_cluster(self, obj: Custom) -> None:
+        read, name = read_cluster(obj), obj.metadata.name
+        if isinstance(read, Cluster):
+            self._clusters[name] = read.spec
+        else:
+            self._clusters[name], self._may_be_claims[name] = partial_cluster(obj), may_be_claims(obj)
+
+    def _add_nodeset(self, obj: Custom) -> None:
+        read, name = read_nodeset(obj), obj.metadata.name
+        if isinstance(read, NodeSet):
+            self.nodesets[name] = read
+        elif partial := partial_nodeset(obj):
+            self.unreadable[name] = partial
 
     @cached_property
     def world(self) -> World:
-        """The specs, for the checks of one object against the others; objects that cannot be read are left out."""
+        """The specs, for the checks of one object against the others; one that cannot be read whole still has what it had."""
         return World(
-            clusters={name: each.spec for name, each in self.clusters.items()},
-            node_sets={name: each.spec for name, each in self.nodesets.items()},
+            clusters=self._clusters,
+            node_sets={name: each.spec for name, each in self._by_age({**self.nodesets, **self.unreadable}).items()},
             claims=self.content.claims,
             secrets=self.content.secrets,
+            unreadable_clusters=self._may_be_claims,
+            unreadable_node_sets=frozenset(self.unreadable),
         )
 
     @cached_property
@@ -62,6 +85,14 @@ class Known:
         return [
             each for name, each in self.nodesets.items() if each.spec.cluster == cluster and name not in self.refused
         ]
+
+    def configured(self, cluster: str, begun: Collection[str]) -> list[NodeSet]:
+        """The NodeSets that Slurm's configuration is about, oldest first: its members, and of `begun` those that cannot be read whole."""
+        partial = [each for name, each in self.unreadable.items() if each.spec.cluster == cluster and name in begun]
+        return list(self._by_age({each.name: each for each in [*self.members(cluster), *partial]}).values())
+
+    def _by_age(self, found: Mapping[str, NodeSet]) -> dict[str, NodeSet]:
+        return {name: found[name] for name, _, _ in self.content.nodesets if name in found}
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class NodeSetControl:
         found = self.operator.stores.clusters.get(read.namespace, read.spec.cluster)
         cluster = read_cluster(found) if found else None
         if not isinstance(cluster, Cluster) or found is None:
-            return read, None, problems
+            return read, None, [*problems, *([_unreadable(read)] if found else [])]
         cluster = replace(cluster, anchor=anchor.uid(self.operator, cluster.key))
         return read, images.of_workers(self.operator, found, cluster), problems
 
@@ -191,6 +191,11 @@ def conditions(told: Told, short: str) -> list[Condition]:
         Condition("Settled", "False" if said else "True", "Changing" if said else "Settled", said),
         *told.checks.conditions,
     ]
+
+
+def _unreadable(nodeset: NodeSet) -> Problem:
+    remedy = "this operator cannot read that SlurmCluster, whose own status says why; until it can, the workers stay as they are"
+    return Problem("spec.cluster", nodeset.spec.cluster, remedy, f"NodeSet {nodeset.name}")
 
 
 def _gone(pods: int) -> str:

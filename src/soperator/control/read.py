@@ -13,6 +13,7 @@ from soperator.api.base import Model, Problem
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.partial import as_far_as_readable, texts
 from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
 from soperator.kube.views import Custom
 from soperator.render.model import Cluster, HealthCheck, NodeSet
@@ -45,6 +46,22 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
     if isinstance(spec, list):
         return spec
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def partial_cluster(obj: Custom) -> SlurmClusterSpec:
+    """What can be read of the spec of a SlurmCluster: nothing is rendered from it, and what it names is taken."""
+    return as_far_as_readable(SlurmClusterSpec, bytes(obj.spec)) or SlurmClusterSpec()
+
+
+def partial_nodeset(obj: Custom) -> NodeSet | None:
+    """What can be read of a NodeSet; None where not even its cluster can."""
+    spec = as_far_as_readable(NodeSetSpec, bytes(obj.spec))
+    return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec) if spec else None
+
+
+def may_be_claims(obj: Custom) -> frozenset[str]:
+    """Every text of a SlurmCluster that may name the claim of its state: a later release may have it elsewhere."""
+    return frozenset(texts(msgspec.json.decode(obj.spec).get("controller")))
 
 
 def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:

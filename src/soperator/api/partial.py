@@ -1,0 +1,62 @@
+"""What of a spec can be read where not all of it can.
+
+An operator that was rolled back meets values of a later release. The object is still there, and so is what it names: claims, nodes, names.
+Nothing is rendered from such a spec; it only says what other objects must leave alone.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from soperator.api.base import Model
+
+S = TypeVar("S", bound=Model)
+Place = tuple[int | str, ...]
+
+#: How often what is wrong is taken out. Each time takes out every fault, so more than two are rare.
+_ROUNDS = 8
+
+
+def as_far_as_readable(model: type[S], text: bytes) -> S | None:
+    """The spec without the values that the model refuses; None where a field that must be there is one of them."""
+    said = json.loads(text)
+    for _ in range(_ROUNDS):
+        try:
+            return model.model_validate(said)
+        except ValidationError as error:
+            found = {_nearest(said, each["loc"]) for each in error.errors(include_url=False, include_input=False)}
+        # Of a list the last goes first, so that the numbers of the others stay right.
+        for place in sorted(found - {()}, key=lambda path: [str(each).zfill(9) for each in path], reverse=True):
+            _remove(said, place)
+    return None
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in a piece of JSON, keys apart."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+
+
+def _nearest(said: Any, place: Place) -> Place:
+    """The place, or the nearest around it that is there: pydantic also names branches of a union, and fields that are missing."""
+    found: list[int | str] = []
+    for step in place:
+        is_there = 0 <= step < len(said) if isinstance(said, list) and isinstance(step, int) else False
+        if is_there or (isinstance(said, dict) and step in said):
+            found.append(step)
+            said = said[step]
+    return tuple(found)
+
+
+def _remove(said: Any, place: Place) -> None:
+    for step in place[:-1]:
+        said = said[step]
+    del said[place[-1]]
