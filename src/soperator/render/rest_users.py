@@ -52,7 +52,8 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     spec = pod.base(cluster, defaults, said.scheduling)
     if said.tls.secret:
         volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret, "defaultMode": pod.GROUP_READS}})
-        spec = pod.reads_secrets(spec)
+        # By fsGroup, for slurmrestd ends when it is given group 0; no volume of this pod is the jail, or any other claim.
+        spec = spec | {"securityContext": spec["securityContext"] | {"fsGroup": pod.PROXY_UID}}
     return spec | {
         "topologySpreadConstraints": [
             {

@@ -44,9 +44,24 @@ def test_every_kind_of_secret_is_among_the_cases():
 
 @pytest.mark.parametrize(("place", "spec", "volume", "mode"), FOUND, ids=[f"{each[0]}:{each[2]}" for each in FOUND])
 def test_a_secret_is_readable_for_who_needs_it_alone(place, spec, volume, mode):
-    """Files of a Secret belong to root: the mode is 0400 where root reads them, and 0440 with group 0 where another uid does."""
-    readers, groups = uids(spec, volume), spec["securityContext"].get("supplementalGroups", [])
+    """Files of a Secret belong to root: the mode is 0400 where root reads them, and 0440 with a group where another uid does.
+
+    The group is 0, or where the pod has no claim that of its only reader, by fsGroup.
+    """
+    readers, context = uids(spec, volume), spec["securityContext"]
+    if "fsGroup" in context:
+        assert (readers, mode) == ({context["fsGroup"]}, 0o440)
+        assert not [each for each in spec["volumes"] if "persistentVolumeClaim" in each]
+        return
+    groups = context.get("supplementalGroups", [])
     assert (readers, mode) == ({0}, 0o400) or (0 not in readers and (mode, groups) == (0o440, [0]))
+
+
+def test_slurmrestd_never_gets_the_group_of_root():
+    """It ends at once when it is a member of it, also by a supplementary group (slurmrestd.c, `_check_user`)."""
+    found = [spec for _, spec in pods() if "slurmrestd" in {each["name"] for each in spec.get("initContainers", [])}]
+    assert found
+    assert not [spec for spec in found if 0 in spec["securityContext"].get("supplementalGroups", [])]
 
 
 def test_users_processes_never_share_a_container_with_group_readable_keys():
