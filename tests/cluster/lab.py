@@ -151,7 +151,7 @@ class Lab:
         """Start a job on a node that runs until it is let go, and wait until it runs."""
         script = (
             "echo began on $(hostname); "
-            "while [ ! -e $HOME/go-$SLURM_JOB_ID ]; do sleep 0.2; done; echo ended on $(hostname)"
+            "while [ ! -e $HOME/go-$SLURM_CLUSTER_NAME-$SLURM_JOB_ID ]; do sleep 0.2; done; echo ended on $(hostname)"
         )
         number = self.ssh(user, f"sbatch --parsable -w {node} -o $HOME/held-%j.out --wrap '{script}'").strip()
         held = Held(self, number, node, user)
@@ -220,7 +220,7 @@ class Held:
 
     def let_go(self) -> None:
         """Let the job end, and check that it did so by itself, on its node, in one run."""
-        self.lab.ssh(self.user, f"touch $HOME/go-{self.number}")
+        self.lab.ssh(self.user, f"touch $HOME/go-{self.lab.cluster}-{self.number}")
         self.lab.until(f"job {self.number} has ended", lambda: self.state() not in ("RUNNING", "COMPLETING"), 30)
         job = self.show()
         assert (job["JobState"], job["ExitCode"], job["Restarts"], job["NodeList"]) == (

@@ -96,6 +96,17 @@ async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(to
     assert (town.slurm.asked.count("GET jobs/"), town.slurm.jobs[7]["admin_comment"]) == (asked, comment)
 
 
+async def test_a_job_that_began_just_before_its_node_was_drained_has_the_comment_too(town):
+    """The list of jobs is one for all passes and may be some seconds old: it has to be newer than the drain."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.run(8, "worker-2")
+    client = town.operator.slurm.client(("slurm", "demo"))
+    assert [each.number for each in await client.jobs()] == [8]
+    town.slurm.run(7, "worker-1")
+    reports(town, "worker-1", failing())
+    await until(lambda: "disk-full" in town.slurm.jobs[7].get("admin_comment", ""))
+
+
 async def test_workers_get_their_plan_and_slurm_the_program_that_runs_it(town):
     """In the interval of the spec, without what was left out; another list of checks makes no other pods."""
     await town.up(CLUSTER, WORKERS)

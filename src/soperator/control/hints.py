@@ -1,7 +1,7 @@
 """Writing what is wrong with a node into the comments of its jobs; for each trouble the list of jobs is asked for once."""
 
-from soperator.control.workers import Workers
-from soperator.decide import hint
+from soperator.control.workers import Workers, listed_after
+from soperator.decide import drain, hint
 from soperator.decide.workers import Seen
 from soperator.slurmrest.client import SlurmError
 
@@ -13,8 +13,11 @@ async def tell(workers: Workers, seen: Seen) -> str:
     fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}
     if fresh and workers.client is not None:
         try:
-            for found in await workers.client.jobs():
-                # The list may be some seconds old; what others wrote into the comment since then stays.
+            nodes = seen.nodes or {}
+            drained = [name for name in fresh if name in nodes and drain.is_of_check(nodes[name])]
+            # A job may have begun just before its node was drained, so the list has to be newer than the drain.
+            for found in await workers.client.jobs(listed_after(nodes, drained, seen.now)):
+                # What others wrote into the comment since then stays.
                 job = await workers.client.job(found.number) if found.nodes & fresh.keys() else None
                 if job is None:
                     continue
