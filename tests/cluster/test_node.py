@@ -1,12 +1,30 @@
 """A whole Node loses its power and gets it back."""
 
+import os
+import signal
 import time
 
 import pytest
 
 from tests.cluster.lab import OPERATOR, Lab, local
+from tests.cluster.processes import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+
+def test_an_nginx_that_was_killed_begins_again(lab: Lab) -> None:
+    """What it left in its folder, a socket among it, keeps no other one from listening there: the operator asks Slurm through it."""
+    if not lab.target.is_local:
+        pytest.skip("the processes of a foreign cluster are not in reach")
+    lab.wait_available()
+    (pod,) = lab.pods("rest").values()
+    name = pod["metadata"]["name"]
+    before = processes("nginx: master", name)
+    assert before
+    for pid in processes("nginx", name):
+        os.kill(pid, signal.SIGKILL)
+    lab.until("another nginx runs", lambda: set(processes("nginx: master", name)) - set(before), 30)
+    lab.wait_available()
 
 
 def test_a_node_that_stops_is_told_and_comes_back(lab: Lab, alice: str) -> None:
