@@ -19,11 +19,11 @@ def test_an_nginx_that_was_killed_begins_again(lab: Lab) -> None:
     lab.wait_available()
     (pod,) = lab.pods("rest").values()
     name = pod["metadata"]["name"]
-    before = processes("nginx: master", name)
+    before = processes("/etc/nginx/operator.conf", name)
     assert before
-    for pid in processes("nginx", name):
+    for pid in (*before, *processes("worker process", name)):
         os.kill(pid, signal.SIGKILL)
-    lab.until("another nginx runs", lambda: set(processes("nginx: master", name)) - set(before), 30)
+    lab.until("another nginx runs", lambda: set(processes("/etc/nginx/operator.conf", name)) - set(before), 30)
     lab.wait_available()
 
 
