@@ -86,7 +86,7 @@ def test_without_the_operator_clusters_go_on_and_a_deletion_waits_for_it_and_for
         demo.helm(lab.target, "soperator", OPERATOR, *demo.image_settings(lab.target))
     spare.until("it says why", lambda: "workers left: 1" in spare.look("slurmcluster", CLUSTER)["status"]["why"], 60)
     assert (held.state(), kept.state()) == ("RUNNING", "RUNNING")
-    spare.ssh("erin", f"touch go-{held.number}")
+    spare.ssh("erin", f"touch go-{spare.cluster}-{held.number}")
     spare.timed("cluster deleted: its job has ended → nothing is left", lambda: not left(spare), 90)
     output = FOLDER / f"{CLUSTER}-jail" / "root" / "home" / "erin" / f"held-{held.number}.out"
     assert output.read_text().splitlines() == ["began on worker-0", "ended on worker-0"]

@@ -1,6 +1,7 @@
-"""Deletions in the foreground on a real garbage collector: it takes no child that has an anchor, and all of them when the anchor goes."""
+"""Deletions on a real garbage collector: it takes no child that has an anchor, whoever deletes that, and all of them when the anchor goes."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
@@ -9,12 +10,14 @@ import pytest
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.kube.api import Api, Deletion
-from soperator.kube.errors import NotFound
+from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import CONFIGMAP, CRD, NODESET, POD, PVC, SECRET, SLURMCLUSTER, Kind
-from soperator.kube.views import Custom, Meta
+from soperator.kube.views import Custom, Meta, ObjectMeta
 from soperator.render import labels, names, worker
-from soperator.render.anchor import render_anchor
-from soperator.render.model import Cluster, NodeSet
+from soperator.render.anchor import anchor_marks, render_anchor
+from soperator.render.model import Cluster, NodeSet, anchor_owner
+from soperator.runtime.apply import Owner
+from soperator.runtime.ledger import ANCHORER
 from tests.golden.cases import DEFAULTS
 from tests.runtime.server import ControlPlane
 from tests.unit.objects import make
@@ -81,9 +84,36 @@ class Site:
             await asyncio.sleep(0.25)
         return []
 
-    async def delete(self, kind: Kind, name: str) -> None:
-        """Delete in the foreground."""
-        await self.api.delete(kind, self.namespace, name, Deletion(propagation="Foreground"))
+    async def delete(self, kind: Kind, name: str, by: str = "Foreground") -> None:
+        """Delete by a policy, of itself in the foreground."""
+        await self.api.delete(kind, self.namespace, name, Deletion(propagation=by))
+
+    async def collected(self) -> None:
+        """Wait until the collector has gone through the dependents of what is being deleted, so that our finalizers alone are left."""
+        for kind, name in (*OWNERS.items(), (CONFIGMAP, names.anchor("demo"))):
+            async with asyncio.timeout(TAKES):
+                while set((await self.meta(kind, name)).finalizers) - {labels.FINALIZER}:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+
+    async def meta(self, kind: Kind, name: str) -> ObjectMeta:
+        """The metadata of an object that is there."""
+        return (await self.api.get(kind, Meta, self.namespace, name)).metadata
+
+    async def give_back(self) -> None:
+        """Name the first owner on every child again, as the operator does (control/anchor.py)."""
+        for kind, name in CHILDREN:
+            of = NODESET if kind == POD else SLURMCLUSTER
+            owner = Owner.of(of, await self.meta(of, OWNERS[of]))
+            owners = [owner.reference(), anchor_owner("demo", self.anchor)]
+            body = make(kind, name, self.namespace)
+            body["metadata"]["ownerReferences"] = owners
+            await self.api.apply(kind, body, manager=ANCHORER)
+
+    async def release(self) -> None:
+        """Let the anchor go, as the operator does."""
+        found = await self.meta(CONFIGMAP, names.anchor("demo"))
+        await self.api.release(CONFIGMAP, found, labels.FINALIZER)
+        await self.api.delete(CONFIGMAP, self.namespace, names.anchor("demo"), Deletion(uid=self.anchor))
 
 
 async def _site(api: Api, namespace: str, is_anchored: bool) -> Site:
@@ -117,15 +147,10 @@ async def site(api: Api, namespace: str, collector: None) -> AsyncIterator[Site]
 
 
 async def _end(site: Site) -> None:
-    for kind, name in OWNERS.items():
-        body = make(kind, name, site.namespace)
-        body["metadata"]["finalizers"] = []
-        try:
-            uid = (await site.api.get(kind, Custom, site.namespace, name)).metadata.uid
-            body["metadata"]["uid"] = uid
-            await site.api.apply(kind, body, manager="unknown")
-        except NotFound:
-            pass
+    held = {**OWNERS, CONFIGMAP: names.anchor("demo")}
+    for kind, name in held.items():
+        with contextlib.suppress(NotFound):
+            await site.api.release(kind, await site.meta(kind, name), labels.FINALIZER)
 
 
 async def test_without_an_anchor_the_collector_takes_the_children(api: Api, namespace: str, collector: None) -> None:
@@ -144,14 +169,56 @@ async def test_with_an_anchor_every_child_outlives_a_foreground_deletion(site: S
     assert await site.missed(TAKES) == []
     if SLURMCLUSTER not in which:
         return
-    await site.api.delete(CONFIGMAP, site.namespace, names.anchor("demo"), Deletion(uid=site.anchor))
-    assert await site.missed(TAKES) == []  # its finalizer keeps it, and it keeps the children
-    body = render_anchor(site.namespace, "demo", is_held=False)
-    body["metadata"]["uid"] = site.anchor
-    await site.api.apply(CONFIGMAP, body)
+    await site.release()
     taken = [name for kind, name in CHILDREN if kind != POD or NODESET in which]
     for _ in range(int(TAKES * 12)):
         if await site.missing() == taken:
             return
         await asyncio.sleep(0.25)
     raise AssertionError(await site.missing())
+
+
+@pytest.mark.parametrize("by", ["Background", "Foreground", "Orphan"])
+async def test_an_anchor_that_is_deleted_keeps_every_child_by_its_finalizer(site: Site, by: str) -> None:
+    """After both objects were deleted in the foreground; in Terminating it is an owner still, and so are they once the collector is done."""
+    for kind, name in OWNERS.items():
+        await site.delete(kind, name)
+    await site.collected()
+    await site.give_back()
+    await site.delete(CONFIGMAP, names.anchor("demo"), by)
+    assert await site.missed(TAKES) == []
+    await site.collected()
+    assert (await site.meta(CONFIGMAP, names.anchor("demo"))).deletion_timestamp
+    await site.release()
+    with pytest.raises(NotFound):
+        await site.meta(CONFIGMAP, names.anchor("demo"))
+
+
+async def test_an_anchor_that_waits_for_nobody_else_needs_its_finalizer(site: Site) -> None:
+    """While the references to both objects are off, it alone keeps the children; without the finalizer they would go with it."""
+    for kind, name in OWNERS.items():
+        await site.delete(kind, name)
+    await site.collected()
+    await site.delete(CONFIGMAP, names.anchor("demo"), "Background")
+    assert await site.missed(TAKES) == []
+
+
+async def test_the_anchor_of_a_former_release_gets_the_finalizer_and_whoever_set_it_it_comes_off(
+    api: Api, namespace: str
+) -> None:
+    """The content of a ConfigMap that is immutable cannot be applied again; and a tool that restores objects owns their finalizers too."""
+    former = render_anchor(namespace, "demo") | {"data": {"README": "as it was"}}
+    del former["metadata"]["finalizers"]
+    uid = (await api.apply(CONFIGMAP, former)).metadata.uid
+    marks = anchor_marks(namespace, "demo")
+    marks["metadata"]["uid"] = uid
+    await api.apply(CONFIGMAP, marks, manager=ANCHORER)
+    held = await api.apply(CONFIGMAP, marks, manager="velero")
+    assert held.metadata.finalizers == (labels.FINALIZER,)
+    assert await api.delete(CONFIGMAP, namespace, names.anchor("demo"), Deletion(uid=uid))
+    with pytest.raises(Conflict):
+        await api.release(CONFIGMAP, held.metadata, labels.FINALIZER)
+    found = await api.get(CONFIGMAP, Meta, namespace, names.anchor("demo"))
+    await api.release(CONFIGMAP, found.metadata, labels.FINALIZER)
+    with pytest.raises(NotFound):
+        await api.get(CONFIGMAP, Meta, namespace, names.anchor("demo"))

@@ -31,6 +31,7 @@ class Request:
     query: dict[str, str]
     body: Any
     is_metadata: bool
+    is_merge: bool = False
 
     @property
     def verb(self) -> str:
@@ -94,6 +95,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
             query,
             json.loads(body) if body else None,
             META_TYPE in request.headers.get("Accept", ""),
+            request.headers.get("Content-Type") == "application/merge-patch+json",
         )
         self.requests.append(asked)
         if self.latency:
@@ -126,6 +128,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
                 return self._object(asked, world.create(where, asked.body, asked.query.get("fieldManager", "unknown")))
             case "update":
                 return self._object(asked, world.replace(where, asked.body, asked.query.get("fieldManager", "unknown")))
+            case "patch" if asked.is_merge:
+                return self._object(asked, world.merge(where, asked.body, asked.query["fieldManager"]))
             case "patch":
                 return self._object(asked, world.apply(where, asked.body, asked.query["fieldManager"]))
             case _:

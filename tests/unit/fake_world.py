@@ -191,6 +191,13 @@ class World:
             where, old, {**obj, "metadata": {**old["metadata"], **obj["metadata"]}}, (manager, "Update", "")
         )
 
+    def merge(self, where: Where, patch: Json, manager: str) -> Json:
+        """Apply a merge patch; raise 409 if it names another resourceVersion."""
+        old = self.get(where)
+        if patch["metadata"].get("resourceVersion") not in (None, old["metadata"]["resourceVersion"]):
+            raise Refusal(409, "Conflict", f'{where.plural} "{where.name}": the object has been modified')
+        return self._store(where, old, fake_ssa.apply(old, {}, patch), (manager, "Update", ""))
+
     def apply(self, where: Where, obj: Json, manager: str) -> Json:
         """Apply server-side."""
         old = self.objects.get(where.key)
@@ -279,6 +286,8 @@ class World:
                 raise Refusal(422, "Invalid", f'{where.plural} "{where.name}" is invalid: {refused}', causes)
         new = copy.deepcopy(new)
         meta = new["metadata"]
+        if writer and old and "deletionTimestamp" in old["metadata"] and _finalizers(new) - _finalizers(old):
+            raise Refusal(422, "Invalid", "metadata.finalizers: none can be added to an object that is being deleted")
         if old is not None and _content(old) == _content(new):
             return old
         self.version += 1
@@ -315,6 +324,10 @@ class World:
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _finalizers(obj: Json) -> set[str]:
+    return set(obj["metadata"].get("finalizers") or ())
 
 
 def _content(obj: Json) -> Json:

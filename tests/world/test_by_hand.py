@@ -13,7 +13,7 @@ from soperator.control.stores import CHILDREN
 from soperator.kube import kinds
 from soperator.kube.exec import Result
 from soperator.kube.kinds import kind_of
-from soperator.render import labels
+from soperator.render import labels, names
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
 from tests.world.test_accounting import pod_is
@@ -28,6 +28,7 @@ CLUSTER = {
     "rest": {"users": {"enabled": True, "tokens": [{"user": "ci", "secret": "ci-token", "lifetime": "1h"}]}},
 }
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2, "podTemplate": {}}}
+OWNERS = {kinds.SLURMCLUSTER: "demo", kinds.NODESET: "worker"}
 #: What an edit writes.
 EDITED = "ZWRpdGVk"
 #: Annotations with times: of the note beside Slurm's files, and of a token, which is signed anew.
@@ -85,7 +86,9 @@ def content(obj):
     """What an object says, without what Kubernetes adds."""
     if obj is None:
         return None
-    added = ("uid", "resourceVersion", "generation", "managedFields", "creationTimestamp")
+    added = ["uid", "resourceVersion", "generation", "managedFields", "creationTimestamp"]
+    if obj["metadata"]["name"] == names.anchor("demo"):
+        added.append("deletionTimestamp")  # its finalizer keeps it
     meta = {key: value for key, value in obj["metadata"].items() if key not in added}
     owners = [(each["kind"], each["name"]) for each in meta.get("ownerReferences", ())]
     notes = {key: value for key, value in meta.get("annotations", {}).items() if key not in DATED}
@@ -154,34 +157,31 @@ def put(town, kind, obj):
     return True
 
 
-def is_kept_anchor(town, name):
-    """Whether this is the anchor, which a finalizer keeps while the cluster is there: it cannot be undeleted, and goes on owning the children."""
-    found = town.find(kinds.CONFIGMAP, name) if name == "demo-anchor" else None
-    return bool(found and found["metadata"].get("deletionTimestamp") and found["metadata"].get("finalizers"))
-
-
+@pytest.mark.parametrize("ending", [(), (kinds.NODESET, kinds.SLURMCLUSTER)], ids=["alive", "ending"])
 @pytest.mark.parametrize("act", [delete, edit, relabel, orphan, scale])
-async def test_what_a_person_does_to_an_object_of_the_operator_is_undone(act):
-    """Each object is as it was soon, no worker pod is replaced, and the job runs on."""
+async def test_what_a_person_does_to_an_object_of_the_operator_is_undone(act, ending):
+    """Each object is as it was soon, no worker pod is replaced, and the job runs on; also while a deletion waits for that job."""
     async with running() as town:
         before = copy.deepcopy(ours(town))
+        for kind in ending:
+            town.fake.world.delete(Where.at(kind, NS, OWNERS[kind]), policy="Foreground")
+        await asyncio.sleep(10 if ending else 0)
         pods = {
             each: town.find(kinds.POD, each)["metadata"]["uid"] for each in town.names(kinds.POD) if "worker" in each
         }
-        assert len(pods) == 2
+        assert len(pods) == (1 if ending else 2)
         wrong = {}
         for (kind, name), obj in before.items():
             if act(town, kind, town.find(kind, name)) is False:
                 continue
             await asyncio.sleep(SOON)
-            if is_kept_anchor(town, name):
-                continue
             if content(town.find(kind, name)) != content(obj) and not is_told(town, name):
                 wrong[f"{kind}/{name}"] = town.find(kind, name)
         assert not wrong, sorted(wrong)
         assert {each: town.find(kinds.POD, each)["metadata"]["uid"] for each in pods} == pods
         assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
-        assert "DRAIN" not in town.slurm.nodes["worker-0"]["state"]
+        assert ("DRAIN" in town.slurm.nodes["worker-0"]["state"]) is bool(ending)
+        assert all(town.find(kind, OWNERS[kind]) for kind in ending)
 
 
 async def test_every_kind_that_the_operator_makes_is_tried():

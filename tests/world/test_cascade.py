@@ -80,6 +80,7 @@ async def test_objects_of_a_former_operator_are_anchored_without_a_restart(town)
     """An upgraded operator finds children that have one owner; it adds the other to their metadata, and no pod is made anew."""
     await town.up(CLUSTER, WORKERS)
     before = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
+    town.fake.world.change(kinds.CONFIGMAP, (NS, names.anchor("demo")), {"metadata": {"finalizers": []}})
     town.fake.world.remove(kinds.CONFIGMAP, NS, names.anchor("demo"))
     await town.settle(quiet=0.4)
     assert owners(town, kinds.POD, "demo-worker-0") == ["NodeSet", "ConfigMap"]

@@ -7,9 +7,11 @@ import pytest
 from soperator.kube import kinds
 from soperator.render import labels
 from tests.unit.fake_world import Fault, Where
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 from tests.world.test_change import workers
 from tests.world.test_cluster import CLUSTER, WORKERS
+
+ENDING = ((kinds.SLURMCLUSTER, "demo"), (kinds.NODESET, "worker"))
 
 
 @pytest.fixture
@@ -73,17 +75,35 @@ async def test_an_operator_that_was_away_finishes_a_deletion():
     assert (workers(town), town.slurm.nodes) == ([], {})
 
 
-async def test_a_controller_that_is_gone_for_good_holds_nothing_up(town):
-    """Nobody is there who could be asked, and no job that could be known."""
+async def test_a_controller_that_cannot_be_put_back_holds_the_jobs_until_a_person_gives_them_up(town):
+    """Nobody is there who could be asked about them, and they may run."""
     await town.up(CLUSTER, WORKERS)
     town.slurm.down = True
     town.fake.faults.append(Fault("patch", "statefulsets", times=10**6))
     town.fake.world.remove(kinds.STATEFULSET, NS, "demo-controller")
     town.fake.world.remove(kinds.POD, NS, "demo-controller-0")
-    delete(town, kinds.SLURMCLUSTER, "demo")
+    for kind, name in ENDING:
+        delete(town, kind, name)
+    await asyncio.sleep(60)
+    assert len(workers(town)) == 2
+    assert "not all that somebody deleted is put back: 500" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    for kind, name in ENDING:
+        town.fake.world.change(kind, (NS, name), {"metadata": {"annotations": {labels.ABANDON: "true"}}})
+    for kind, name in ENDING:
+        await gone(town, kind, name, seconds=30)
+
+
+async def test_a_nodeset_without_cluster_and_slurmctld_holds_nothing_up(town):
+    """Nobody is there who could be asked, and nobody puts a slurmctld back."""
+    await town.up(CLUSTER, WORKERS)
+    town.slurm.down = True
+    town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"metadata": {"finalizers": []}})
+    town.fake.world.remove(kinds.SLURMCLUSTER, NS, "demo")
+    town.fake.world.remove(kinds.STATEFULSET, NS, "demo-controller")
+    town.fake.world.remove(kinds.POD, NS, "demo-controller-0")
     delete(town, kinds.NODESET, "worker")
-    await gone(town, kinds.SLURMCLUSTER, "demo", seconds=30)
     await gone(town, kinds.NODESET, "worker", seconds=30)
+    assert workers(town) == []
 
 
 async def test_a_namespace_that_terminates_ends(town):
@@ -169,8 +189,8 @@ async def test_a_statefulset_that_is_deleted_and_made_again_ends_no_job(town):
     assert workers(town) == ["demo-worker-1"]
 
 
-async def test_a_controller_pod_without_its_statefulset_holds_the_jobs_while_slurm_is_silent(town):
-    """Its slurmctld may be starting again; only when the pod is gone too is nobody left to ask."""
+async def test_a_statefulset_that_is_put_back_late_holds_the_jobs_while_slurm_is_silent(town):
+    """Also when its pod is gone too: the SlurmCluster is there, so slurmctld comes again and is asked."""
     await town.up(CLUSTER, WORKERS)
     town.fake.faults.append(Fault("patch", "statefulsets", times=10**6))
     town.slurm.down = True
@@ -179,7 +199,12 @@ async def test_a_controller_pod_without_its_statefulset_holds_the_jobs_while_slu
     await asyncio.sleep(60)
     assert len(workers(town)) == 2
     town.fake.world.remove(kinds.POD, NS, "demo-controller-0")
-    await gone(town, kinds.NODESET, "worker", seconds=30)
+    await asyncio.sleep(60)
+    assert len(workers(town)) == 2
+    town.fake.faults.clear()
+    await until(lambda: town.find(kinds.STATEFULSET, "demo-controller"), longest=600)
+    town.slurm.down = False
+    await gone(town, kinds.NODESET, "worker", seconds=60)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kinds.SLURMCLUSTER, "demo"), (kinds.NODESET, "worker")], ids=str)

@@ -2,8 +2,11 @@
 
 A deletion in the foreground (`kubectl delete --cascade=foreground`, and whatever Argo CD prunes) makes Kubernetes delete the children of an object at
 once, although a finalizer still holds the object. It spares those that have another owner which is not being deleted. That owner is a ConfigMap
-without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089). A finalizer of ours
-keeps it when a person deletes it: one that is being deleted still keeps its children, unless it was deleted in the foreground too.
+without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089).
+
+A finalizer keeps the anchor where somebody deletes it before. In Terminating it still keeps what it owns: the collector passes over only an owner
+that is itself deleted in the foreground, and no more once it has looked at the dependents. It also takes the reference to such an owner off what it
+spares. So whatever is left with one of its two owners gets the other one again as soon as the collector is done.
 """
 
 import asyncio
@@ -11,21 +14,22 @@ import contextlib
 
 import structlog
 
+from soperator.control import ending
 from soperator.control.operator import Operator
+from soperator.control.read import named
 from soperator.control.stores import LOOSE
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
-from soperator.kube.errors import ApiError, Conflict, NotFound
+from soperator.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from soperator.kube.kinds import Kind
 from soperator.kube.views import Custom, ObjectMeta
 from soperator.render import labels, names
-from soperator.render.anchor import render_anchor
-from soperator.render.model import anchor_owner
+from soperator.render.anchor import anchor_marks, render_anchor
+from soperator.render.model import Object, anchor_owner
+from soperator.runtime.apply import Owner
 from soperator.runtime.ledger import ANCHORER
 from soperator.runtime.store import Key
 
-#: The finalizer of the garbage collector on what was deleted in the foreground.
-FOREGROUND = "foregroundDeletion"
 _IN_FLIGHT = 8
 #: Up to this many objects get their second owner in one pass; each of these writes wakes the next pass.
 _IN_A_PASS = 500
@@ -38,27 +42,48 @@ def uid(operator: Operator, key: Key) -> str:
 
 
 async def hold(operator: Operator, key: Key) -> str:
-    """Make the anchor of a cluster where there is none, name it as an owner of what lacks it, and return its uid."""
-    known, found = uid(operator, key), _find(operator, key)
-    if not known or (found and found.deletion_timestamp is None and not _is_held(found)):
-        made = await operator.api.apply(kinds.CONFIGMAP, render_anchor(*key))
+    """Make the anchor of a cluster where there is none, name it and the first owner on what lacks one of them, and return its uid."""
+    await keep(operator, key)
+    known = uid(operator, key)
+    if not known and _find(operator, key) is not None:
+        return ""  # it is going, and is made again when it has gone
+    if not known:
+        try:
+            made = await operator.api.create(kinds.CONFIGMAP, render_anchor(*key))
+        except AlreadyExists:  # without the labels by which caches find it, or in a cache that trails
+            made = await operator.api.apply(kinds.CONFIGMAP, anchor_marks(*key), manager=ANCHORER)
         operator.stores.children[kinds.CONFIGMAP].learn(made)
         known = made.metadata.uid
-    loose = [(kind, each) for kind, each in _loose(operator, key) if each.uid not in operator.unanchored]
-    slots = asyncio.Semaphore(_IN_FLIGHT)
-    await asyncio.gather(*(_attach(operator, slots, (kind, each), known) for kind, each in loose[:_IN_A_PASS]))
+    found = _find(operator, key)
+    if found is None or not ending.is_collected(found):
+        loose = [(kind, each, _lacking(operator, each, known)) for kind, each in _loose(operator, key)]
+        due = [(kind, each, owners) for kind, each, owners in loose if owners][:_IN_A_PASS]
+        slots = asyncio.Semaphore(_IN_FLIGHT)
+        await asyncio.gather(*(_attach(operator, slots, (kind, each), owners) for kind, each, owners in due))
     return known
+
+
+async def keep(operator: Operator, key: Key) -> None:
+    """Set the finalizer of an anchor that is there without: a former operator made it, or somebody took it off."""
+    found = _find(operator, key)
+    if found is None or _is_held(found):
+        operator.held.pop(found.uid if found else "", None)
+    elif found.deletion_timestamp is None and operator.held.get(found.uid) != found.resource_version:
+        operator.held[found.uid] = found.resource_version  # the cache may not show our write yet
+        body = anchor_marks(*key)
+        body["metadata"]["uid"] = found.uid
+        with contextlib.suppress(Conflict, NotFound):
+            await operator.api.apply(kinds.CONFIGMAP, body, manager=ANCHORER)
 
 
 async def release(operator: Operator, key: Key) -> None:
     """Delete the anchor of a cluster that may go; the garbage collector then takes what nobody else owns."""
     if found := _find(operator, key):
+        operator.held.pop(found.uid, None)
+        if _is_held(found):
+            await operator.api.release(kinds.CONFIGMAP, found, labels.FINALIZER)
         if found.deletion_timestamp is None:
-            await operator.api.delete(kinds.CONFIGMAP, *_place(found), Deletion(uid=found.uid))
-        body = render_anchor(*key, is_held=False)
-        body["metadata"]["uid"] = found.uid
-        with contextlib.suppress(Conflict, NotFound):
-            await operator.api.apply(kinds.CONFIGMAP, body)
+            await operator.api.delete(kinds.CONFIGMAP, found.namespace, found.name, Deletion(uid=found.uid))
 
 
 async def release_lone(operator: Operator, key: Key) -> bool:
@@ -73,14 +98,15 @@ async def release_lone(operator: Operator, key: Key) -> bool:
     return False
 
 
-async def _attach(operator: Operator, slots: asyncio.Semaphore, child: tuple[Kind, ObjectMeta], owner: str) -> None:
-    """Add the anchor to the owners of a child, as a field manager of its own: the fields of all others stay as they are."""
+async def _attach(
+    operator: Operator, slots: asyncio.Semaphore, child: tuple[Kind, ObjectMeta], owners: list[Object]
+) -> None:
+    """Add owners to those of a child, as a field manager of its own: the fields of all others stay as they are."""
     kind, meta = child
-    reference = anchor_owner(meta.labels[labels.CLUSTER], owner)
     body = {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "ownerReferences": [reference]},
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "ownerReferences": owners},
     }
     async with slots:
         try:
@@ -92,11 +118,6 @@ async def _attach(operator: Operator, slots: asyncio.Semaphore, child: tuple[Kin
                 f"{kind.kind} {meta.namespace}/{meta.name} goes at once when its owner is deleted in the foreground",
                 error=str(error),
             )
-
-
-def _is_held(found: ObjectMeta) -> bool:
-    """Whether a finalizer of ours keeps an anchor, and the garbage collector is not told to take its children first."""
-    return labels.FINALIZER in found.finalizers and FOREGROUND not in found.finalizers
 
 
 def _find(operator: Operator, key: Key) -> ObjectMeta | None:
@@ -111,5 +132,31 @@ def _loose(operator: Operator, key: Key) -> list[tuple[Kind, ObjectMeta]]:
     return [(kind, each) for kind, each in found if each.deletion_timestamp is None]
 
 
-def _place(meta: ObjectMeta) -> tuple[str, str]:
-    return meta.namespace, meta.name
+def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
+    """The owners to name on a child that has one of two alone; none where it is to stay as it is.
+
+    The first owner is named again only while it is being deleted: one that lives is named by who applies the child.
+    """
+    if meta.uid in operator.unanchored:
+        return []
+    found = [anchor_owner(meta.labels[labels.CLUSTER], anchor)]
+    if first := _ending_owner(operator, meta):
+        found.append(first)
+    return found if {each["uid"] for each in found} - {each.uid for each in meta.owner_references} else []
+
+
+def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
+    """The reference to the NodeSet or SlurmCluster of a child that is being deleted and waits for us, once the collector has done its part."""
+    stores, cluster = operator.stores, meta.labels[labels.CLUSTER]
+    if name := meta.labels.get(labels.NODESET):
+        kind, obj = kinds.NODESET, stores.nodesets.get(meta.namespace, name)
+        obj = obj if obj and named(obj) == cluster else None
+    else:
+        kind, obj = kinds.SLURMCLUSTER, stores.clusters.get(meta.namespace, cluster)
+    if obj is None or not ending.is_ending(obj) or not ending.holds(obj) or ending.is_collected(obj.metadata):
+        return None
+    return Owner.of(kind, obj.metadata).reference()
+
+
+def _is_held(meta: ObjectMeta) -> bool:
+    return labels.FINALIZER in meta.finalizers

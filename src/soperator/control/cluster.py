@@ -1,6 +1,6 @@
 """The pass of a SlurmCluster: gather, render, apply, status."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
@@ -8,7 +8,6 @@ from soperator.control import (
     accounting,
     adoption,
     anchor,
-    backups,
     claims,
     configuration,
     ending,
@@ -16,6 +15,7 @@ from soperator.control import (
     images,
     jail,
     keys,
+    repair,
     rest_users,
     room,
     rotation,
@@ -29,22 +29,17 @@ from soperator.decide.availability import Facts, Role, Verdict, judge
 from soperator.decide.refill import Step
 from soperator.decide.upgrade import Stage
 from soperator.kube import kinds
-from soperator.kube.errors import KubeError
-from soperator.kube.kinds import Kind
 from soperator.kube.views import Custom
-from soperator.render import config, login, points
-from soperator.render.cluster import render_cluster
+from soperator.render import config, points
 from soperator.render.model import Cluster
 from soperator.render.populate import render_populate
 from soperator.runtime.apply import Owner
-from soperator.runtime.controller import Outcome, Retry, Terminal
+from soperator.runtime.controller import Outcome, Terminal
 from soperator.runtime.status import Condition
 from soperator.runtime.store import Key
 
 #: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
 PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
-#: Seconds after which a deletion that waits is looked at again, for what could not be put back at once.
-WAITING = 5.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +76,7 @@ class ClusterControl:
         if obj is None:
             self.operator.forget_cluster(key)
             if left := ending.workers_left(self.operator, key):
+                await anchor.keep(self.operator, key)
                 said = f"it is gone, and {left} of its workers are left: make it again, and it takes them over"
                 return Outcome(said, last=True)
             cleared = await anchor.release_lone(self.operator, key)
@@ -147,62 +143,35 @@ class ClusterControl:
             return Outcome(f"it is let go: {rest.nothing}")
         if isinstance(read, Cluster) and gather.is_rest_ready(self.operator, read):
             self.operator.slurm.follow(read.key)
-        failed = await self._put_back(obj, read) if isinstance(read, Cluster) else ""
-        parts = ("it is being deleted", rest.waits, "the NodeSets say what they wait for", failed)
-        why = "; ".join(filter(None, parts))
+        lacking, soon = await repair.of_cluster(self.operator, obj, read)
+        why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for{lacking and f'; {lacking}'}"
         kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
         said = [Condition("Available", "False", "Deleting", why)]
         again = await self.operator.tell(kinds.SLURMCLUSTER, obj, kept | {"why": why}, said)
-        return Outcome(why, min(again or WAITING, WAITING))
-
-    async def _put_back(self, obj: Custom, cluster: Cluster) -> str:
-        """Put back what somebody deletes or edits while a deletion waits: jobs may run for days, and slurmctld may have to start again meanwhile.
-
-        Nothing new begins (no configuration, image, filling of the jail), and nothing is pruned. Returns what failed; that holds no deletion up.
-        """
-        operator = self.operator
-        read = gather.sized(operator, replace(cluster, anchor=anchor.uid(operator, cluster.key)))
-        stage = images.stage(operator, obj, read)
-        read = images.with_images(read, stage.wanted)
-        try:
-            await keys.settle(operator, obj, read)
-            held = adoption.configurations(operator, obj, read, stage.record)
-            config = await configuration.settle(operator, read, False, held)
-            seen = jail.look(operator, obj, read)
-            opens = seen.step.login or not jail.has_login(operator, read)  # somebody may have deleted login itself
-            filling = replace(seen, step=replace(seen.step, job="keep", login=opens))
-            await self._apply(obj, read, Pass(stage=stage, filling=filling, config=config, pointed=True), ())
-        except (KubeError, Terminal, Retry) as error:
-            return str(error)
-        return ""
+        return Outcome(why, min(again or soon, soon) if soon else again)
 
     async def tell(self, key: Key, error: Exception) -> None:
         """Show what stopped a pass."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
-    async def _apply(self, obj: Custom, cluster: Cluster, done: Pass, pruned: Collection[Kind] = PRUNED) -> Note | None:
-        operator, seen, state = self.operator, done.filling, done.config.state
+    async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> Note | None:
+        operator, seen = self.operator, done.filling
         assert done.stage is not None  # a spec that is accepted was read
         owner = Owner.of(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored)
         nodesets = gather.members(operator, cluster)
-        had_login = jail.has_login(operator, cluster)
         if seen.is_filled and not done.pointed:
             job = points.render_mount_points(cluster, nodesets, operator.defaults, gather.fill(operator, cluster))
             await operator.applier.apply(owner, job)
             # The pods of login and of the workers would be replaced by some that cannot mount what they are to mount.
-            if had_login:
+            if jail.has_login(operator, cluster):
                 return None
-        opens, record = seen.step.login and done.pointed, done.stage.record
-        of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
-        shown = login.closed(of_login) if had_login and not seen.step.login else of_login
-        named = backups.addresses(operator, cluster, done.config)
-        objects = render_cluster(cluster, operator.defaults, opens or had_login, state, (of_rest, shown), named)
-        objects += accounting.objects(operator, images.with_images(cluster, {"slurm": done.stage.slurmdbd}))
+        basis = repair.Basis(done.stage, seen, done.config, done.pointed)
+        objects, record = repair.objects(operator, cluster, basis), done.stage.record
         keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = adoption.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
-        await operator.applier.apply(owner, objects, pruned, keep, note.same)
+        await operator.applier.apply(owner, objects, PRUNED, keep, note.same)
         if gather.is_rest_ready(operator, cluster):
             operator.slurm.follow(cluster.key)
         return note

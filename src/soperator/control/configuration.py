@@ -83,10 +83,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
     Generations in `held` are as good, if there is one of them already.
     """
-    running = await _running(operator, cluster)
-    state, foreign = await files.mend(operator, cluster, running)
+    said = await running(operator, cluster)
+    state, foreign = await files.mend(operator, cluster, said)
     seen = await _seen(operator, cluster, state, config.generation(cluster) if is_accepted else "", held)
-    seen = replace(seen, heard=Heard(running=running)) if running and not seen.state.generation else seen
+    seen = replace(seen, heard=Heard(running=said)) if said and not seen.state.generation else seen
     step = decide(seen)
     step = step if step.why or not foreign else Step(step.act, step.state, "Changed", foreign)
     await _clear(operator, cluster, seen)
@@ -148,7 +148,7 @@ async def _seen(operator: Operator, cluster: Cluster, state: State, rendered: st
     )
 
 
-async def _running(operator: Operator, cluster: Cluster) -> str:
+async def running(operator: Operator, cluster: Cluster) -> str:
     """The generation that slurmctld runs with, asked only where nothing else is known of it."""
     if files.state(operator, cluster).generation:
         return ""

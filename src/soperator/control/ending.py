@@ -3,8 +3,9 @@
 A finalizer of ours keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods gone and, as far as slurmctld
 answers, their records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children
 (`anchor`). A deletion ends at once where waiting cannot help: no worker pod is left, nobody is there who could be asked (no StatefulSet of
-slurmctld, no pod of it, and no answer), or a person gave the jobs up by an annotation. What is not known holds the object: a spec that this operator
-cannot read says nothing about jobs. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
+slurmctld, no pod of it, no answer, and no SlurmCluster by which it comes back), or a person gave the jobs up by an annotation. What is not known
+holds the object: a spec that this operator cannot read says nothing about jobs. Without the operator a person removes the finalizer;
+docs/howto/uninstall.md has the commands.
 """
 
 import contextlib
@@ -18,10 +19,13 @@ from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import Kind
-from soperator.kube.views import Custom, Pod
+from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.render import labels, names
 from soperator.render.model import Cluster, NodeSet
 from soperator.runtime.store import Key
+
+#: The finalizers that the API server sets for the garbage collector.
+_OF_COLLECTOR = frozenset({"foregroundDeletion", "orphan"})
 
 
 def is_ending(obj: Custom) -> bool:
@@ -32,6 +36,11 @@ def is_ending(obj: Custom) -> bool:
 def holds(obj: Custom) -> bool:
     """Whether the object waits for us."""
     return labels.FINALIZER in obj.metadata.finalizers
+
+
+def is_collected(meta: ObjectMeta) -> bool:
+    """Whether the garbage collector still goes through the dependents of an object that was deleted in the foreground, or with `orphan`."""
+    return not _OF_COLLECTOR.isdisjoint(meta.finalizers)
 
 
 async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
@@ -79,7 +88,7 @@ def rest_of_nodeset(operator: Operator, obj: Custom, nodeset: NodeSet | None, cl
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return Rest(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
     homes = {of, *((meta.namespace, each.metadata.labels.get(labels.CLUSTER, "")) for each in left)}
-    if not any(has_controller(operator, each) for each in homes):
+    if not any(has_controller(operator, each) or (left and _comes_back(operator, each)) for each in homes):
         return Rest(nothing="there is no slurmctld whose jobs could run")
     if left:
         unread = _unread(operator, obj) if nodeset is None or cluster is None else ""
@@ -103,10 +112,10 @@ def rest_of_cluster(operator: Operator, obj: Custom) -> Rest:
     key = (obj.metadata.namespace, obj.metadata.name)
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return Rest(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
-    if not has_controller(operator, key):
-        return Rest(nothing="it has no slurmctld")
     if left := workers_left(operator, key):
         return Rest(waits=f"workers left: {left}")
+    if not has_controller(operator, key):
+        return Rest(nothing="it has no slurmctld")
     jobs = outside.busy(operator, key) or _unseen(operator, key)
     return Rest(waits=jobs) if jobs else Rest(nothing="no worker is left")
 
@@ -128,6 +137,12 @@ def has_controller(operator: Operator, key: Key) -> bool:
     """Whether there is a slurmctld that may know of jobs: its StatefulSet is there, or one of its pods, or Slurm answers."""
     is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
     return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
+
+
+def _comes_back(operator: Operator, key: Key) -> bool:
+    """Whether a slurmctld that is gone is put back by the pass of its SlurmCluster, which waits for workers as long as any is left."""
+    obj = operator.stores.clusters.get(*key)
+    return obj is not None and (not is_ending(obj) or holds(obj))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from soperator.api.base import Problem
-from soperator.control import adoption, anchor, ending, gather, ghosts, health, hints, images, jail, sick
+from soperator.control import adoption, anchor, ending, gather, ghosts, health, hints, images, jail, repair, sick
 from soperator.control.operator import Operator
 from soperator.control.read import named, read_cluster, read_nodeset
 from soperator.control.workers import Workers
@@ -103,6 +103,8 @@ class NodeSetControl:
             seen = gather.seen(self.operator, cluster, nodeset, why)
             plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
         rest = ending.rest_of_nodeset(self.operator, obj, nodeset, cluster)
+        if rest.waits and nodeset and cluster:
+            failed = await repair.of_nodeset(self.operator, obj, cluster, nodeset) or failed
         if ending.is_ending(obj) and rest.nothing:
             await ending.give_up(self.operator, obj)
             await ending.let_go(self.operator, kinds.NODESET, obj)

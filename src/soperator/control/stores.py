@@ -14,7 +14,7 @@ from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.objects import Job, Node, PersistentVolumeClaim, Service, Workload
 from soperator.kube.views import Custom, Meta, Pod
-from soperator.render import labels
+from soperator.render import labels, names
 from soperator.runtime.queue import Queue
 from soperator.runtime.reflector import Reflector, Source
 from soperator.runtime.store import Changed, Key, Store, by_label, key_of
@@ -27,7 +27,7 @@ MACHINE = "machine"
 ROLE = "role"
 SICK = "sick"
 NAMESPACE = "namespace"
-#: What a cluster or a NodeSet owns, and its anchor does not yet.
+#: What has one of its two owners alone: its cluster or NodeSet, or the anchor.
 LOOSE = "loose"
 
 NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and there are no deep checks"
@@ -230,11 +230,13 @@ def _namespace(each: Any) -> list[str]:
 
 
 def _loose(each: Any) -> list[Key]:
-    """The cluster of an object that only a cluster or a NodeSet owns."""
-    owners = {owner.kind for owner in each.metadata.owner_references}
-    cluster = each.metadata.labels.get(labels.CLUSTER)
-    is_loose = cluster and not owners.isdisjoint(_OWNERS) and kinds.CONFIGMAP.kind not in owners
-    return [(each.metadata.namespace, cluster)] if is_loose else []
+    """The cluster of an object that has one of its two owners alone."""
+    owners, cluster = each.metadata.owner_references, each.metadata.labels.get(labels.CLUSTER)
+    if not cluster or not owners:
+        return []
+    has_first = any(owner.kind in _OWNERS for owner in owners)
+    has_anchor = any(owner.kind == kinds.CONFIGMAP.kind and owner.name == names.anchor(cluster) for owner in owners)
+    return [(each.metadata.namespace, cluster)] if has_first != has_anchor else []
 
 
 def _age(each: Custom) -> tuple[str, str]:

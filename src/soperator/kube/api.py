@@ -200,6 +200,15 @@ class Api:
         path = kind.path(meta.get("namespace"), meta["name"], "status")
         return await self._apply(kind, path, obj, Custom, force=True)
 
+    async def release(self, kind: Kind, meta: ObjectMeta, finalizer: str) -> None:
+        """Take a finalizer off an object, whoever set it; raise Conflict if the object is another version by now than `meta`."""
+        left = [each for each in meta.finalizers if each != finalizer]
+        body = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}}
+        headers = {"Content-Type": "application/merge-patch+json", **_accept(Meta)}
+        params = {"fieldManager": self.field_manager}
+        path = kind.path(meta.namespace or None, meta.name)
+        await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(body), headers), Meta)
+
     async def replace(self, lease: Mapping[str, Any]) -> Lease:
         """Overwrite a Lease if its resourceVersion is still the one given; raise Conflict if not."""
         meta = lease["metadata"]

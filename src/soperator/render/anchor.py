@@ -11,14 +11,17 @@ operator runs: the objects that are left go with it.
 """
 
 
-def render_anchor(namespace: str, name: str, is_held: bool = True) -> Object:
-    """The anchor of a cluster; `is_held` is whether a finalizer keeps it when somebody deletes it."""
-    text = _README.format(name=name)
-    finalizers = [labels.FINALIZER] if is_held else []
+def render_anchor(namespace: str, name: str) -> Object:
+    """The anchor of a cluster."""
+    return {**anchor_marks(namespace, name), "data": {"README": _README.format(name=name)}, "immutable": True}
+
+
+def anchor_marks(namespace: str, name: str) -> Object:
+    """What an anchor that another release made is to have as well; its content cannot change."""
     meta = {
         "name": names.anchor(name),
         "namespace": namespace,
         "labels": labels.cluster(name),
-        "finalizers": finalizers,
+        "finalizers": [labels.FINALIZER],
     }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"README": text}, "immutable": True}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}

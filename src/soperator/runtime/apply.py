@@ -161,6 +161,18 @@ class Applier:
             waiting=tuple(map(str, waiting)),
         )
 
+    async def mend(self, owner: Owner, objects: Sequence[Mapping[str, Any]], only_missing: bool = False) -> None:
+        """Put back those of the owner's children that are gone, or that somebody else wrote to since they were applied as they are given here.
+
+        Begins no change: a child that was applied otherwise stays as it is, and nothing is pruned. With `only_missing` what is there stays too.
+        Raises as `apply` does.
+        """
+        book = self._ledger.setdefault(owner.uid, {})
+        children = [_child(obj, owner, self._api.field_manager) for obj in objects]
+        lost = [child for child in children if self._is_lost(child, book.get(child.ref), only_missing)]
+        await self._write([child for child in lost if child.kind not in WORKLOADS], book)
+        await self._write([child for child in lost if child.kind in WORKLOADS], book)
+
     def forget(self, owner_uid: str) -> None:
         """Drop what is remembered of an owner that is gone."""
         self._ledger.pop(owner_uid, None)
@@ -188,6 +200,13 @@ class Applier:
         if last is None and not _has_replicas(store.get(*child.key), child.body):
             return False
         return any(is_current(each, self._api.field_manager, store, live, last) for each in (child.digest, *same))
+
+    def _is_lost(self, child: _Child, last: Written | None, only_missing: bool) -> bool:
+        live = self._live(child)
+        if live is None:
+            return not self._is_current(child, last, ())
+        is_same = live.annotations.get(APPLIED) == child.digest and live.deletion_timestamp is None
+        return is_same and not only_missing and not self._is_current(child, last, ())
 
     async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
         results = await asyncio.gather(*(self._write_one(child, book) for child in children), return_exceptions=True)
