@@ -16,6 +16,7 @@ from soperator.control import (
     images,
     jail,
     keys,
+    keyversions,
     rest_users,
     room,
     rotation,
@@ -206,7 +207,7 @@ class ClusterControl:
             **images.told(obj, None if problems else done.stage),
             **adoption.told(done.note, obj),
             "keys": turned.done,
-            "keyDigests": {**obj.status.get("keyDigests", {}), **done.secrets.digests},
+            **keyversions.told(self.operator, obj, done.secrets.versions),
             "accounting": accounting.told(accounted, obj) if cluster else obj.status.get("accounting", ""),
             "why": verdict.why,
         }
