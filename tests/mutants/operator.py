@@ -99,10 +99,24 @@ CONTROL = [
     ),
     Mutant(
         f"{C}/rotation.py",
-        "    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != before:\n        return\n",
+        "    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != change.before:\n        return\n",
         "",
         "the key with which daemons sign, which a second turn throws away",
         (f"{U}/control/test_rotation.py",),
+    ),
+    Mutant(
+        f"{C}/rotation.py",
+        "    await keyversions.announce(operator, cluster, meta.name, (here, version(held)), said)\n",
+        "",
+        "a rotation, each step of which looks like a key from elsewhere",
+        (f"{W}/test_rotation.py",),
+    ),
+    Mutant(
+        f"{C}/known.py",
+        "partial_cluster(obj), may_be_claims(obj)",
+        "partial_cluster(obj), frozenset()",
+        "the state of a cluster that this operator cannot read",
+        (f"{W}/test_unreadable.py",),
     ),
     Mutant(
         f"{C}/rotation.py",

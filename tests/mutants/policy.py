@@ -7,6 +7,13 @@ HELD, TOWN = f"{T}/test_protection.py", f"{T}/test_rollout.py"
 
 POLICY = [
     Mutant(
+        f"{D}/keys.py",
+        "if seen.holders and not seen.is_rotated and not _is_known(seen, kept):",
+        "if seen.holders and not kept.notes and not _is_known(seen, kept):",
+        "the key of daemons that run, to a backup from another rotation",
+        (f"{T}/test_keys.py",),
+    ),
+    Mutant(
         f"{D}/drain.py",
         "        if is_refused(seen, pod) and pod.noted == why:\n            return guard(seen, pod)\n",
         "",

@@ -34,6 +34,24 @@ class Condition(Model):
     )
 
 
+class KeyVersion(Model):
+    """Which keys a Secret holds."""
+
+    digest: str = Field(default="", max_length=64, description="What its files add up to.")
+    request: str = Field(default="", max_length=63, description="The last request of spec.auth.rotate that changed it.")
+    stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
+
+
+class KeyRotation(Model):
+    """How far the last rotation of a key is."""
+
+    request: str = Field(default="", max_length=63, description="The last request of spec.auth.rotate that changed it.")
+    stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
+    next: KeyVersion | None = Field(
+        default=None, description="What is about to be written, or was, if the operator ended."
+    )
+
+
 class SlurmClusterStatus(Model):
     """How the cluster is, as the operator saw it last."""
 
@@ -62,6 +80,10 @@ class SlurmClusterStatus(Model):
     key_digests: Annotated[dict[str, Annotated[str, Field(max_length=64)]], Field(max_length=8)] = Field(
         default_factory=dict,
         description="What the keys in force add up to, by the names of their Secrets, so that another one is noticed.",
+    )
+    key_rotations: Annotated[dict[str, KeyRotation], Field(max_length=8)] = Field(
+        default_factory=dict,
+        description="How far the last rotation of the keys in force is, by the names of their Secrets, so that keys from a backup are noticed.",
     )
     accounting: str = Field(
         default="",

@@ -15,6 +15,7 @@ from soperator.control import (
     images,
     jail,
     keys,
+    keyversions,
     repair,
     rest_users,
     room,
@@ -200,7 +201,7 @@ class ClusterControl:
             **images.told(obj, None if problems else done.stage),
             **adoption.told(done.note, obj),
             "keys": turned.done,
-            "keyDigests": {**obj.status.get("keyDigests", {}), **done.secrets.digests},
+            **keyversions.told(self.operator, obj, done.secrets.versions),
             "accounting": accounting.told(accounted, obj) if cluster else obj.status.get("accounting", ""),
             "why": verdict.why,
         }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from soperator.api.base import Problem
 from soperator.api.change import seconds
 from soperator.api.confinement import loosened, submounts_loosened
-from soperator.control import accounting, adoption, files, pods, topology
+from soperator.control import accounting, adoption, files, membership, pods, topology
 from soperator.control.operator import Operator
 from soperator.control.roster import COLUMNS, Crew
 from soperator.decide import phases
@@ -25,7 +25,7 @@ from soperator.slurm.transaction import State
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
-    nodesets = configured(operator, cluster)
+    nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:
         crews = [(each, roster(operator, each)) for each in nodesets]
@@ -40,7 +40,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
     mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
     each_role = [
         *(_as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine),
-        *(_as_they_are(operator, each) for each in unreadable(operator, cluster)),
+        *(_as_they_are(operator, each) for each in membership.unreadable(operator, cluster)),
     ]
     return Facts(
         problems=problems,
@@ -193,23 +193,6 @@ def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
     return operator.namespaces.of(cluster.namespace).members(cluster.name)
 
 
-def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets of a cluster that cannot be read whole, and that may have nodes."""
-    accepted = {each.name for each in members(operator, cluster)}
-    return [each for each in configured(operator, cluster) if each.name not in accepted]
-
-
-def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets that Slurm's configuration is about, oldest first; one that cannot be read whole and has nodes stays in it."""
-    return operator.namespaces.of(cluster.namespace).configured(cluster.name, begun(operator, cluster))
-
-
-def begun(operator: Operator, cluster: Cluster) -> set[str]:
-    """The names of the NodeSets of a cluster that may have nodes, whatever their specs say: the operator's finalizer came before the first node."""
-    sets = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
-    return {each.name for each in sets if labels.FINALIZER in each.finalizers}
-
-
 def refusal(operator: Operator, cluster: Cluster) -> str:
     """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
     found = operator.namespaces.of(cluster.namespace).problems(cluster.name)
@@ -250,7 +233,7 @@ def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
         *map(str, submounts_loosened("jail.submounts", cluster.spec.jail.submounts)),
         *(
             f"NodeSet {each.name}: {problem}"
-            for each in configured(operator, cluster)
+            for each in membership.configured(operator, cluster)
             for problem in loosened(each.spec)
         ),
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from soperator.api.change import seconds, share
 from soperator.checks.deepcheck import DeepCheck, applicable, command, shipped_deep
-from soperator.control import ending, gather
+from soperator.control import ending, gather, membership
 from soperator.control.operator import Operator
 from soperator.control.read import read_cluster, read_healthcheck
 from soperator.decide import book as books
@@ -68,7 +68,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[Ground | None, str]:
     if not gather.running_config(operator, gather.sized(operator, cluster)):
         return None, "slurmctld is to run with the partitions of checks first"
     accepted = gather.members(operator, cluster)
-    if lost := sorted(gather.begun(operator, cluster) - {each.name for each in accepted}):
+    if lost := sorted(membership.begun(operator, cluster) - {each.name for each in accepted}):
         # Its nodes would count as gone, and a bad one among them would be in service when it is read again.
         return None, f"NodeSet {lost[0]} is refused, or cannot be read; its own status says why"
     members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]

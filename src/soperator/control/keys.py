@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from soperator.control import keyversions
 from soperator.control.operator import Operator
 from soperator.decide.keys import Seen, Step, decide
 from soperator.kube import kinds
@@ -17,10 +18,10 @@ from soperator.kube.errors import AlreadyExists, Conflict, NotFound
 from soperator.kube.objects import Secret
 from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.render import labels, names, openssh, storage
-from soperator.render.keys import REST_FILE, has_owner, new, read_held, render_held, render_kept, wanted_files
+from soperator.render.keys import REST_FILE, has_owner, new, read_held, render_held, render_kept, version, wanted_files
 from soperator.render.model import Cluster, Object
 from soperator.runtime.events import Note, Regarding
-from soperator.slurm.keys import Held
+from soperator.slurm.keys import Held, Version
 
 #: Daemons that hold a key from their start on, by the role of their pods.
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
@@ -29,50 +30,50 @@ _REST_HOLDERS = frozenset({"controller", "accounting"})
 
 @dataclass(frozen=True)
 class Look:
-    """How the Secrets do: a reason with a sentence where something is wrong, and the digests of the keys in force by the names of their Secrets."""
+    """How the Secrets do: a reason with a sentence where something is wrong, and which keys are in force by the names of their Secrets."""
 
     reason: str = ""
     why: str = ""
-    digests: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
 
 async def settle(operator: Operator, obj: Custom, cluster: Cluster) -> Look:
     """Bring every Secret with keys, and its copy, to what it should be, or say why that cannot be."""
-    told = operator.status.current(obj).get("keyDigests", {})
-    digests: dict[str, str] = {}
+    versions: dict[str, Version] = {}
     worst = Step()
     for name, files in wanted_files(cluster).items():
-        step, digest = await _one(operator, obj, cluster, name, files, told.get(name, ""))
+        step, version = await _one(operator, obj, cluster, name, files)
         worst = worst if worst.reason else step
-        digests |= {name: digest} if digest and _must_agree(cluster, name) else {}
-    return Look(worst.reason, worst.why, digests)
+        versions |= {name: version} if version and _must_agree(cluster, name) else {}
+    return Look(worst.reason, worst.why, versions)
 
 
 async def _one(
-    operator: Operator, obj: Custom, cluster: Cluster, name: str, wanted: tuple[str, ...], in_force: str
-) -> tuple[Step, str]:
-    """Look at one Secret, and act on it; return what was decided, and the digest of the key in force."""
+    operator: Operator, obj: Custom, cluster: Cluster, name: str, wanted: tuple[str, ...]
+) -> tuple[Step, Version | None]:
+    """Look at one Secret, and act on it; return what was decided, and which key is in force if that is certain."""
     right_before, versions = operator.keys.setdefault(cluster.key, {}), _versions(operator, cluster, name, wanted)
-    if versions and (known := right_before.get(name)) and known[0] == versions:
-        return Step(), known[1]
+    if versions and (right := right_before.get(name)) and right[0] == versions:
+        return Step(), right[1]
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
-    seen = _seen(operator, cluster, name, wanted, live, kept, in_force)
+    known = keyversions.read(operator, obj, name) if _must_agree(cluster, name) else keyversions.Known()
+    seen = _seen(operator, cluster, name, wanted, live, kept, known)
     step = decide(seen)
-    right = (seen.kept if step.act in ("rest", "restore") else seen.live) or new(cluster, name, {})
+    held = (seen.kept if step.act in ("rest", "restore") else seen.live) or new(cluster, name, {})
     try:
         match step.act:
             case "make":
-                right = new(cluster, name, _material(cluster, wanted))
-                await write(operator, cluster, name, right, live, kept)
+                held = new(cluster, name, _material(cluster, wanted))
+                await write(operator, cluster, name, held, live, kept)
             case "restore" | "keep":
-                await write(operator, cluster, name, right, live, kept)
+                await write(operator, cluster, name, held, live, kept)
     except (AlreadyExists, Conflict):
-        return Step(), in_force  # somebody was faster, which wakes this again
+        return Step(), None  # somebody was faster, which wakes this again
     if step.act == "restore":
         _tell(operator, obj, seen)
     if step.act == "rest" and not step.reason and live and kept:
-        right_before[name] = (_stamp(cluster, wanted, live.metadata, kept.metadata), right.digest)
-    return step, in_force if step.reason else right.digest
+        right_before[name] = (_stamp(cluster, wanted, live.metadata, kept.metadata), version(held))
+    return step, None if step.reason else version(held)
 
 
 async def write(
@@ -115,22 +116,25 @@ def _seen(
     wanted: tuple[str, ...],
     live: Secret | None,
     kept: Secret | None,
-    in_force: str,
+    known: keyversions.Known,
 ) -> Seen:
     copied = _holds(kept)
     is_brought = copied.is_brought if copied else bool(live and labels.MANAGED_BY not in live.metadata.labels)
     held = read_held(live.metadata.annotations, live.data) if live else None
-    agreed = _must_agree(cluster, name)
+    noted, copy_noted = (known.noted(each, operator.wall()) for each in (held, copied))
+    is_noted = copied == copy_noted and (copy_noted is not None or held == noted)
+    shown = held or copied
     return Seen(
         name=name,
         copy=names.kept(name),
         wanted=wanted,
-        live=Held(held.files, held.notes, is_brought) if held else None,
-        kept=copied,
-        are_marked=_are_marked(cluster, name, is_brought, live, kept),
-        in_force=in_force if agreed else "",
-        holders=_holders(operator, cluster, name) if agreed else (),
-        is_rotated=bool(copied and copied.notes.get(labels.ROTATION)),
+        live=Held(noted.files, noted.notes, is_brought) if noted else None,
+        kept=copy_noted,
+        are_marked=is_noted and _are_marked(cluster, name, is_brought, live, kept),
+        known=known.versions,
+        holders=_holders(operator, cluster, name) if _must_agree(cluster, name) else (),
+        found=version(shown) if shown else None,
+        is_rotated=not known.has_stages and bool(copied and copied.notes.get(labels.ROTATION)),
     )
 
 

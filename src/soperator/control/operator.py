@@ -31,6 +31,7 @@ from soperator.runtime.controller import Terminal
 from soperator.runtime.events import Recorder
 from soperator.runtime.status import Condition, StatusWriter
 from soperator.runtime.store import Changed, Key
+from soperator.slurm.keys import Version
 
 #: Fields whose change is told at once.
 _NEWS = ("accounting", "config", "refilled", "images", "keys")
@@ -91,7 +92,7 @@ class Operator:
     ask_jail: Ask = ask_jail
     renderer: str = ""
     turning: dict[Key, Answers] = field(default_factory=dict)
-    keys: dict[Key, dict[str, tuple[Hashable, str]]] = field(default_factory=dict)
+    keys: dict[Key, dict[str, tuple[Hashable, Version]]] = field(default_factory=dict)
     files: dict[Key, Hashable] = field(default_factory=dict)
     written: dict[Key, tuple[str, ChildMeta]] = field(default_factory=dict)
     handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
@@ -127,6 +128,13 @@ class Operator:
         if await self.status.write(kind, obj, fields, conditions):
             self.pace.wrote(obj.metadata.uid)
         return None
+
+    async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: Condition) -> None:
+        """Write into the status what is about to be done, and leave the rest of it; what is done is then known, wherever this ends."""
+        known = self.status.mine(obj)
+        kept = {key: value for key, value in known.items() if key not in ("conditions", "observedGeneration")}
+        others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
+        await self.status.write(kind, obj, kept | dict(fields), [*others, said])
 
     async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
         """Put what stopped a pass where the object's owner looks. What passes by itself (a lost connection, a lost race) is only logged."""

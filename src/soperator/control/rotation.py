@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from soperator.control import keys, outside
+from soperator.control import keys, keyversions, outside
 from soperator.control.keys import DAEMONS, auth_key, rest_key
 from soperator.control.operator import Answers, Operator
 from soperator.decide.rotation import Seen, decide
@@ -21,7 +21,7 @@ from soperator.kube.errors import Conflict, KubeError, NotFound
 from soperator.kube.objects import Secret
 from soperator.kube.views import ObjectMeta, Pod
 from soperator.render import labels, names
-from soperator.render.keys import REST_FILE, auth_file, read_held, read_record, turned_notes
+from soperator.render.keys import REST_FILE, auth_file, read_held, read_record, turned_notes, version
 from soperator.render.model import Cluster
 from soperator.runtime.status import Condition
 from soperator.slurm.keys import Held, Record, turned
@@ -36,6 +36,16 @@ class Turn:
     """What became of one look at the keys: the last request that was carried out, and what goes on."""
 
     done: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step to write: the note that is there, the one that comes, the file that daemons read, and what goes on in words."""
+
+    before: Record
+    after: Record
+    file: str
     why: str = ""
 
 
@@ -73,9 +83,10 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     strangers = outside.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
     step = decide(Seen(said.type, said.rotate, record, made_for, waits, operator.wall(), latest, strangers))
     if step.make_rest:
-        await _write(operator, cluster, rest, read_record(rest.annotations), Record(record.request), REST_FILE)
+        before = read_record(rest.annotations)
+        await _write(operator, cluster, rest, Change(before, Record(record.request), REST_FILE, step.why))
     if step.note is not None:
-        await _write(operator, cluster, auth, record, step.note, auth_file(cluster))
+        await _write(operator, cluster, auth, Change(record, step.note, auth_file(cluster), step.why))
     finished = step.note is not None and not step.note.stage
     return Turn(record.request if finished else told, step.why)
 
@@ -95,10 +106,12 @@ def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
     return meta
 
 
-async def _write(
-    operator: Operator, cluster: Cluster, meta: ObjectMeta, before: Record, after: Record, file: str
-) -> None:
-    """Write a Secret and its copy, unless they are others than the cache has: then the next pass decides anew."""
+async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: Change) -> None:
+    """Write a Secret and its copy, unless they are others than the cache has: then the next pass decides again.
+
+    The status has what comes before the Secret has it, so that an operator that is started in between knows the key.
+    """
+    after, file = change.after, change.file
     try:
         found, kept = [
             await operator.api.get(kinds.SECRET, Secret, meta.namespace, each)
@@ -106,11 +119,14 @@ async def _write(
         ]
     except NotFound:
         return
-    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != before:
+    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != change.before:
         return
     content = {REST_FILE: rest_key()} if file == REST_FILE else turned(found.data, after, auth_key())
     is_brought = read_held(kept.metadata.annotations, {}).is_brought
     held = Held(content, turned_notes(after, content[file]), is_brought)
+    here = version(read_held(found.metadata.annotations, found.data))
+    said = Condition("KeysSettled", "False", "Rotating", change.why or f"rotation {after.request} ends")
+    await keyversions.announce(operator, cluster, meta.name, (here, version(held)), said)
     with contextlib.suppress(Conflict):
         await keys.write(operator, cluster, meta.name, held, found, kept)
 

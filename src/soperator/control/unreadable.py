@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from soperator.control import gather
+from soperator.control import gather, membership
 from soperator.control.configuration import Look
 from soperator.control.operator import Operator
 from soperator.decide.configuration import Step
@@ -12,7 +12,7 @@ from soperator.render.model import Cluster
 
 def holds_configuration(operator: Operator, cluster: Cluster) -> str:
     """Why another configuration than the present one is not written: nobody knows what it says of these nodes. Empty where nothing is held."""
-    found, state = gather.unreadable(operator, cluster), gather.transaction(operator, cluster)
+    found, state = membership.unreadable(operator, cluster), gather.transaction(operator, cluster)
     if not found or not state.good or gather.running_config(operator, cluster):
         return ""
     return (

@@ -5,8 +5,9 @@ halves of the cluster do not understand each other, and jobs are lost. So each S
 
 Invariants, tested over all combinations:
 - A key is made only where no daemon runs with a former one, or where daemons need not agree on it.
-- A copy to which nobody wrote is right, and the Secret follows it, unless daemons run with another key and no rotation wrote the copy. Without one
-  the Secret is right, if it has the key that is in force.
+- While daemons run, only a key is right that the status knows: that of the last look, or the one that a rotation was about to write. It is in the
+  status before it is in a Secret. Where the status knows none, because it was lost, every key is.
+- A copy to which nobody wrote, and whose key is right, is what the Secret follows. Without one the Secret is followed, if its key is right.
 - What is neither is reported and left alone.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from soperator.slurm.keys import Held
+from soperator.slurm.keys import Held, Version
 
 #: What to do: nothing; draw a key; write the Secret as its copy is; write the copy as the Secret is.
 Act = Literal["rest", "make", "restore", "keep"]
@@ -27,9 +28,9 @@ class Seen:
     """What is known of one Secret.
 
     `live` is what it holds, `kept` what its copy holds, None where one is gone or somebody wrote to the copy. `are_marked` says whether labels and
-    owners of both are as they should be. `in_force` is the digest of the key that was there last, and `holders` are pods that run with it;
-    both are empty where daemons need not agree. `is_rotated` says whether a rotation wrote the copy: one that none wrote has the key in force,
-    or was put there from elsewhere (a backup, another cluster).
+    owners of both are as they should be. `known` is what the status has: the key that was there last, and the one that a rotation was about to
+    write; `holders` are pods that run with either; both are empty where daemons need not agree. `found` is what the Secret, or else its copy, says
+    that it is. `is_rotated` says that a rotation wrote the copy and the status is that of an operator that announced none.
     """
 
     name: str
@@ -38,8 +39,9 @@ class Seen:
     live: Held | None
     kept: Held | None
     are_marked: bool = True
-    in_force: str = ""
+    known: Sequence[Version] = ()
     holders: Sequence[str] = ()
+    found: Version | None = None
     is_rotated: bool = False
 
 
@@ -60,7 +62,7 @@ def decide(seen: Seen) -> Step:
         return Step("make") if not seen.holders else Step(reason="KeyLost", why=_lost(seen))
     if not seen.live.is_whole(seen.wanted):
         return Step(reason="KeyIncomplete", why=_incomplete(seen, seen.live))
-    if seen.holders and seen.in_force not in ("", seen.live.digest):
+    if seen.holders and not _is_known(seen, seen.live):
         return Step(reason="OtherKey", why=_other(seen))
     return Step("keep")
 
@@ -68,11 +70,15 @@ def decide(seen: Seen) -> Step:
 def _with_copy(seen: Seen, kept: Held) -> Step:
     if not kept.is_whole(seen.wanted):
         return Step(reason="KeyIncomplete", why=_incomplete(seen, kept))
-    if seen.holders and not seen.is_rotated and seen.in_force not in ("", kept.digest):
-        is_right = seen.live is not None and seen.live.digest == seen.in_force
+    if seen.holders and not seen.is_rotated and not _is_known(seen, kept):
+        is_right = seen.live is not None and _is_known(seen, seen.live)
         return Step("keep") if is_right else Step(reason="OtherKey", why=_other(seen))
     is_same = seen.live is not None and (seen.live.files, seen.live.notes) == (kept.files, kept.notes)
     return Step() if is_same and seen.are_marked else Step("restore")
+
+
+def _is_known(seen: Seen, held: Held) -> bool:
+    return not seen.known or held.digest in {each.digest for each in seen.known}
 
 
 def _lost(seen: Seen) -> str:
@@ -83,7 +89,16 @@ def _lost(seen: Seen) -> str:
 
 
 def _other(seen: Seen) -> str:
-    return f"Secret {seen.name} holds another key than the daemons in {_some(seen.holders)}: put theirs back ({_HOWTO})"
+    theirs, which = seen.known[0], ""
+    if seen.found and (seen.found.request, seen.found.stage) != (theirs.request, theirs.stage):
+        which = f" (that of {_rotation(seen.found)}, and theirs is of {_rotation(theirs)})"
+    return f"Secret {seen.name} holds another key than the daemons in {_some(seen.holders)}{which}: put theirs back ({_HOWTO})"
+
+
+def _rotation(version: Version) -> str:
+    if not version.request:
+        return "no rotation"
+    return f"rotation {version.request}" + (f" at {version.stage}" if version.stage else "")
 
 
 def _incomplete(seen: Seen, held: Held) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from soperator.render import database, labels, names, pod, storage
 from soperator.render.model import Cluster, Object
-from soperator.slurm.keys import Held, Record, Stage
+from soperator.slurm.keys import Held, Record, Stage, Version
 
 REST_FILE = "jwt_hs256.key"
 _HOST_KEYS = ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub")
@@ -79,6 +79,18 @@ def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held
     files = {name: content for name, content in data.items() if name in FILES}
     notes = {key: annotations[key] for key in _NOTES if key in annotations}
     return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
+
+
+def version(held: Held) -> Version:
+    """Which keys these are, by the notes that they have."""
+    record = read_record(held.notes)
+    return Version(held.digest, record.request, record.stage)
+
+
+def with_record(held: Held, record: Record) -> Held:
+    """The same files with the note of another stage."""
+    file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
+    return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
 
 
 def turned_notes(record: Record, content: bytes) -> dict[str, str]:

@@ -28,6 +28,15 @@ class Record:
 
 
 @dataclass(frozen=True)
+class Version:
+    """Which keys a Secret holds: what its files add up to, and the last rotation with its stage, which are noted beside them."""
+
+    digest: str
+    request: str = ""
+    stage: Stage = ""
+
+
+@dataclass(frozen=True)
 class Held:
     """What a Secret holds: its files, what a rotation noted on it, and whether a person brought it. Its text shows no key."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from soperator.api.cluster import SlurmClusterSpec
 from soperator.control import rotation
+from soperator.control.stores import make_stores
 from soperator.kube import kinds
 from soperator.kube.objects import Secret
 from soperator.render.keys import read_record, render_held, render_kept
@@ -43,22 +44,22 @@ def stored(server):
 
 async def test_a_step_that_was_written_is_not_written_again_by_an_operator_whose_cache_is_older(server, cluster):
     """A second one would throw away the key with which daemons sign by then."""
-    operator = SimpleNamespace(api=server.api())
+    operator = SimpleNamespace(api=server.api(), stores=make_stores())
     cached = (await operator.api.get(kinds.SECRET, Secret, "slurm", NAME)).metadata
-    await rotation._write(operator, cluster, cached, Record(), KNOWN, FILE)
+    await rotation._write(operator, cluster, cached, rotation.Change(Record(), KNOWN, FILE))
     once = stored(server)
     assert read_record(once["metadata"]["annotations"]) == KNOWN
-    await rotation._write(operator, cluster, cached, Record(), KNOWN, FILE)
+    await rotation._write(operator, cluster, cached, rotation.Change(Record(), KNOWN, FILE))
     assert stored(server) == once
 
 
 async def test_a_step_is_not_written_on_a_secret_that_was_made_again(server, cluster):
     """It is another one by its uid, whatever it has noted."""
-    operator = SimpleNamespace(api=server.api())
+    operator = SimpleNamespace(api=server.api(), stores=make_stores())
     cached = (await operator.api.get(kinds.SECRET, Secret, "slurm", NAME)).metadata
     for name in (NAME, f"{NAME}-kept"):
         server.world.remove(kinds.SECRET, "slurm", name)
     seed(server, cluster, b"second")
     before = stored(server)["data"]
-    await rotation._write(operator, cluster, cached, Record(), KNOWN, FILE)
+    await rotation._write(operator, cluster, cached, rotation.Change(Record(), KNOWN, FILE))
     assert stored(server)["data"] == before

@@ -1,11 +1,12 @@
 """What becomes of a Secret with keys, over all combinations of what may have been deleted or edited."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from soperator.decide.keys import Seen, decide
-from soperator.slurm.keys import Held
+from soperator.decide.keys import Seen, Step, decide
+from soperator.slurm.keys import Held, Version
 
 MINE, OTHER = Held({"slurm.key": b"mine"}), Held({"slurm.key": b"other"})
 LACKING = Held({"munge.key": b"mine"})
@@ -14,7 +15,8 @@ HELD = (None, MINE, OTHER, LACKING, Held({"slurm.key": b""}))
 
 def seen(live, kept, in_force="", holders=(), are_marked=True):
     """One Secret, slurm.key of which is wanted."""
-    return Seen("demo-auth-key", "demo-auth-key-kept", ("slurm.key",), live, kept, are_marked, in_force, holders)
+    known = (Version(in_force),) if in_force else ()
+    return Seen("demo-auth-key", "demo-auth-key-kept", ("slurm.key",), live, kept, are_marked, known, holders)
 
 
 @pytest.mark.parametrize("live", HELD)
@@ -66,3 +68,30 @@ def test_a_held_key_shows_no_key():
     assert "mine" not in repr(MINE)
     assert MINE.digest != OTHER.digest
     assert MINE.digest != Held({"slurm.ke": b"ymine"}).digest
+
+
+@pytest.mark.parametrize("held", [MINE, OTHER])
+def test_a_key_that_a_rotation_announced_is_right_beside_the_one_in_force(held):
+    """An operator may have ended after it said what it writes, and before or after it wrote it."""
+    known = (Version(MINE.digest, "one"), Version(OTHER.digest, "two", "Known"))
+    found = replace(seen(held, held, holders=("demo-worker-0",)), known=known)
+    assert decide(found) == Step()
+    assert decide(replace(found, live=None)) == Step("restore")
+    assert decide(replace(found, kept=None)) == Step("keep")
+
+
+def test_a_key_of_another_rotation_is_refused_in_words():
+    """The sentence names the Secret, the pods, both rotations, and where the remedy is."""
+    third = Held({"slurm.key": b"third"}, {"rotation": "one"})
+    known = (Version(MINE.digest, "two"), Version(OTHER.digest, "three", "Known"))
+    found = replace(
+        seen(third, third, holders=("demo-worker-0",)), known=known, found=Version(third.digest, "one", "Signing")
+    )
+    assert decide(found) == Step(
+        reason="OtherKey",
+        why="Secret demo-auth-key holds another key than the daemons in demo-worker-0 (that of rotation one at Signing, and theirs is of "
+        "rotation two): put theirs back (docs/howto/rotate-keys.md#a-key-that-was-deleted)",
+    )
+    assert decide(replace(found, live=OTHER)) == Step("keep")
+    assert decide(replace(found, live=MINE)) == Step("keep")
+    assert decide(replace(found, is_rotated=True)) == Step()
