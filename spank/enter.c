@@ -15,6 +15,7 @@
 
 #include "mounts.h"
 #include "proc.h"
+#include "target.h"
 
 enum { OLD_MOUNTS_MAX = 4096 };
 
@@ -180,7 +181,7 @@ static int stage_and_move(const struct plan *plan, struct mount_mark *marks, vol
 		return -1;
 	*made = make_all(root_fd, plan, marks, at, report);
 	*at = root->line;
-	result = mounts_restrict(root_fd, root, false, report);
+	result = target_restrict(root_fd, root, false, report);
 	if (result == 0)
 		result = move_root(root_fd, root->source, report);
 	if (close(root_fd) < 0)

@@ -242,7 +242,7 @@ static int verb_release(const struct arguments *arguments)
 
 	if (arguments->job == 0 || names_whom(arguments) != 1 || arguments->plan != NULL || arguments->command[0] != NULL)
 		return -1;
-	return jobs_release((uint32_t)arguments->job, &report) < 0 ? complain(&report) : 0;
+	return jobs_release((uint32_t)arguments->job, JOBS_UNKILLABLE, &report) < 0 ? complain(&report) : 0;
 }
 
 static int verb_sweep(const struct arguments *arguments)
