@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "namespaces.h"
 #include "proc.h"
 #include "target.h"
 
@@ -191,8 +192,8 @@ static int stage_and_move(const struct plan *plan, struct mount_mark *marks, vol
 
 static int own_mounts(struct report *report)
 {
-	if (unshare(CLONE_NEWNS) < 0)
-		return report_fail(report, "jail: cannot make a mount namespace: %m");
+	if (namespaces_make(CLONE_NEWNS, report) < 0)
+		return -1;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return report_fail(report, "jail: cannot make the mounts private: %m");
 	return 0;

@@ -14,6 +14,7 @@
 #include "child.h"
 #include "enter.h"
 #include "holder.h"
+#include "namespaces.h"
 #include "proc.h"
 
 /* The files that a holder keeps (holder.h) while they have other numbers; -1: there is none. */
@@ -97,9 +98,7 @@ static void be_holder(const struct plan *plan, struct kept *kept, struct birth *
 	reset_signals();
 	if (setsid() < 0 || prctl(PR_SET_NAME, "jail-holder") < 0)
 		report_fail(&birth->report, "jail: cannot prepare the holder: %m");
-	else if (unshare(CLONE_NEWNS) < 0)
-		report_fail(&birth->report, "jail: cannot make the tasks' mount namespace: %m");
-	else if (proc_renew(plan, &birth->report) == 0 && point != NULL &&
+	else if (namespaces_make(CLONE_NEWNS, &birth->report) == 0 && proc_renew(plan, &birth->report) == 0 && point != NULL &&
 		 (kept->proc = open(point->target, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		report_fail(&birth->report, "jail: cannot open %s (plan line %d): %m", point->target, point->line);
 	if (birth->report.text[0] != '\0')
@@ -125,8 +124,8 @@ static int make_kept(const struct plan *plan, int self, struct kept *kept, struc
 	kept->outer = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
 	if (kept->outer < 0)
 		return report_fail(report, "jail: cannot open the own mount namespace: %m");
-	if (unshare(CLONE_NEWNS) < 0)
-		return report_fail(report, "jail: cannot make a mount namespace to open files in: %m");
+	if (namespaces_make(CLONE_NEWNS, report) < 0)
+		return -1;
 	if (point != NULL && proc_cover(point->target, report) < 0)
 		return -1;
 	kept->opening = openat(self, "ns/mnt", O_RDONLY | O_CLOEXEC);
@@ -150,8 +149,8 @@ static int be_maker(void *context)
 		report_fail(report, "jail: cannot open the own /proc: %m");
 	if (self < 0 || enter_jail(plan, &birth->line, report) != ENTER_WHOLE)
 		return 1;
-	if (make_kept(plan, self, &kept, report) == 0 && unshare(CLONE_NEWPID | (making->ipc ? CLONE_NEWIPC : 0)) < 0)
-		report_fail(report, "jail: cannot make a pid namespace: %m");
+	if (make_kept(plan, self, &kept, report) == 0 && namespaces_make(CLONE_NEWPID, report) == 0 && making->ipc)
+		(void)namespaces_make(CLONE_NEWIPC, report); /* what fails is in the report */
 	if (report->text[0] != '\0')
 		return 1;
 	holder = fork();
