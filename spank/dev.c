@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mounts.h"
+#include "target.h"
 
 static const char *const basic_nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
 
@@ -93,7 +93,7 @@ static int bind_node(int dev_fd, const char *name, bool is_folder, struct report
 
 	if (fd < 0)
 		return -1;
-	mounts_fd_path(target, fd);
+	target_path(target, fd);
 	if (snprintf(source, sizeof(source), "/dev/%s", name) >= (int)sizeof(source))
 		result = report_fail(report, "jail: device name %s is too long", name);
 	else if (mount(source, target, NULL, MS_BIND | (is_folder ? MS_REC : 0), NULL) < 0)
@@ -114,7 +114,7 @@ static int bind_folder(int dev_fd, const char *name, struct report *report)
 	fd = openat(dev_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return report_fail(report, "jail: cannot open /dev/%s: %m", name);
-	result = mounts_restrict(fd, &read_only, true, report); /* devices in it can still be written to */
+	result = target_restrict(fd, &read_only, true, report); /* devices in it can still be written to */
 	if (close(fd) < 0)
 		return report_fail(report, "jail: cannot close /dev/%s: %m", name);
 	return result;
@@ -128,7 +128,7 @@ static int mount_in(int dev_fd, const char *name, const char *type, const char *
 
 	if (fd < 0)
 		return -1;
-	mounts_fd_path(target, fd);
+	target_path(target, fd);
 	if (mount(type, target, type, MS_NOSUID | (strcmp(type, "tmpfs") == 0 ? MS_NODEV : MS_NOEXEC), options) < 0)
 		result = report_fail(report, "jail: cannot mount %s on /dev/%s: %m", type, name);
 	if (close(fd) < 0)

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "namespaces.h"
 #include "proc.h"
+#include "target.h"
 
 enum { OLD_MOUNTS_MAX = 4096 };
 
@@ -180,7 +182,7 @@ static int stage_and_move(const struct plan *plan, struct mount_mark *marks, vol
 		return -1;
 	*made = make_all(root_fd, plan, marks, at, report);
 	*at = root->line;
-	result = mounts_restrict(root_fd, root, false, report);
+	result = target_restrict(root_fd, root, false, report);
 	if (result == 0)
 		result = move_root(root_fd, root->source, report);
 	if (close(root_fd) < 0)
@@ -190,8 +192,8 @@ static int stage_and_move(const struct plan *plan, struct mount_mark *marks, vol
 
 static int own_mounts(struct report *report)
 {
-	if (unshare(CLONE_NEWNS) < 0)
-		return report_fail(report, "jail: cannot make a mount namespace: %m");
+	if (namespaces_make(CLONE_NEWNS, report) < 0)
+		return -1;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return report_fail(report, "jail: cannot make the mounts private: %m");
 	return 0;

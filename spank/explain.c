@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "caps.h"
-#include "mounts.h"
 #include "points.h"
+#include "target.h"
 
 static const char *source_words(const struct plan_mount *entry)
 {
@@ -76,7 +76,7 @@ static const char *verdict(const struct plan *plan, const struct plan_mount *ent
 	}
 	if (points_holder(plan, entry) != &plan->mounts[0])
 		return "ok, below an earlier mount";
-	fd = mounts_open_target(root_fd, entry, report);
+	fd = target_open(root_fd, entry, report);
 	if (fd < 0)
 		return NULL;
 	return close(fd) < 0 ? NULL : "ok";

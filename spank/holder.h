@@ -52,10 +52,16 @@ struct holder {
 	int home;	/* pidfd of the process that uses it: the way back for the pids of its children */
 };
 
+/* The files that a holder keeps open, by number; all others are closed. */
+enum { KEPT_OUTER = 3, KEPT_PROC = 4, KEPT_OPENING = 5 };
+
 #define HOLDER_NONE { .pidfd = -1, .outer = -1, .opening = -1, .proc = -1, .home = -1 }
 
 /* Makes the namespaces and the process. `ipc`: a System V and message queue namespace too. Waits up to `seconds`. */
 enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, struct holder_id *id, struct report *report);
+
+/* When a process started, or 0 where it is gone or a zombie. */
+uint64_t holder_start_of(pid_t pid);
 
 /* Whether the process lives. */
 bool holder_lives(const struct holder_id *id);
@@ -86,7 +92,10 @@ int holder_join_mounts(const struct holder *holder, struct report *report);
 /* Opens the /proc of the holder's pid namespace; -1 where the plan has none. */
 int holder_open_proc(const struct holder *holder);
 
-/* Kills the holder, and with it all in its pid namespace, and waits up to `seconds` until it is gone. */
+/*
+ * Kills the holder, and with it all in its pid namespace, and waits until it is gone. The kernel may need minutes for many processes, or for few
+ * with much memory, so there is no limit as long as it gets on. -1 with a sentence when it has not for `seconds`.
+ */
 int holder_kill(const struct holder_id *id, int seconds, struct report *report);
 
 #endif

@@ -31,6 +31,7 @@
 #include "explain.h"
 #include "init.h"
 #include "jobs.h"
+#include "namespaces.h"
 #include "plan.h"
 #include "proc.h"
 #include "report.h"
@@ -139,8 +140,8 @@ static int run_in_jail(const struct arguments *arguments, const struct plan *pla
 		return -1;
 	if (init_block_signals(report) < 0)
 		return -1;
-	if (unshare(CLONE_NEWPID) < 0)
-		return report_fail(report, "jail: cannot make a pid namespace: %m");
+	if (namespaces_make(CLONE_NEWPID, report) < 0)
+		return -1;
 	child = fork();
 	if (child < 0)
 		return report_fail(report, "jail: cannot fork the init: %m");
@@ -242,7 +243,7 @@ static int verb_release(const struct arguments *arguments)
 
 	if (arguments->job == 0 || names_whom(arguments) != 1 || arguments->plan != NULL || arguments->command[0] != NULL)
 		return -1;
-	return jobs_release((uint32_t)arguments->job, &report) < 0 ? complain(&report) : 0;
+	return jobs_release((uint32_t)arguments->job, JOBS_UNKILLABLE, &report) < 0 ? complain(&report) : 0;
 }
 
 static int verb_sweep(const struct arguments *arguments)

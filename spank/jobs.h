@@ -40,7 +40,10 @@ struct jobs_wish {
 	uint32_t (*ask)(const struct jobs_wish *wish, struct report *report);
 };
 
-enum { JOBS_SECONDS = 10 }; /* until a file system is said to hang */
+enum {
+	JOBS_SECONDS = 10,	/* until a file system is said to hang */
+	JOBS_UNKILLABLE = 60,	/* until killed processes that make no progress are given up; as UnkillableStepTimeout */
+};
 
 /*
  * Opens the holder of a job; makes it where there is none. `made` says which. Where the answer of `ask` is another job, that one
@@ -61,8 +64,11 @@ int jobs_plan(uint32_t id, const char *name, struct plan *plan, struct report *r
 /* Moves the calling process, which has one thread, into the job's namespaces; its children are born in the job's pid namespace. */
 int jobs_join(const struct jobs_job *job, struct report *report);
 
-/* Ends all processes of the job on this node, and removes its folders. A job that is not there is released. */
-int jobs_release(uint32_t id, struct report *report);
+/*
+ * Ends all processes of the job on this node, and removes its folders. It waits as long as the kernel gets on with ending them, and fails
+ * when it has not for `unkillable` seconds. A job that is not there is released.
+ */
+int jobs_release(uint32_t id, int unkillable, struct report *report);
 
 /* Releases what is left of jobs whose holder is gone, also the folders of jobs in the scratch folders of the plan. Returns how many. */
 int jobs_sweep(const struct plan *plan, struct report *report);

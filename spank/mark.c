@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monotonic.h"
+
 /* The audit session of a process or thread, whose folder in /proc is open; 0 where there is none or it is gone. */
 static unsigned int session_of(int folder_fd)
 {
@@ -81,18 +83,10 @@ static int kill_once(unsigned int mark, DIR *proc)
 	return count;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec time = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time); /* cannot fail with this clock */
-	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
 int mark_kill(unsigned int mark, const struct holder *holder, int seconds, struct report *report)
 {
 	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
-	const int64_t end = now_ms() + (int64_t)seconds * 1000;
+	const int64_t end = monotonic_ms() + (int64_t)seconds * 1000;
 	int fd = mark == 0 ? -1 : holder_open_proc(holder);
 	DIR *proc;
 	int left;
@@ -104,7 +98,7 @@ int mark_kill(unsigned int mark, const struct holder *holder, int seconds, struc
 		(void)close(fd); /* nothing was written to it */
 		return report_fail(report, "jail: cannot list the processes of the job: %m");
 	}
-	while ((left = kill_once(mark, proc)) > 0 && now_ms() < end)
+	while ((left = kill_once(mark, proc)) > 0 && monotonic_ms() < end)
 		(void)nanosleep(&pause, NULL);
 	(void)closedir(proc);
 	if (left > 0)

@@ -3,62 +3,19 @@
 #include "mounts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "dev.h"
 #include "points.h"
 #include "scratch.h"
-
-int mounts_open_target(int root_fd, const struct plan_mount *entry, struct report *report)
-{
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	long fd = syscall(SYS_openat2, root_fd, entry->target, &how, sizeof(how));
-
-	if (fd >= 0)
-		return (int)fd;
-	if (errno == ELOOP)
-		return report_fail(report, "jail: mount point %s leads through a symbolic link (plan line %d)", entry->target,
-				   entry->line);
-	if (errno == ENOENT || errno == ENOTDIR)
-		return report_fail(report, "jail: mount point %s is missing in the jail (plan line %d)", entry->target,
-				   entry->line);
-	return report_fail(report, "jail: cannot open mount point %s (plan line %d): %m", entry->target, entry->line);
-}
-
-void mounts_fd_path(char *path, int fd)
-{
-	/* 14 characters and an int always fit the 32 that the callers give. */
-	(void)snprintf(path, 32, "/proc/self/fd/%d", fd);
-}
-
-int mounts_restrict(int target_fd, const struct plan_mount *entry, bool deep, struct report *report)
-{
-	struct mount_attr attr = { 0 };
-	unsigned int flags = AT_EMPTY_PATH | (deep ? AT_RECURSIVE : 0);
-
-	attr.attr_set = (entry->read_only ? MOUNT_ATTR_RDONLY : 0) | (entry->no_suid ? MOUNT_ATTR_NOSUID : 0) |
-			(entry->no_dev ? MOUNT_ATTR_NODEV : 0) | (entry->no_exec ? MOUNT_ATTR_NOEXEC : 0);
-	if (entry->kind == PLAN_PROC) /* the pod's, of which slurmstepd reads numbers; a user has another one (proc.h) */
-		attr.attr_set |= MOUNT_ATTR_NOSYMFOLLOW | MOUNT_ATTR_RDONLY;
-	if (attr.attr_set == 0)
-		return 0;
-	if (mount_setattr(target_fd, "", flags, &attr, sizeof(attr)) < 0)
-		return report_fail(report, "jail: cannot set the options of %s (plan line %d): %m", entry->target, entry->line);
-	return 0;
-}
+#include "target.h"
 
 /* Where the line's source is: the plan's own path, the job's folder below it, or the pod's /proc and /sys. */
 static int bind_source(const struct plan *plan, const struct plan_mount *entry, char *path, struct report *report)
@@ -118,20 +75,20 @@ static int make_on(int root_fd, int under_fd, const struct plan *plan, const str
 	char target[32];
 	int result, fd;
 
-	mounts_fd_path(target, under_fd);
+	target_path(target, under_fd);
 	if (entry->kind == PLAN_TMPFS || entry->kind == PLAN_DEV)
 		result = make_tmpfs(target, entry, mark, report);
 	else
 		result = make_bind(target, plan, entry, mark, report);
 	if (result < 0 || !mark->made || entry->kind == PLAN_TMPFS)
 		return result;
-	fd = mounts_open_target(root_fd, entry, report); /* anew: now it is the mount, not what lies under it */
+	fd = target_open(root_fd, entry, report); /* anew: now it is the mount, not what lies under it */
 	if (fd < 0)
 		return -1;
 	if (entry->kind == PLAN_DEV)
 		result = dev_fill(fd, plan, entry, report);
 	else
-		result = mounts_restrict(fd, entry, entry->kind != PLAN_BIND && entry->kind != PLAN_SCRATCH, report);
+		result = target_restrict(fd, entry, entry->kind != PLAN_BIND && entry->kind != PLAN_SCRATCH, report);
 	if (close(fd) < 0)
 		return report_fail(report, "jail: cannot close %s (plan line %d): %m", entry->target, entry->line);
 	return result;
@@ -148,7 +105,7 @@ int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *e
 		return 0; /* a variable (paths.h) */
 	if (points_make(root_fd, plan, entry, report) < 0)
 		return -1;
-	fd = mounts_open_target(root_fd, entry, report);
+	fd = target_open(root_fd, entry, report);
 	if (fd < 0)
 		return -1;
 	result = make_on(root_fd, fd, plan, entry, mark, report);

@@ -8,10 +8,16 @@
 #include "plan.h"
 #include "spool.h"
 
-static bool take(const char *word, struct options *options)
+static bool take_seconds(const char *text, int *seconds)
 {
 	char *end;
 
+	*seconds = (int)strtol(text, &end, 10);
+	return text[0] != '\0' && *end == '\0' && *seconds > 0 && *seconds <= 3600;
+}
+
+static bool take(const char *word, struct options *options)
+{
 	if (strncmp(word, "plan=/", 6) == 0) {
 		options->plan = word + 5;
 		return true;
@@ -20,10 +26,10 @@ static bool take(const char *word, struct options *options)
 		options->spool = word + 6;
 		return true;
 	}
-	if (strncmp(word, "deadline=", 9) == 0) {
-		options->seconds = (int)strtol(word + 9, &end, 10);
-		return word[9] != '\0' && *end == '\0' && options->seconds > 0 && options->seconds <= 3600;
-	}
+	if (strncmp(word, "deadline=", 9) == 0)
+		return take_seconds(word + 9, &options->seconds);
+	if (strncmp(word, "unkillable=", 11) == 0)
+		return take_seconds(word + 11, &options->unkillable);
 	options->ipc |= strcmp(word, "ipc") == 0;
 	options->timing |= strcmp(word, "timing") == 0;
 	return strcmp(word, "ipc") == 0 || strcmp(word, "timing") == 0;
@@ -31,12 +37,12 @@ static bool take(const char *word, struct options *options)
 
 int options_read(int count, char **words, struct options *options, struct report *report)
 {
-	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .spool = SPOOL_DEFAULT_PATH, .seconds = JOBS_SECONDS };
+	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .spool = SPOOL_DEFAULT_PATH, .seconds = JOBS_SECONDS, .unkillable = JOBS_UNKILLABLE };
 	for (int i = 0; i < count; i++)
 		if (!take(words[i], options))
 			return report_fail(report,
 					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, spool=/PATH, "
-					   "ipc, deadline=SECONDS, timing",
+					   "ipc, deadline=SECONDS, unkillable=SECONDS, timing",
 					   words[i]);
 	return 0;
 }

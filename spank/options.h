@@ -15,6 +15,7 @@ struct options {
 	bool ipc;		/* jobs have a System V and message queue namespace of their own */
 	bool timing;		/* tell in slurmd's log, and not only in its debug log, how long things took */
 	int seconds;		/* deadline=SECONDS: how long to wait for a file system */
+	int unkillable;		/* unkillable=SECONDS: how long killed processes may make no progress until the end of the job has failed */
 };
 
 int options_read(int count, char **words, struct options *options, struct report *report);

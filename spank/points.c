@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mounts.h"
+#include "target.h"
 
 static bool is_below(const char *path, const char *above)
 {
@@ -61,7 +61,7 @@ int points_make(int root_fd, const struct plan *plan, const struct plan_mount *e
 
 	if (holder->kind != PLAN_TMPFS)
 		return 0;
-	fd = mounts_open_target(root_fd, holder, report);
+	fd = target_open(root_fd, holder, report);
 	/* The plan's reader has seen that every path is shorter than PATH_MAX. */
 	(void)strcpy(below, entry->target + strlen(holder->target) + 1);
 	while (fd >= 0 && (part = strsep(&rest, "/")) != NULL)

@@ -9,8 +9,6 @@
 #include "record.h"
 #include "scratch.h"
 
-enum { RELEASE_SECONDS = 60 }; /* as UnkillableStepTimeout: the kernel alone takes long to end many processes, and who gives up has the node drained */
-
 static int remove_scratch(int folder_fd, struct report *report)
 {
 	char text[PLAN_BYTES_MAX / 8], *rest = text, *path;
@@ -24,7 +22,7 @@ static int remove_scratch(int folder_fd, struct report *report)
 }
 
 /* Removes a job that is locked, with its processes, and unlocks it. */
-static int remove_job(int folder_fd, uint32_t id, struct report *report)
+static int remove_job(int folder_fd, uint32_t id, int unkillable, struct report *report)
 {
 	static const char *const files[] = { "pid", "plan", "scratch", "uid" };
 	struct jobs_job job;
@@ -32,7 +30,7 @@ static int remove_job(int folder_fd, uint32_t id, struct report *report)
 	int result = 0;
 
 	record_path(path, id);
-	if (record_read(folder_fd, id, &job) && holder_kill(&job.holder, RELEASE_SECONDS, report) < 0)
+	if (record_read(folder_fd, id, &job) && holder_kill(&job.holder, unkillable, report) < 0)
 		result = -1;
 	if (result == 0 && remove_scratch(folder_fd, report) == 0) {
 		for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -47,13 +45,13 @@ static int remove_job(int folder_fd, uint32_t id, struct report *report)
 	return result;
 }
 
-int jobs_release(uint32_t id, struct report *report)
+int jobs_release(uint32_t id, int unkillable, struct report *report)
 {
 	int folder_fd = record_lock(id, false, report);
 
 	if (folder_fd < 0)
 		return report->text[0] == '\0' ? 0 : -1;
-	return remove_job(folder_fd, id, report);
+	return remove_job(folder_fd, id, unkillable, report);
 }
 
 /* Releases a job if it does not live. `context` is the count of those. */
@@ -69,7 +67,7 @@ static int sweep_job(uint32_t id, void *context, struct report *report)
 		return 0;
 	}
 	++*(int *)context;
-	return remove_job(folder_fd, id, report);
+	return remove_job(folder_fd, id, JOBS_UNKILLABLE, report);
 }
 
 struct leftover {
@@ -96,7 +94,7 @@ static int sweep_folder(uint32_t id, void *context, struct report *report)
 		(void)close(folder_fd);
 		return -1;
 	}
-	return remove_job(folder_fd, id, report);
+	return remove_job(folder_fd, id, JOBS_UNKILLABLE, report);
 }
 
 /* The folders of this node's jobs, and only those: others' jobs live where we cannot see them. */

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "monotonic.h"
 
 enum { DEPTH_MAX = 32 };
 
@@ -22,15 +23,6 @@ struct removal {
 	int64_t until;
 	const char *path;
 };
-
-int64_t remove_now(void)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
-		return 0;
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static enum remove_done empty(struct removal *removal, int folder_fd, int depth, struct report *report);
 
@@ -90,7 +82,7 @@ static enum remove_done remove_entry(struct removal *removal, int parent_fd, con
 {
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return REMOVE_WHOLE;
-	if (remove_now() >= removal->until)
+	if (monotonic_ms() >= removal->until)
 		return REMOVE_LATE;
 	if (unlinkat(parent_fd, name, 0) == 0) {
 		removal->gone++;

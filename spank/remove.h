@@ -14,10 +14,7 @@
 
 enum remove_done { REMOVE_FAILED = -1, REMOVE_WHOLE, REMOVE_LATE };
 
-/* Milliseconds of a clock that only goes forward. */
-int64_t remove_now(void);
-
-/* Removes a folder and all below it, until that time. One that is not there is removed. REMOVE_LATE says nothing in the report. */
+/* Removes a folder and all below it, until that time (monotonic_ms). One that is not there is removed. REMOVE_LATE says nothing in the report. */
 enum remove_done remove_tree(const char *path, int64_t until, struct report *report);
 
 #endif

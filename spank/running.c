@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "monotonic.h"
 
 /* Where the image has Slurm's commands; slurmd's PATH does not name it. */
 static char bundled[] = "/opt/soperator/bin/squeue";
@@ -78,23 +79,15 @@ static int start(uint32_t id, pid_t *pid)
 	return -1;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec time = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time); /* cannot fail with this clock */
-	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
 /* Reads all until the end of the pipe. False where that has not come in time, or there is too much. */
 static bool read_all(int fd, int seconds, char *text, size_t size)
 {
-	int64_t end = now_ms() + (int64_t)seconds * 1000;
+	int64_t end = monotonic_ms() + (int64_t)seconds * 1000;
 	size_t length = 0;
 
 	while (length < size - 1) {
 		struct pollfd ready = { .fd = fd, .events = POLLIN };
-		int64_t left = end - now_ms();
+		int64_t left = end - monotonic_ms();
 		ssize_t got;
 
 		if (left <= 0)

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monotonic.h"
 #include "remove.h"
 
 #define PREFIX "job-"
@@ -189,12 +190,12 @@ static bool clear_aside(const char *own, int64_t until)
 static void be_cleaner(const char *own)
 {
 	const struct timespec rest = { .tv_sec = 1 };
-	int64_t until = remove_now() + BACKGROUND_MS;
+	int64_t until = monotonic_ms() + BACKGROUND_MS;
 	int fd = open(own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || prctl(PR_SET_NAME, "jail-cleaner") < 0 || setpriority(PRIO_PROCESS, 0, LEAST_NICE) < 0)
 		_exit(0);
-	while (!clear_aside(own, until) && remove_now() < until)
+	while (!clear_aside(own, until) && monotonic_ms() < until)
 		(void)nanosleep(&rest, NULL);
 	_exit(0);
 }
@@ -221,8 +222,8 @@ static void clear_soon(const char *own, const char *aside, int64_t wait)
 	char path[PATH_MAX];
 
 	if (aside[0] != '\0' && snprintf(path, sizeof(path), "%s/%s", own, aside) < (int)sizeof(path))
-		(void)remove_tree(path, remove_now() + END_MS, &unsaid); /* what is left of it is found among the others */
-	if (!clear_aside(own, remove_now() + wait))
+		(void)remove_tree(path, monotonic_ms() + END_MS, &unsaid); /* what is left of it is found among the others */
+	if (!clear_aside(own, monotonic_ms() + wait))
 		clean_later(own);
 }
 
@@ -262,7 +263,7 @@ int scratch_clear(const struct plan_mount *entry, struct report *report)
 
 int scratch_remove(const char *path, struct report *report)
 {
-	enum remove_done done = remove_tree(path, remove_now() + END_MS, report);
+	enum remove_done done = remove_tree(path, monotonic_ms() + END_MS, report);
 
 	if (done == REMOVE_LATE)
 		return report_fail(report, "jail: %s was not removed within %d s: somebody may still write in it", path, END_MS / 1000);

@@ -21,7 +21,8 @@
  * read-only; a batch step ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for
  * a failed prolog.
  *
- * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [spool=/var/spool/slurmd] [ipc] [deadline=10] [timing]
+ * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [spool=/var/spool/slurmd] [ipc] [deadline=10]
+ * [unkillable=60] [timing]
  */
 #define _GNU_SOURCE
 #pragma GCC visibility push(default) /* what Slurm looks up; all else stays hidden */
@@ -37,7 +38,6 @@ SPANK_PLUGIN(jail, 1);
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "caps.h"
@@ -47,6 +47,8 @@ SPANK_PLUGIN(jail, 1);
 #include "holder.h"
 #include "jobs.h"
 #include "mark.h"
+#include "monotonic.h"
+#include "opening_timer.h"
 #include "options.h"
 #include "paths.h"
 #include "plan.h"
@@ -60,15 +62,13 @@ SPANK_PLUGIN(jail, 1);
 #define BATCH_STEP 0xfffffffb
 #define INTERACTIVE_STEP 0xfffffffa
 
-enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, OPENING_SECONDS = 30, VALUE_MAX = 128 * 1024 };
+enum { DONE = 0, FAILED = -1, STEP_SECONDS = 5, VALUE_MAX = 128 * 1024 };
 
 static struct options options;
 static struct holder holder = HOLDER_NONE;
 static struct report trouble;
 static unsigned int mark;
 static bool is_inside, is_opening;
-static timer_t patience;
-static bool is_impatient;
 static struct gpus_pod gpus_of_node;
 static struct plan kept; /* the job's plan, which is out of reach when the environment is to be changed */
 
@@ -77,20 +77,12 @@ static void say(const char *sentence)
 	slurm_error("%s", sentence);
 }
 
-static int64_t now(void)
-{
-	struct timespec time = { 0 };
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time); /* cannot fail with this clock */
-	return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
-}
-
 static void tell_time(const char *what, int64_t since)
 {
 	if (options.timing)
-		slurm_info("jail: %s in %lld us", what, (long long)(now() - since));
+		slurm_info("jail: %s in %lld us", what, (long long)(monotonic_us() - since));
 	else
-		slurm_debug("jail: %s in %lld us", what, (long long)(now() - since));
+		slurm_debug("jail: %s in %lld us", what, (long long)(monotonic_us() - since));
 }
 
 static uint32_t item_of(spank_t spank, spank_item_t item, uint32_t otherwise)
@@ -114,7 +106,7 @@ static bool is_ours(spank_t spank)
 /* The mounts of the job are there, but does what is mounted answer? */
 static enum holder_made ask_root(struct report *report)
 {
-	int64_t since = now();
+	int64_t since = monotonic_us();
 	char root[32];
 	int answers;
 
@@ -136,7 +128,7 @@ static enum holder_made begin(spank_t spank, struct report *report)
 		.seconds = options.seconds,
 	};
 	enum holder_made result;
-	int64_t since = now();
+	int64_t since = monotonic_us();
 	bool made = false;
 
 	if (wish.id == 0 || wish.uid == (uint32_t)-1)
@@ -187,34 +179,11 @@ static int bring_gpus(spank_t spank, struct report *report)
 	return gpus_give(&gpus, &kept, &holder, report);
 }
 
-static void interrupt(int number)
-{
-	(void)number;
-}
-
-/*
- * slurmstepd opens files by names that the user has given, and a named pipe that nobody else opens lets it wait for ever: the job cannot be ended, and
- * the node is drained when it is tried. So its main thread is interrupted, again and again, until the opening fails as with any other file.
- */
-static void lose_patience(void)
-{
-	struct sigaction action = { .sa_handler = interrupt }; /* without SA_RESTART */
-	struct itimerspec times = { .it_value.tv_sec = OPENING_SECONDS, .it_interval.tv_nsec = 100 * 1000 * 1000 };
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 1 };
-
-	event._sigev_un._tid = gettid();
-	if (sigaction(event.sigev_signo, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &patience) < 0 ||
-	    timer_settime(patience, 0, &times, NULL) < 0)
-		slurm_debug("jail: slurmstepd will wait for a file that does not open: %m");
-	else
-		is_impatient = true;
-}
-
 /* Returns whether slurmstepd is inside. A step that is not ready leaves a sentence in the report. */
 static bool make_step_ready(spank_t spank, struct report *report)
 {
 	enum holder_made made = begin(spank, report);
-	int64_t since = now();
+	int64_t since = monotonic_us();
 
 	if (made == HOLDER_FAILED)
 		return enter_alone(spank);
@@ -226,7 +195,7 @@ static bool make_step_ready(spank_t spank, struct report *report)
 	if (holder_enter_opening(&holder, report) < 0 || caps_lower(report) < 0)
 		return false;
 	is_opening = true;
-	lose_patience();
+	opening_timer_start();
 	(void)follow_start(&holder, say, report);
 	tell_time("slurmstepd went in", since);
 	return true;
@@ -315,9 +284,7 @@ static void set_paths(spank_t spank)
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
 {
 	(void)ac, (void)av;
-	if (is_impatient)
-		(void)timer_delete(patience); /* cannot fail: it is there */
-	is_impatient = false;
+	opening_timer_stop();
 	if (is_opening && holder_leave_opening(&holder, &trouble) < 0)
 		(void)follow_refuse(&trouble);
 	is_opening = false;
@@ -372,7 +339,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 static void end_leftovers(void)
 {
 	struct report report = { "" };
-	int64_t since = now();
+	int64_t since = monotonic_us();
 
 	if (mark_kill(mark, &holder, STEP_SECONDS, &report) < 0)
 		say(report.text);
@@ -405,11 +372,11 @@ int slurm_spank_exit(spank_t spank, int ac, char **av)
 int slurm_spank_job_epilog(spank_t spank, int ac, char **av)
 {
 	struct report report = { "" };
-	int64_t since = now();
+	int64_t since = monotonic_us();
 
 	(void)options_read(ac, av, &options, &report); /* a wrong word has been told by each step */
 	report.text[0] = '\0';
-	if (jobs_release(item_of(spank, S_JOB_ID, 0), &report) < 0) {
+	if (jobs_release(item_of(spank, S_JOB_ID, 0), options.unkillable, &report) < 0) {
 		say(report.text);
 		return FAILED;
 	}

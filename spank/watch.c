@@ -19,41 +19,31 @@
  * this port is silent, but asks by way of the kubelet (`--once`), which nobody else reaches.
  *
  * A storage that is gone may hold whoever touches it for ever, in a sleep that no signal ends. So this process never touches the
- * jail: a child does, which says what it is about to touch and has a deadline. One that is stuck is killed and left
+ * jail: a child does (look.h), which says what it is about to touch and has a deadline. One that is stuck is killed and left
  * behind, and none is made beside it; the storage answers again when it is gone, and the next one looks at once.
- *
- * It needs no rights. What it may not see (a folder of root's above a mount point) is not its to judge, and neither is a
- * source that only slurmd's container has.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "mounts.h"
-#include "plan.h"
-#include "points.h"
+#include "look.h"
+#include "monotonic.h"
 #include "report.h"
 #include "serve.h"
 
-enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100, FULL_PERCENT = 95 };
-enum { ABOUT = '?', ROOM = '%', SIZES = '#', READ_ONLY = '!', RESULT = '=' };
+enum { EXIT_USAGE = 64, EXIT_STEP = 71, TICK_MS = 100 };
 
 struct options {
-	const char *plan, *name;
-	bool once, writable;
+	struct look_wish look;
+	bool once;
 	long port, period, deadline;
 };
 
@@ -67,186 +57,6 @@ struct watch {
 	int64_t began, next;
 };
 
-static int64_t now_us(void)
-{
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &now) < 0)
-		return 0;
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static int64_t now_ms(void)
-{
-	return now_us() / 1000;
-}
-
-static void tell(int channel, char what, const char *text)
-{
-	char message[1024];
-	int length = snprintf(message, sizeof(message), "%c%s", what, text);
-
-	if (length < 0 || send(channel, message, (size_t)length < sizeof(message) ? (size_t)length : sizeof(message) - 1, 0) < 0)
-		_exit(1); /* nobody listens any more */
-}
-
-/* Some lines are no mounts, and one that is skipped where its source is missing may lack its mount point too. */
-static bool is_watched(const struct plan_mount *entry)
-{
-	struct stat status;
-
-	if (entry->kind == PLAN_GPUS || entry->kind == PLAN_PATH)
-		return false;
-	return !entry->optional || stat(entry->source, &status) == 0 || errno != ENOENT;
-}
-
-/* A source that this container lacks is another container's. */
-static int look_at_source(const struct plan_mount *entry, struct report *report)
-{
-	struct statvfs status;
-
-	if (entry->source[0] == '\0' || statvfs(entry->source, &status) == 0)
-		return 0;
-	if (errno == EACCES || (entry->kind != PLAN_ROOT && (errno == ENOENT || errno == ENOTDIR)))
-		return 0;
-	return report_fail(report, "jail: %s does not answer as it should (plan line %d): %m", entry->source, entry->line);
-}
-
-static int look_at_target(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
-{
-	struct report own = { "" };
-	int fd;
-
-	if (points_holder(plan, entry) != &plan->mounts[0])
-		return 0;
-	fd = mounts_open_target(root_fd, entry, &own);
-	if (fd < 0)
-		return errno == EACCES ? 0 : report_fail(report, "%s", own.text);
-	return close(fd) < 0 ? report_fail(report, "jail: cannot close %s: %m", entry->target) : 0;
-}
-
-/* As df reckons: of what ordinary users can have. */
-static int percent(uint64_t all, uint64_t free, uint64_t available)
-{
-	uint64_t used = all - free;
-
-	return used + available == 0 ? 0 : (int)((used * 100 + used + available - 1) / (used + available));
-}
-
-/* A file system without a number of files, such as btrfs, says 0. */
-static void look_at_room(const char *root, const char *name, int channel)
-{
-	struct statvfs status;
-	char text[200] = "";
-	int bytes, files;
-
-	if (statvfs(root, &status) < 0)
-		return; /* the next question says why */
-	bytes = percent(status.f_blocks, status.f_bfree, status.f_bavail);
-	files = percent(status.f_files, status.f_ffree, status.f_favail);
-	if (bytes >= FULL_PERCENT)
-		(void)snprintf(text, sizeof(text), "jail: %s is %d %% full, %llu MiB are left", name, bytes,
-			       (unsigned long long)status.f_bavail * status.f_frsize >> 20);
-	else if (files >= FULL_PERCENT)
-		(void)snprintf(text, sizeof(text), "jail: %s has %d %% of the files that it can have, %llu more are possible",
-			       name, files, (unsigned long long)status.f_favail);
-	tell(channel, ROOM, text);
-}
-
-static void tell_sizes(const char *root, int64_t took, int channel)
-{
-	struct statvfs status;
-	char text[120];
-
-	tell(channel, ABOUT, root);
-	if (statvfs(root, &status) < 0)
-		return; /* the next look says why */
-	(void)snprintf(text, sizeof(text), "%llu %llu %llu %llu %lld", (unsigned long long)status.f_blocks * status.f_frsize,
-		       (unsigned long long)status.f_bavail * status.f_frsize, (unsigned long long)status.f_files,
-		       (unsigned long long)status.f_favail, (long long)took);
-	tell(channel, SIZES, text);
-}
-
-/* The number of the mount that a path lies in, or 0. */
-static unsigned long long mount_of(const char *path)
-{
-	struct statx status;
-
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_MNT_ID, &status) < 0 || (status.stx_mask & STATX_MNT_ID) == 0)
-		return 0;
-	return status.stx_mnt_id;
-}
-
-/* Whether the options behind the dash of a line of mountinfo, which are the file system's own, begin with `ro`. Source: proc_pid_mountinfo(5). */
-static bool is_file_system_read_only(const char *line)
-{
-	const char *rest = strstr(line, " - ");
-
-	for (int field = 0; rest != NULL && field < 3; field++)
-		rest = strchr(rest + 1, ' ');
-	return rest != NULL && strncmp(rest, " ro", 3) == 0 && (rest[3] == ',' || rest[3] == '\n' || rest[3] == '\0');
-}
-
-/* Whether nobody can write to the root: by its file system, or by its mount where that is here to be written to. */
-static bool is_read_only(const char *root, bool writable)
-{
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	unsigned long long number = mount_of(root), found;
-	struct statvfs status;
-	char *line = NULL;
-	bool is = false;
-	size_t size = 0;
-
-	while (mounts != NULL && number != 0 && getline(&line, &size, mounts) > 0)
-		if (sscanf(line, "%llu", &found) == 1 && found == number)
-			is = is_file_system_read_only(line);
-	free(line);
-	if (mounts != NULL)
-		(void)fclose(mounts); /* nothing was written to it */
-	return is || (writable && statvfs(root, &status) == 0 && (status.f_flag & ST_RDONLY) != 0);
-}
-
-static int look(const struct plan *plan, const struct options *options, int channel, struct report *report)
-{
-	const struct plan_mount *root = &plan->mounts[0];
-	int root_fd;
-
-	tell(channel, ABOUT, root->source);
-	look_at_room(root->source, options->name, channel);
-	tell(channel, READ_ONLY, is_read_only(root->source, options->writable) ? "1" : "0");
-	root_fd = open(root->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0 && errno == EACCES)
-		return 0; /* it answers, and lets in only root: enough to know */
-	if (root_fd < 0)
-		return report_fail(report, "jail: cannot open the root %s: %m", root->source);
-	for (int i = 0; i < plan->count; i++) {
-		tell(channel, ABOUT, plan->mounts[i].source[0] != '\0' ? plan->mounts[i].source : plan->mounts[i].target);
-		if (!is_watched(&plan->mounts[i]))
-			continue;
-		if (look_at_source(&plan->mounts[i], report) < 0)
-			return -1;
-		tell(channel, ABOUT, plan->mounts[i].target);
-		if (i > 0 && look_at_target(root_fd, plan, &plan->mounts[i], report) < 0)
-			return -1;
-	}
-	return close(root_fd) < 0 ? report_fail(report, "jail: cannot close the root %s: %m", root->source) : 0;
-}
-
-static void be_child(const struct options *options, int channel)
-{
-	static struct plan plan;
-	struct report report = { "" };
-	int64_t began = now_us();
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		_exit(1);
-	tell(channel, ABOUT, options->plan);
-	if (plan_read(options->plan, &plan, &report) == 0 && look(&plan, options, channel, &report) == 0)
-		tell_sizes(plan.mounts[0].source, now_us() - began, channel); /* what else it says is in the report */
-	tell(channel, RESULT, report.text);
-	_exit(0);
-}
-
 static int start_look(struct watch *watch, const struct options *options)
 {
 	int pair[2];
@@ -255,13 +65,13 @@ static int start_look(struct watch *watch, const struct options *options)
 		return report_fail(&watch->trouble, "jail: cannot make a channel: %m");
 	watch->child = fork();
 	if (watch->child == 0)
-		be_child(options, pair[1]);
+		look_and_tell(&options->look, pair[1]);
 	if (close(pair[1]) < 0 || watch->child < 0) {
 		(void)close(pair[0]); /* nothing was written to it */
 		return report_fail(&watch->trouble, "jail: cannot start a look: %m");
 	}
 	watch->channel = pair[0];
-	watch->began = now_ms();
+	watch->began = monotonic_ms();
 	watch->is_late = false;
 	return 0;
 }
@@ -285,13 +95,13 @@ static void hear(struct watch *watch)
 	if (got <= 0)
 		return;
 	message[got] = '\0';
-	if (message[0] == RESULT)
+	if (message[0] == LOOK_RESULT)
 		conclude(watch, message + 1);
-	else if (message[0] == ROOM)
+	else if (message[0] == LOOK_ROOM)
 		(void)snprintf(watch->full.text, sizeof(watch->full.text), "%.200s", message + 1);
-	else if (message[0] == READ_ONLY)
+	else if (message[0] == LOOK_READ_ONLY)
 		watch->is_read_only = message[1] == '1';
-	else if (message[0] == SIZES)
+	else if (message[0] == LOOK_SIZES)
 		(void)snprintf(watch->sizes, sizeof(watch->sizes), "%.110s", message + 1);
 	else
 		(void)snprintf(watch->touched, sizeof(watch->touched), "%.500s", message + 1);
@@ -304,7 +114,7 @@ static void follow(struct watch *watch, const struct options *options)
 	pid_t got = waitpid(watch->child, &status, WNOHANG);
 
 	if (got == 0) {
-		if (!watch->is_late && now_ms() - watch->began > options->deadline * 1000) {
+		if (!watch->is_late && monotonic_ms() - watch->began > options->deadline * 1000) {
 			char text[700];
 
 			(void)snprintf(text, sizeof(text), "jail: %s does not answer within %ld s", watch->touched, options->deadline);
@@ -320,7 +130,7 @@ static void follow(struct watch *watch, const struct options *options)
 		conclude(watch, "jail: the look at the mounts ended by itself");
 	(void)close(watch->channel); /* nothing was written to it */
 	watch->child = 0;
-	watch->next = watch->is_late ? now_ms() : now_ms() + options->period * 1000;
+	watch->next = watch->is_late ? monotonic_ms() : monotonic_ms() + options->period * 1000;
 }
 
 /* The whole HTTP answer of this moment. */
@@ -350,8 +160,8 @@ static int run(const struct options *options)
 	for (;;) {
 		struct pollfd fds[1 + SERVE_FDS];
 
-		if (watch.child == 0 && now_ms() >= watch.next && start_look(&watch, options) < 0)
-			watch.next = now_ms() + options->period * 1000;
+		if (watch.child == 0 && monotonic_ms() >= watch.next && start_look(&watch, options) < 0)
+			watch.next = monotonic_ms() + options->period * 1000;
 		fds[0] = (struct pollfd){ .fd = watch.child != 0 ? watch.channel : -1, .events = POLLIN };
 		serve_fds(&serve, fds + 1);
 		if (!watch.has_looked)
@@ -366,7 +176,7 @@ static int run(const struct options *options)
 		if (watch.child != 0)
 			follow(&watch, options);
 		write_answer(&watch, text, sizeof(text));
-		serve_turn(&serve, fds + 1, now_ms(), text);
+		serve_turn(&serve, fds + 1, monotonic_ms(), text);
 	}
 }
 
@@ -409,11 +219,11 @@ static bool parse_options(char **words, struct options *options)
 		if (strcmp(words[0], "--once") == 0)
 			options->once = true, words--;
 		else if (strcmp(words[0], "--writable") == 0)
-			options->writable = true, words--;
+			options->look.is_writable = true, words--;
 		else if (strcmp(words[0], "--plan") == 0)
-			options->plan = words[1];
+			options->look.plan = words[1];
 		else if (strcmp(words[0], "--name") == 0)
-			options->name = words[1];
+			options->look.name = words[1];
 		else if (strcmp(words[0], "--port") == 0 && !parse_number(words[1], UINT16_MAX, &options->port))
 			return false;
 		else if (strcmp(words[0], "--period") == 0 && !parse_number(words[1], 3600, &options->period))
@@ -423,7 +233,7 @@ static bool parse_options(char **words, struct options *options)
 		else if (strncmp(words[0], "--p", 3) != 0 && strcmp(words[0], "--deadline") != 0)
 			return false;
 	}
-	return words[0] == NULL && options->plan != NULL && options->once == (options->port == 0);
+	return words[0] == NULL && options->look.plan != NULL && options->once == (options->port == 0);
 }
 
 /* As process 1 of its container it sees no signal that it does not ask for. */
@@ -435,7 +245,7 @@ static void stop(int number)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .name = "the shared root", .period = 2, .deadline = 5 };
+	struct options options = { .look = { .name = "the shared root" }, .period = 2, .deadline = 5 };
 	struct sigaction action = { .sa_handler = stop };
 
 	if (argc < 1 || !parse_options(argv + 1, &options)) {

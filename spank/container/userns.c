@@ -32,8 +32,10 @@ int userns_enter(int flags, uid_t uid, gid_t gid, struct report *report)
 	char map[64];
 
 	if (unshare(CLONE_NEWUSER | flags) < 0)
-		return report_fail(report, "container: cannot make a user namespace (does the kernel or a seccomp profile forbid "
-					   "it to users?): %m");
+		return errno == ENOSPC ? report_fail(report, "container: cannot make a user namespace: user.max_user_namespaces, or that of another kind, "
+						     "of the Node is reached, by processes of any pod")
+				       : report_fail(report, "container: cannot make a user namespace (does the kernel or a seccomp profile forbid "
+						     "it to users?): %m");
 	(void)snprintf(map, sizeof(map), "%u %u 1\n", uid, outer_uid);
 	if (write_file("/proc/self/setgroups", "deny", report) < 0 || write_file("/proc/self/uid_map", map, report) < 0)
 		return -1;

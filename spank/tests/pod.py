@@ -3,7 +3,8 @@
 
 With --userns it is a pod with `hostUsers: false`: a user namespace of 65,536 ids that owns all the others, and in it the
 capabilities of a worker's container. Without, it is the machine's own root. With --no-pivot a
-seccomp filter forbids pivot_root, as the default profile of container runtimes does. The command is pid 2
+seccomp filter forbids pivot_root, as the default profile of container runtimes does. With --node-limit KIND=NUMBER its Node has that
+limit of namespaces of a kind (user.max_KIND_namespaces), which is an outer user namespace's here. The command is pid 2
 of a new pid namespace with its own mounts and /proc, and everything ends with this process. util-linux' unshare cannot
 write a map of many ids without newuidmap, hence this program; it uses nothing but the standard library.
 """
@@ -98,8 +99,13 @@ def main() -> None:
     parser.add_argument("--userns", action="store_true")
     parser.add_argument("--net", action="store_true")
     parser.add_argument("--no-pivot", action="store_true")
+    parser.add_argument("--node-limit", default="")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
+    if arguments.node_limit:
+        kind, number = arguments.node_limit.split("=")
+        enter_user_namespace()
+        Path(f"/proc/sys/user/max_{kind}_namespaces").write_text(number)
     if arguments.userns:
         enter_user_namespace()
     call("unshare", CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | (CLONE_NEWNET if arguments.net else 0))

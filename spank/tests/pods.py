@@ -16,10 +16,12 @@ class Pod:
 
     userns: bool
     pivot: bool
+    node_limit: str = ""  # of namespaces, such as `mnt=60`
 
     def words(self) -> list[str]:
         """The words that start such a pod."""
         options = [*(["--userns"] if self.userns else []), *([] if self.pivot else ["--no-pivot"])]
+        options += [f"--node-limit={self.node_limit}"] if self.node_limit else []
         return [POD_PYTHON, str(HERE / "pod.py"), *options]
 
     def run(self, *command: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:

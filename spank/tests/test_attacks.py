@@ -2,9 +2,12 @@
 
 Every attempt is made in the jail, as root of it and as an ordinary user, and once more where there is no jail: there those that name a file
 get through, so that an attempt which fails is held, and not misspelt. Slurm itself says which options there are.
+
+With SPANK_ATTACKS a line of JSON for each user and test is put into the file of that name: bench/attack_suite.py makes the report from them.
 """
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +16,7 @@ from pathlib import Path
 import pytest
 from hostile import AHEAD, DROP, OUTSIDE, SECRET, USES, WORD, Attempt, by_thread, reading, texts, writing
 from pods import HERE, PODS
-from trixie import JAIL, KINDS, NEEDS, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
+from trixie import AUTHS, JAIL, KINDS, NEEDS, PLAN, TRIXIE, Slurm, wait_idle, wait_until_ready
 
 pytestmark = [*NEEDS, pytest.mark.timeout(600)]
 
@@ -37,6 +40,8 @@ class Ground:
     """A pod with Slurm in which attempts are made, and how each ended: its folder's files and its outputs, by user and name."""
 
     slurm: Slurm
+    kind: str
+    auth: str
     is_jailed: bool
     ends: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -74,15 +79,25 @@ class Ground:
 
     outside_at_end: str = ""
 
+    def count(self, user: str, what: str, made: list[str], through: set[str], wanted: set[str]) -> None:
+        """Keep for the report how many attempts there were, which got through, and which have to where there is no jail."""
+        line = {
+            "pod": self.kind, "auth": self.auth, "jail": self.is_jailed, "user": user, "what": what,
+            "made": len(made), "through": sorted(through), "wanted": len(wanted), "missed": sorted(wanted - through),
+        }  # fmt: skip
+        if path := os.environ.get("SPANK_ATTACKS"):
+            with Path(path).open("a") as out:
+                out.write(json.dumps(line) + "\n")
 
-def begin(plugin: Path, work: Path, kind: str, is_jailed: bool) -> Iterator[Slurm]:
+
+def begin(plugin: Path, work: Path, kind: str, auth: str, is_jailed: bool) -> Iterator[Slurm]:
     """A pod with Slurm, with the jail or without it."""
     script = work / "up"
     lines = (HERE / "slurm/up").read_text().splitlines(keepends=True)
     kept = [each for each in lines if is_jailed or not any(word in each for word in LINES_OF_THE_JAIL)]
     script.write_text("".join(kept).replace("CPUs=4", "CPUs=48"))  # many jobs at once
     script.chmod(0o755)
-    up = [str(script), str(TRIXIE), str(work), str(plugin)]
+    up = [str(script), str(TRIXIE), str(work), str(plugin), auth]
     with (work / "up.log").open("w") as log:
         pod = subprocess.Popen([*PODS[kind].words(), "--net", "--", *up], stdout=log, stderr=log)
     try:
@@ -106,16 +121,21 @@ def attempts_of(ground: Ground, user: str) -> list[Attempt]:
     return reading(user, slurmd) + writing(user, slurmd)
 
 
-@pytest.fixture(scope="module", params=[(kind, is_jailed) for kind in KINDS for is_jailed in (True, False)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[(kind, auth, is_jailed) for kind in KINDS for auth in AUTHS for is_jailed in (True, False)],
+    ids=lambda each: f"{each[0]}-{each[1]}-{'jail' if each[2] else 'no jail'}",
+)
 def ground(plugin: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A pod of each kind, with the jail and without it, with something outside that would be worth reaching."""
-    kind, is_jailed = request.param
-    pods = begin(plugin, tmp_path_factory.mktemp("slurm"), kind, is_jailed)
-    made = Ground(next(pods), is_jailed)
+    """A pod of each kind, with each authentication, with the jail and without it, and with something outside that would be worth reaching."""
+    kind, auth, is_jailed = request.param
+    pods = begin(plugin, tmp_path_factory.mktemp("slurm"), kind, auth, is_jailed)
+    made = Ground(next(pods), kind, auth, is_jailed)
     try:
         made.put("/srv/own", OWN)
         done = made.slurm.sh(SET_UP)
         assert done.returncode == 0, done.stderr
+        assert f"auth/{auth}" in made.slurm.sh("scontrol show config | grep ^AuthType").stdout
         yield made
     finally:
         pods.close()
@@ -128,17 +148,19 @@ def test_a_path_that_a_user_names_leads_out_only_where_there_is_no_jail(ground: 
     ground.play(user, attempts)
     ground.outside_at_end = ground.outside()
     through = {each.name for each in attempts if ground.got_through(user, each)}
+    wanted = {each.name for each in attempts if each.through and not ground.is_jailed}
+    ground.count(user, "paths", [each.name for each in attempts], through, wanted)
     if ground.is_jailed:
         assert through == set(), "\n".join(f"{name}: {ground.ends[user, name][:200]}" for name in sorted(through))
     else:
-        assert {each.name for each in attempts if each.through} - through == set()
+        assert wanted - through == set()
     assert wait_idle(ground.slurm) == "idle none"
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_thread_of_slurmstepd_leads_out(ground: Ground, user: str) -> None:
     """The threads that stay outside the jail are no way for those who guess their numbers; without a jail a guess gets through."""
-    read = []
+    read: list[bool] = []
     for ahead in AHEAD:
         newest = int(ground.slurm.sh("cat /proc/sys/kernel/ns_last_pid").stdout)
         attempt = by_thread(newest + ahead)
@@ -146,6 +168,10 @@ def test_no_thread_of_slurmstepd_leads_out(ground: Ground, user: str) -> None:
         read.append(ground.got_through(user, attempt))
         if read[-1]:
             break
+    through = {"another thread's root"} if any(read) else set()
+    ground.count(
+        user, "threads", ["guess"] * len(read), through, set() if ground.is_jailed else {"another thread's root"}
+    )
     assert any(read) is not ground.is_jailed
     assert wait_idle(ground.slurm) == "idle none"
 
@@ -160,8 +186,11 @@ def test_no_option_runs_a_users_program_outside(ground: Ground, user: str) -> No
     slurmd = int(ground.slurm.sh("cat /run/slurmd.pid").stdout)
     attempts = texts(user, slurmd, table(ground.slurm))
     ground.play(user, attempts)
-    assert ground.slurm.sh(f"cat {JAIL}/srv/broke-out").stdout == ""
-    assert [each.name for each in attempts if WORD in ground.ends[user, each.name]] == []
+    broke_out = ground.slurm.sh(f"cat {JAIL}/srv/broke-out").stdout
+    through = {each.name for each in attempts if WORD in ground.ends[user, each.name]}
+    ground.count(user, "options", [each.name for each in attempts], through | set(broke_out.splitlines()), set())
+    assert broke_out == ""
+    assert through == set()
     assert ground.slurm.sh("srun hostname").stdout == "one\n"
     assert wait_idle(ground.slurm) == "idle none"
 

@@ -143,7 +143,7 @@ def test_a_killed_holder_is_replaced(jail: Jail, any_pod: Pod) -> None:
     done = shell(
         jail,
         any_pod,
-        "step 7 0 0 'touch /tmp/a'; pkill -9 jail-holder; step 7 1 0 'ls /tmp; echo inside; ls -d /marker*'",
+        "step 7 0 0 'touch /tmp/a'; pkill -9 jail-holder; until_true '! names jail-holder'; step 7 1 0 'ls /tmp; echo inside; ls -d /marker*'",
     )
     assert done.stderr == ""
     assert "inside\n/marker-of-the-jail\n" in done.stdout

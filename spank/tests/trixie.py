@@ -90,8 +90,9 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_plugin(tmp_path_factory.mktemp("plugin"))
 
 
-# `make test` takes the harder kind; `make test-all` both.
+# `make test` takes the harder kind and Slurm's own authentication; `make test-all` both of both, where a test has a Slurm of its own.
 KINDS = ["userns-move", "root-pivot"] if os.environ.get("SPANK_TEST_ALL") else ["userns-move"]
+AUTHS = ["slurm", "munge"] if os.environ.get("SPANK_TEST_ALL") else ["slurm"]
 
 
 @pytest.fixture(scope="session", params=KINDS)
