@@ -75,9 +75,15 @@ def accounting(turn: int) -> Commands:
     ]
 
 
-def make(target: str) -> Callable[[int], Commands]:
+def bench(turn: int) -> Commands:
+    """What a bench counts, beside its limits: a thousand workers that KWOK plays, or the local cluster at rest and while it starts."""
+    which = [["local.bench.scale", "1000"], ["local.bench", "idle", "start", "--runs", "1"]][turn % 2]
+    return [[*PYTHON, *which, "--counts"]]
+
+
+def make(target: str, *variables: str) -> Callable[[int], Commands]:
     """A target as it is."""
-    return lambda _: [["make", target]]
+    return lambda _: [["make", target, *variables]]
 
 
 def search(_: int) -> Commands:
@@ -97,6 +103,8 @@ PARTS = (
     Part("logs", make("test-logs"), needs_cluster=False),
     Part("forky", make("test-forky")),
     Part("bookworm", make("test-bookworm")),
+    Part("fuzz", make("fuzz", "FUZZ_SECONDS=60"), needs_cluster=False, needs_root=False),
+    Part("bench", bench),
 )
 
 

@@ -1,15 +1,17 @@
 """``python -m local.bench``: measure, and write docs/performance.md.
 
 `make bench` measures everything but `cold`, which throws the caches away and takes a quarter of an hour. Each part can be measured alone;
-with --add its runs join those made before.
+with --add its runs join those made before, and with --counts it judges what does not depend on the machine.
 """
 
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 
-from local.bench import alone, live, record, report
-from local.bench.figures import PARTS
+from local.bench import alone, counts, live, record, report
+from local.bench.counts import Measured
+from local.bench.figures import FIGURES, PARTS
 from local.demo import DemoError
 from local.progress import Failure
 
@@ -33,6 +35,9 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=5, help="how often (default: %(default)s); some are made once")
     parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
+    parser.add_argument(
+        "--counts", action="store_true", help="write no page; end with 1 where a count of requests is over its limit"
+    )
     said = parser.parse_args()
     wanted = said.parts or [part for part in MEASURE if part != "cold"]
     if unknown := [part for part in wanted if part not in (*MEASURE, "report")]:
@@ -48,9 +53,20 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        report.write(record.read())
+        if not said.counts:
+            report.write(record.read())
         shutil.rmtree(live.ASIDE, ignore_errors=True)
-    return 0
+    return counts.verdict(_measured(wanted)) if said.counts else 0
+
+
+def _measured(parts: Sequence[str]) -> list[Measured]:
+    keys = {key for part in parts for key in PARTS.get(part, ())}
+    figures = {each.key: each for each in FIGURES if each.key in keys}
+    return [
+        Measured(found.title, found.unit, run.value, run.limit if found.limit is None else found.limit)
+        for run in record.read()
+        if (found := figures.get(run.figure))
+    ]
 
 
 if __name__ == "__main__":

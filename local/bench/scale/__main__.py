@@ -1,4 +1,4 @@
-"""`make bench-scale`: `python -m local.bench.scale [PART…] [--runs N] [--add]`, PART of 1, 100, 1000, 5000, fifty, report.
+"""`make bench-scale`: `python -m local.bench.scale [PART…] [--runs N] [--add] [--counts]`, PART of 1, 100, 1000, 5000, fifty, report.
 
 Measures, and writes its tables in docs/performance.md. It shares nothing with the local cluster: all listens on the loopback, on ports of its own.
 """
@@ -6,9 +6,10 @@ Measures, and writes its tables in docs/performance.md. It shares nothing with t
 import argparse
 import sys
 
-from local.bench import record
+from local.bench import counts, record
+from local.bench.counts import Measured
 from local.bench.scale import page, scenes
-from local.bench.scale.figures import FILE, SIZES
+from local.bench.scale.figures import FILE, GOALS, SIZES
 from local.progress import Failure
 
 PARTS = (*map(str, SIZES), "fifty", "report")
@@ -20,6 +21,9 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--runs", type=int, default=1, help="how often (default: %(default)s)")
     parser.add_argument("--add", action="store_true", help="keep the runs that were made before")
+    parser.add_argument(
+        "--counts", action="store_true", help="write no page; end with 1 where a count of requests is over its limit"
+    )
     said = parser.parse_args()
     wanted = said.parts or PARTS[:-1]
     if unknown := [part for part in wanted if part not in PARTS]:
@@ -34,8 +38,18 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:
-        page.write(record.read(FILE))
-    return 0
+        if not said.counts:
+            page.write(record.read(FILE))
+    return counts.verdict(_measured()) if said.counts else 0
+
+
+def _measured() -> list[Measured]:
+    goals = {each.key: each for each in GOALS}
+    return [
+        Measured(found.title, found.unit, run.value, found.limit)
+        for run in record.read(FILE)
+        if (found := goals.get(run.figure))
+    ]
 
 
 if __name__ == "__main__":

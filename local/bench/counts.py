@@ -1,0 +1,37 @@
+"""Counts beside their limits: what `make test` can judge on any machine, while times are for `make bench` on a quiet one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+#: Units of figures that do not depend on how fast the machine is.
+UNITS = ("requests", "per min")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure as it was measured; `limit` is None for one that another figure judges."""
+
+    title: str
+    unit: str
+    value: float
+    limit: float | None
+
+
+def faults(measured: Iterable[Measured]) -> list[str]:
+    """A sentence for each count that is over its limit."""
+    return [
+        f"{each.title}: {each.value:g} {each.unit}, and {each.limit:g} is the limit"
+        for each in measured
+        if each.unit in UNITS and each.limit is not None and each.value > each.limit
+    ]
+
+
+def verdict(measured: Iterable[Measured]) -> int:
+    """Print the counts and what is over its limit; the exit status, which is 1 too where nothing was counted."""
+    counted = [each for each in measured if each.unit in UNITS]
+    for each in counted:
+        print(f"{each.title}: {each.value:g} {each.unit}")
+    found = faults(counted)
+    for fault in found or ([] if counted else ["nothing was counted"]):
+        print(f"error: {fault}")
+    return 1 if found or not counted else 0
