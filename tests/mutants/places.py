@@ -86,7 +86,7 @@ JAIL = [
         (f"{S}/tests/test_enter.py::test_a_mount_that_a_later_one_hides_has_to_have_its_options",),
     ),
     Mutant(
-        f"{S}/mounts.c",
+        f"{S}/target.c",
         "RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS",
         "RESOLVE_IN_ROOT",
         "a mount that lies where a user's link leads",
@@ -122,7 +122,7 @@ JAIL = [
     ),
     Mutant(
         f"{S}/holder.c",
-        "return id->pid > 0 && id->start != 0 && start_of(id->pid) == id->start;",
+        "return id->pid > 0 && id->start != 0 && holder_start_of(id->pid) == id->start;",
         "return id->pid > 0 && id->start != 0;",
         "steps of a job whose holder is dead, and whose number another process has",
         (f"{S}/tests/test_jobs.py::test_a_killed_holder_is_replaced",),
