@@ -96,9 +96,10 @@ fuzz: ## the readers of foreign input in C against made-up input, FUZZ_SECONDS=6
 	$(MAKE) -C spank fuzz
 
 test: FEW :=
-test: check world spank-test ## all tests, from unit to the real cluster
+test: check world ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
-	pytest $(PATIENT) tests/collector tests/slurm
+	python3 -m local.slurm_root
+	$(PYTHON) -m local.side_by_side $(MAKE) spank-test -- pytest $(PATIENT) tests/collector tests/slurm
 	$(PYTHON) -m local.demo
 	pytest $(PATIENT) tests/runtime tests/unit/charts
 	$(PYTHON) -m local.openapi
