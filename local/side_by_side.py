@@ -14,7 +14,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from types import FrameType
+from typing import IO
 
 from local.progress import say
 
@@ -25,39 +28,50 @@ def split(words: Sequence[str]) -> list[list[str]]:
     return [list(group) for is_mark, group in groups if not is_mark]
 
 
+@dataclass(frozen=True)
+class Child:
+    """A command that runs; `output` is None for the one whose output is shown at once."""
+
+    command: Sequence[str]
+    process: "subprocess.Popen[bytes]"
+    output: IO[bytes] | None
+    began: float
+
+    def follow(self, lock: threading.Lock) -> None:
+        """Wait for its end, and show what it printed."""
+        status = self.process.wait()
+        with lock:
+            if self.output is not None:
+                self.output.seek(0)
+                sys.stdout.write(self.output.read().decode(errors="replace"))
+                sys.stdout.flush()
+            ended = f"ended with {status}" if status else "passed"
+            say(f"{shlex.join(self.command)[:100]}: {ended} after {time.monotonic() - self.began:.0f} s")
+
+
 def run(commands: Sequence[Sequence[str]]) -> int:
     """Run the commands and return 1 when one of them failed."""
-    began, children = time.monotonic(), []
-    for number, command in enumerate(commands):
-        output = None if number == 0 else tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when its command has ended)
-        child = subprocess.Popen(command, stdout=output, stderr=output and subprocess.STDOUT, start_new_session=True)
-        children.append((command, child, output))
+    children: list[Child] = []
 
     def end(number: int, _: FrameType | None) -> None:
-        for _, child, _ in children:
-            if child.poll() is None:
-                os.killpg(child.pid, number)
+        for each in children:
+            if each.process.poll() is None:
+                os.killpg(each.process.pid, number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    lock = threading.Lock()
-
-    def follow(command: Sequence[str], child: subprocess.Popen[bytes], output: object) -> None:
-        child.wait()
-        with lock:
-            if output is not None:
-                output.seek(0)  # type: ignore[attr-defined]
-                sys.stdout.write(output.read().decode(errors="replace"))  # type: ignore[attr-defined]
-                sys.stdout.flush()
-            ended = f"ended with {child.returncode}" if child.returncode else "passed"
-            say(f"{shlex.join(command)[:100]}: {ended} after {time.monotonic() - began:.0f} s")
-
-    followers = [threading.Thread(target=follow, args=each) for each in children]
-    for each in followers:
-        each.start()
-    for each in followers:
-        each.join()
-    return 1 if any(child.returncode for _, child, _ in children) else 0
+    with ExitStack() as files:
+        for command in commands:
+            output = files.enter_context(tempfile.TemporaryFile()) if children else None
+            process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+            children.append(Child(command, process, output, time.monotonic()))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, end)
+        lock = threading.Lock()
+        followers = [threading.Thread(target=each.follow, args=(lock,)) for each in children]
+        for each in followers:
+            each.start()
+        for each in followers:
+            each.join()
+    return 1 if any(each.process.returncode for each in children) else 0
 
 
 if __name__ == "__main__":
