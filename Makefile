@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -33,6 +33,10 @@ machine: ## install the Debian packages that the local cluster and the images ne
 cluster: machine ## start a local Kubernetes of NODES Nodes (2)
 	$(LOCAL) up --nodes $(NODES)
 
+built: machine ## build the programs of Kubernetes and all images; `make demo` does it otherwise
+	$(LOCAL) binaries
+	python3 -m local.images build
+
 images: machine ## build the images whose inputs changed
 	python3 -m local.images build
 
@@ -55,7 +59,7 @@ format: venv ## format the code
 	ruff check --fix --quiet src tests local spank examples images || true; ruff format --quiet src tests local spank examples images
 
 crds: venv ## write the CRDs, the values schema, the reference pages and the dashboards from their sources
-	$(PYTHON) -m soperator.crd
+	$(PYTHON) -m soperator.crdgen
 
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden --deselect tests/golden/test_version.py
@@ -65,7 +69,7 @@ golden: venv ## rewrite the golden objects from the renderer
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 8 --dist worksteal
 # Properties are tried on a quarter of their inputs, but in `make test`.
 FEW := yes
-PURE := $(addprefix tests/unit/,api checks cli control crd decide kube observe render runtime slurm slurmrest) tests/golden
+PURE := $(addprefix tests/unit/,api checks cli reconcile crdgen policy kube observe render runtime slurm slurmrest) tests/golden
 
 quick: venv ## format, lint, types, layers and the pure core's tests, while you work; half a minute
 	ruff format --check --quiet src tests local spank examples images
@@ -99,7 +103,7 @@ test: FEW :=
 test: check world ## all tests, from unit to the real cluster
 	SOPERATOR_MANY=1000 pytest tests/world/test_healthcheck.py -k many_nodes
 	python3 -m local.slurm_root
-	$(PYTHON) -m local.side_by_side $(MAKE) spank-test -- pytest $(PATIENT) tests/collector tests/slurm
+	$(PYTHON) -m local.side_by_side $(MAKE) spank-test -- pytest $(PATIENT) tests/collector tests/slurm -- nice -n 19 $(MAKE) built
 	$(PYTHON) -m local.demo
 	pytest $(PATIENT) tests/runtime tests/unit/charts
 	$(PYTHON) -m local.openapi

@@ -15,7 +15,7 @@ from local.paths import REPOSITORY
 from local.progress import Failure, say
 from local.slurm_root import ROOT
 
-FILE = REPOSITORY / "src/soperator/slurm/keywords.py"
+FILE = REPOSITORY / "src/soperator/slurm/settings/keywords.py"
 #: Words that are no setting of ours to offer: after the first three slurmctld ends at once, the last is read before keys are.
 _NOT_OFFERED = frozenset({"frontendaddr", "frontendname", "frontendport", "include"})
 _UNKNOWN = re.compile(r"unrecognized key: (\S+)")

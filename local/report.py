@@ -47,7 +47,7 @@ EVIDENCE = (
     ),
     Evidence("docs/reports/kills.md", PRODUCT, "make soak"),
     Evidence("docs/reports/many-jobs.md", ("spank",), "make -C spank many-jobs"),
-    Evidence("docs/reports/power-day.md", ("src/soperator/decide",), "make bench-day"),
+    Evidence("docs/reports/power-day.md", ("src/soperator/policy",), "make bench-day"),
     Evidence("docs/reports/power.md", PRODUCT, "make soak-power"),
     Evidence("docs/reports/rest.md", PRODUCT, "make test-rest"),
     Evidence("docs/reports/sacct.md", PRODUCT, "make bench-accounting"),

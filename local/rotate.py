@@ -88,7 +88,7 @@ def make(target: str, *variables: str) -> Callable[[int], Commands]:
 
 def search(_: int) -> Commands:
     """Properties on inputs that nobody has tried yet."""
-    folders = ["tests/unit/decide", "tests/unit/slurm", "tests/unit/render", "tests/unit/runtime", "tests/unit/agents"]
+    folders = ["tests/unit/policy", "tests/unit/slurm", "tests/unit/render", "tests/unit/runtime", "tests/unit/agents"]
     return [[*PYTHON, "pytest", *folders]] * 3
 
 

@@ -1,7 +1,7 @@
 /*
  * The mount plan: which mounts make a jail, as text that a person can read.
  *
- * The plan is computed elsewhere (in pods by `render/plan.py`, on other installations by whoever writes the file), so
+ * The plan is computed elsewhere (in pods by `render/jail/mount_plan.py`, on other installations by whoever writes the file), so
  * that what a jail consists of can be tested and explained without running it, and so that this C code has no opinion.
  * One mount per line, five fields separated by a tab: `kind source target options why`; `-` is an empty field; empty
  * lines and lines that begin with `#` are skipped. The first mount is the root. The format is strict: a word that is

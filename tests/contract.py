@@ -222,9 +222,9 @@ async def nothing_new_is_said_without_the_nodes(stage: Stage) -> None:
 
     async def quiet() -> bool:
         nonlocal last
-        last = (await stage.rest.look()).moment
+        last = (await stage.rest.fetch_nodes()).moment
         await asyncio.sleep(2.1)
-        last = (await stage.rest.look()).moment
+        last = (await stage.rest.fetch_nodes()).moment
         return not await stage.rest.has_changed(last)
 
     await until(quiet)

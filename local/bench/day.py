@@ -9,9 +9,17 @@ import heapq
 from dataclasses import dataclass, field, replace
 
 from local.bench.dayjobs import BOOT, REQUEUE, SETS, SHORTAGES, SUSPEND, WISH, Job, Result
-from soperator.decide import power
-from soperator.decide.phases import Phase, phase_of
-from soperator.decide.workers import Create, Delete, Mark, Say, Seen, Verb, WorkerPod
+from soperator.policy.workers import on_demand
+from soperator.policy.workers.power_states import Phase, phase_of
+from soperator.policy.workers.types import (
+    AnnotatePod,
+    Create,
+    Delete,
+    UpdateNodes,
+    Verb,
+    WorkerPod,
+    WorkerSnapshot,
+)
 from soperator.slurm.node import SlurmNode
 
 
@@ -201,8 +209,10 @@ class Day:
                 continue
             there.known = known
             wish = replace(WISH, most=there.most)
-            seen = Seen(there.name, 0, "new", dict(there.pods), dict(there.nodes), now=self.now, on_demand=wish)
-            plan = power.decide(seen)
+            seen = WorkerSnapshot(
+                there.name, 0, "new", dict(there.pods), dict(there.nodes), now=self.now, on_demand=wish
+            )
+            plan = on_demand.decide(seen)
             done = done or bool(plan.actions)
             for action in plan.actions:
                 self.take(there, action)
@@ -223,9 +233,9 @@ class Day:
                 assert holder is None or not self.running[holder][3], "a pod is deleted under a running job"
                 there.pods[index] = replace(pod, deleting=True, ready=False)
                 self.at(self.now + 2, "vanish", (there.name, index, pod.born))
-            case Mark(index, _, protected, noted):
+            case AnnotatePod(index, _, protected, noted):
                 there.pods[index] = replace(there.pods[index], protected=protected, noted=noted)
-            case Say():
+            case UpdateNodes():
                 for index in action.indexes:
                     self.hear(there, action.verb, f"{there.name}-{index}", action.why)
 

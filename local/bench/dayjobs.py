@@ -5,7 +5,7 @@ import math
 import random
 from dataclasses import dataclass, field
 
-from soperator.decide.workers import OnDemand
+from soperator.policy.workers.types import OnDemand
 
 DAY = 86400.0
 SEED = 20261122

@@ -35,7 +35,8 @@ def page(lived: Result, best: Result) -> str:
     sets = ", ".join(f"`{name}` of {most} nodes" for name, most in SETS.items())
     return f"""# A day of jobs on nodes that sleep
 
-Written by `make bench-day`: the policy itself ([`decide/power.py`](../../src/soperator/decide/power.py)) over a stand-in of Slurm and of
+Written by `make bench-day`: the policy itself
+([`policy/workers/on_demand.py`](../../src/soperator/policy/workers/on_demand.py)) over a stand-in of Slurm and of
 Kubernetes, in virtual time.
 
 {COUNT} jobs (seed {SEED}) on {sets}.

@@ -27,7 +27,7 @@ IDS = 65536
 ADDRESS = "10.99.0.1"
 
 # chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service sys_chroot sys_ptrace sys_admin audit_write setfcap:
-# what the operator gives (src/soperator/render/rights.py).
+# what the operator gives (src/soperator/render/parts/capabilities.py).
 POD_CAPS = {0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 19, 21, 29, 31}
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Jail, Pod
 
-#: What src/soperator/render/plan.py says of /run/munge; tests/unit/render/test_munge.py holds the two together.
+#: What src/soperator/render/jail/mount_plan.py says of /run/munge; tests/unit/render/test_munge.py holds the two together.
 OPTIONS = "ro,nosuid,nodev,noexec"
 USER = 4711
 

@@ -13,10 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soperator.checks import deepjudge
+from soperator.checks import deep_evaluate
 from soperator.checks.check import Reading
-from soperator.checks.deepcheck import DeepCheck, DeepRule, command, shipped_deep
-from soperator.decide import pairs
+from soperator.checks.deep_check import (
+    DeepCheck,
+    DeepRule,
+    command,
+    shipped_deep,
+)
+from soperator.policy.healthcheck import pairwise_search
 from tests.cluster.lab import Lab
 from tests.cluster.processes import processes
 
@@ -54,7 +59,7 @@ class Bench:
             f"--exclusive --nodes={len(nodes)} --ntasks-per-node=1 --nodelist={','.join(nodes)} --cpu-bind=none --mem=0"
         )
         said = self.lab.ssh(self.user, f"srun --immediate=60 {how} {' '.join(command(check))}")
-        return deepjudge.named(json.loads(said.splitlines()[-1])["readings"], nodes)
+        return deep_evaluate.named(json.loads(said.splitlines()[-1])["readings"], nodes)
 
     def each(self, check: DeepCheck) -> list[Reading]:
         """The readings of all nodes, one after the other, for they share the machine's cores."""
@@ -74,19 +79,21 @@ class Bench:
         def failing() -> set[str]:
             for each in self.each(check):
                 best.keep(each)
-            judged = deepjudge.judge(check, best.readings, (), self.nodes)
+            judged = deep_evaluate.judge(check, best.readings, (), self.nodes)
             return {node for each in judged if each.outcome == "fail" for node in each.nodes}
 
         return best.until(lambda: failing() == wanted)
 
-    def search(self, check: DeepCheck, bad: tuple[str, ...] = (), links: tuple[pairs.Pair, ...] = ()) -> list[Reading]:
+    def search(
+        self, check: DeepCheck, bad: tuple[str, ...] = (), links: tuple[pairwise_search.Pair, ...] = ()
+    ) -> list[Reading]:
         """The readings with which a search finds these nodes and ways and no others; fails with them where that does not come to be."""
         best = _Best(check)
 
-        def found() -> pairs.Search:
+        def found() -> pairwise_search.Search:
             for each in best.readings:
-                best.keep(self.run(check, deepjudge.nodes_of(each))[0])
-            while not (search := pairs.search_check(check, self.nodes, best.readings)).done:
+                best.keep(self.run(check, deep_evaluate.nodes_of(each))[0])
+            while not (search := pairwise_search.search_check(check, self.nodes, best.readings)).done:
                 for both in search.runs:
                     best.keep(self.run(check, both)[0])
             return search

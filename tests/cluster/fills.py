@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from local.paths import DEFAULT_STATE
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render.model import Cluster, Defaults
-from soperator.render.populate import render_populate
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.jail.populate_job import render_populate
+from soperator.render.parts.model import Cluster, Defaults
 from tests.cluster.lab import OPERATOR, Lab
 
 NAMESPACE = "slurm-populate"

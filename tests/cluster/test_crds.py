@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from soperator.crd import generate
-from soperator.crd.columns import ALL
+from soperator.crdgen import generate
+from soperator.crdgen.columns import ALL
 from tests.bad_inputs import API_VERSION, CASES, Bad
 from tests.cluster import apiserver
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from soperator.checks import deepjudge
-from soperator.checks.deepcheck import command, shipped_deep
+from soperator.checks import deep_evaluate
+from soperator.checks.deep_check import command, shipped_deep
 from tests.cluster import deeps
 from tests.cluster.deeps import Bench
 from tests.cluster.lab import Lab
@@ -32,7 +32,7 @@ def test_every_part_of_a_node_is_measured_by_an_ordinary_user(bench: Bench) -> N
         words = {**check.given, **given}
         (reading,) = bench.run(deeps.replace(check, given=words), bench.nodes[:1])
         assert (reading["of"], reading["wrong"]) == (bench.nodes[0], 0), reading
-        assert {each.outcome for each in deepjudge.judge(check, [reading], (), bench.nodes[:1])} <= {"unsure"}
+        assert {each.outcome for each in deep_evaluate.judge(check, [reading], (), bench.nodes[:1])} <= {"unsure"}
 
 
 def test_what_a_program_needs_and_has_not_is_told_and_is_no_result(bench: Bench) -> None:

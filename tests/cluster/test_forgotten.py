@@ -70,4 +70,4 @@ def idle(lab: Lab, user: str) -> int:
 
 def told(lab: Lab) -> str:
     """The events of workers that were told to register."""
-    return lab.kubectl("get", "events", "--field-selector=reason=Register", "-o", "custom-columns=SAID:.message")
+    return lab.kubectl("get", "events", "--field-selector=reason=Registering", "-o", "custom-columns=SAID:.message")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from soperator.render import rights
+from soperator.render.parts import capabilities
 from tests.cluster.lab import Lab
 
 pytestmark = pytest.mark.cluster
@@ -14,8 +14,8 @@ NUMBERS = {
     "CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8,
     "NET_BIND_SERVICE": 10, "SYS_CHROOT": 18, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "AUDIT_WRITE": 29, "SETFCAP": 31,
 }  # fmt: skip
-LOGIN = (*rights.JAIL, *rights.MAKER)
-WORKER = (*LOGIN, *rights.ACCOUNTANT)
+LOGIN = (*capabilities.JAIL, *capabilities.MAKER)
+WORKER = (*LOGIN, *capabilities.ACCOUNTANT)
 
 #: What works with a capability and not without it; run by sh in slurmd's container, `$f` is a file of user 1000.
 USES = {

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from local import collector
-from soperator.render import labels
+from soperator.render.parts import labels
 
 ROOT = Path(__file__).parents[2]
 LINES = yaml.safe_load((Path(__file__).parent / "lines.yaml").read_text())

@@ -2,17 +2,26 @@
 
 import re
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.cli.explain_jail import table
-from soperator.render import cluster as render_cluster
-from soperator.render import config, generation, gpus, limits, network, points, populate, rest_users, tokens, worker
-from soperator.render.keys import render_secret, wanted_files
-from soperator.render.model import Cluster, Defaults, NodeSet, Object
-from soperator.render.plan import login_plan, worker_plan
-from soperator.slurm import effects
-from soperator.slurm.tokens import Note
-from soperator.slurm.transaction import State
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.cli.support.explain_jail import table
+from soperator.render.cluster import network, user_rest_api
+from soperator.render.cluster import objects as render_cluster
+from soperator.render.cluster.keys import render_secret, wanted_files
+from soperator.render.jail import gres, mount_points, populate_job
+from soperator.render.jail.mount_plan import login_plan, worker_plan
+from soperator.render.parts import user_tokens
+from soperator.render.parts.model import (
+    Cluster,
+    Defaults,
+    NodeSet,
+    Object,
+)
+from soperator.render.slurm_conf import job_limits, slurm_conf, trial
+from soperator.render.worker import pod
+from soperator.slurm.settings import diff
+from soperator.slurm.settings.state import ConfigState
+from soperator.slurm.user_tokens import TokenNote
 
 #: The hash at the end of the name of a mount plan.
 PLAN = re.compile(r"-[0-9a-f]{16}$")
@@ -200,23 +209,23 @@ def rendered(case: str) -> dict[str, Object]:
     cluster_spec, nodesets = CASES[case]
     members = {name: NodeSetSpec.model_validate(spec) for name, spec in nodesets.items()}
     spec = SlurmClusterSpec.model_validate(cluster_spec)
-    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members), gpus.counted(members))
+    cluster = Cluster("slurm", "demo", "uid-cluster", spec, job_limits.shares(members), gres.counted(members))
     objects = [
         render_secret(cluster, name, dict.fromkeys(files, b"key")) for name, files in wanted_files(cluster).items()
     ]
-    name, files = config.generation(cluster), config.files(cluster)
-    state = State(name, name, 1.0, name, 1.0, 0, fixed=effects.fixed(files))
+    name, files = slurm_conf.generation(cluster), slurm_conf.files(cluster)
+    state = ConfigState(name, name, 1.0, name, 1.0, 0, fixed=diff.fixed(files))
     objects += render_cluster.render_cluster(cluster, DEFAULTS, jail_ready=True, state=state)
     claims = sum(1 for each in objects if each["kind"] in ("Secret", "PersistentVolumeClaim"))
-    objects.insert(claims, generation.render_live(cluster, files, state))
-    objects += populate.render_populate(cluster, DEFAULTS)
+    objects.insert(claims, trial.render_live(cluster, files, state))
+    objects += populate_job.render_populate(cluster, DEFAULTS)
     members = [
         NodeSet("slurm", name, f"uid-{name}", NodeSetSpec.model_validate(spec)) for name, spec in nodesets.items()
     ]
-    objects += points.render_mount_points(cluster, members, DEFAULTS, "uid-job")
+    objects += mount_points.render_mount_points(cluster, members, DEFAULTS, "uid-job")
     for nodeset in members:
-        objects += [worker.render_plan(cluster, nodeset), worker.render_worker(cluster, nodeset, 0, DEFAULTS)]
-    objects += [generation.render_trial(cluster, DEFAULTS, name)]
+        objects += [pod.render_plan(cluster, nodeset), pod.render_worker(cluster, nodeset, 0, DEFAULTS)]
+    objects += [trial.render_trial(cluster, DEFAULTS, name)]
     return {
         f"{number:02}-{each['kind'].lower()}-{PLAN.sub('', each['metadata']['name'])}.yaml": each
         for number, each in enumerate(objects)
@@ -228,10 +237,10 @@ def accounted(case: str) -> dict[str, Object]:
     cluster_spec, nodesets = ACCOUNTED[case]
     members = {name: NodeSetSpec.model_validate(spec) for name, spec in nodesets.items()}
     spec = SlurmClusterSpec.model_validate(cluster_spec)
-    cluster = Cluster("slurm", "demo", "uid-cluster", spec, limits.shares(members), accounted=True)
+    cluster = Cluster("slurm", "demo", "uid-cluster", spec, job_limits.shares(members), accounted=True)
     secrets = [name for name in wanted_files(cluster) if name.endswith("password")]
     objects = [render_secret(cluster, name, {"password": b"secret"}) for name in secrets]
-    objects += [generation.render_live(cluster, config.files(cluster), State())]
+    objects += [trial.render_live(cluster, slurm_conf.files(cluster), ConfigState())]
     objects += render_cluster.render_accounted(cluster, DEFAULTS, "0123456789abcdef")
     return {
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
@@ -242,15 +251,15 @@ def accounted(case: str) -> dict[str, Object]:
 def for_users(case: str) -> dict[str, Object]:
     """The objects of the users' slurmrestd, a Secret with a token, and the NetworkPolicies and the slurm.conf that know of them."""
     cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(USERS[case]), accounted=True)
-    files = config.files(cluster)
-    name = config.generation(cluster)
-    state = State(name, name, 1.0, name, 1.0, 0, fixed=effects.fixed(files))
-    objects = [tokens.render_token(cluster, "ci-token", "token", Note("ci", 1800.0, 1800.0, "7"))]
-    objects += [generation.render_live(cluster, files, state)]
+    files = slurm_conf.files(cluster)
+    name = slurm_conf.generation(cluster)
+    state = ConfigState(name, name, 1.0, name, 1.0, 0, fixed=diff.fixed(files))
+    objects = [user_tokens.render_token(cluster, "ci-token", "token", TokenNote("ci", 1800.0, 1800.0, "7"))]
+    objects += [trial.render_live(cluster, files, state)]
     objects += [
         each for each in network.render_network(cluster, DEFAULTS.operator_namespace) if each["kind"] == "NetworkPolicy"
     ]
-    objects += rest_users.render_rest_users(cluster, DEFAULTS, state)
+    objects += user_rest_api.render_rest_users(cluster, DEFAULTS, state)
     return {
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
         for number, each in enumerate(objects)

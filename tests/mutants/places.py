@@ -69,7 +69,7 @@ AGENTS = [
         (f"{T}/test_driver.py",),
     ),
     Mutant(
-        f"{A}/reader.py",
+        f"{A}/passwd_reader.py",
         "opened.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=etc))",
         "opened.append(os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=etc))",
         "any file of the pod, by a link at the jail's passwd",

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api, Deletion
 from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import CONFIGMAP, CRD, NODESET, POD, PVC, SECRET, SLURMCLUSTER, Kind
 from soperator.kube.views import Custom, Meta, ObjectMeta
-from soperator.render import labels, names, worker
-from soperator.render.anchor import anchor_marks, render_anchor
-from soperator.render.model import Cluster, NodeSet, anchor_owner
+from soperator.render.parts import labels, names
+from soperator.render.parts.anchor import anchor_marks, render_anchor
+from soperator.render.parts.model import Cluster, NodeSet, anchor_owner
+from soperator.render.worker import pod as worker_pod
 from soperator.runtime.apply import Owner
-from soperator.runtime.ledger import ANCHORER
+from soperator.runtime.apply_ledger import ANCHORER
 from tests.golden.cases import DEFAULTS
 from tests.runtime.server import ControlPlane
 from tests.unit.objects import make
@@ -100,10 +101,10 @@ class Site:
         return (await self.api.get(kind, Meta, self.namespace, name)).metadata
 
     async def give_back(self) -> None:
-        """Name the first owner on every child again, as the operator does (control/anchor.py)."""
+        """Name the first owner on every child again, as the operator does (reconcile/anchor.py)."""
         for kind, name in CHILDREN:
             of = NODESET if kind == POD else SLURMCLUSTER
-            owner = Owner.of(of, await self.meta(of, OWNERS[of]))
+            owner = Owner.from_metadata(of, await self.meta(of, OWNERS[of]))
             owners = [owner.reference(), anchor_owner("demo", self.anchor)]
             body = make(kind, name, self.namespace)
             body["metadata"]["ownerReferences"] = owners
@@ -125,7 +126,7 @@ async def _site(api: Api, namespace: str, is_anchored: bool) -> Site:
     anchor = (await api.apply(CONFIGMAP, render_anchor(namespace, "demo"))).metadata.uid if is_anchored else ""
     cluster = Cluster(namespace, "demo", uids[SLURMCLUSTER], SlurmClusterSpec(), anchor=anchor)
     nodeset = NodeSet(namespace, "worker", uids[NODESET], NodeSetSpec(cluster="demo", replicas=1))
-    pod = worker.render_worker(cluster, nodeset, 0, DEFAULTS)
+    pod = worker_pod.render_worker(cluster, nodeset, 0, DEFAULTS)
     pod["spec"]["nodeName"] = (
         "nowhere"  # placed, as one in which a job runs: it stays until a kubelet says that it has ended
     )

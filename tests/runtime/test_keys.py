@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 from typing import cast
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.control import keys
-from soperator.control.operator import Operator
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api
 from soperator.kube.kinds import SECRET
 from soperator.kube.objects import Secret
-from soperator.render import labels
-from soperator.render.model import Cluster
+from soperator.reconcile.context import Operator
+from soperator.reconcile.keys import key_files
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster
 from soperator.slurm.keys import Held
 from tests.runtime.server import ControlPlane
 
@@ -23,7 +23,7 @@ async def test_an_edited_secret_is_as_it_was_when_it_is_put_back(plane: ControlP
         operator = cast(Operator, SimpleNamespace(api=api))
         cluster = Cluster(namespace, "demo", "00000000-0000-0000-0000-000000000001", SlurmClusterSpec())
         right = Held({"slurm.key": b"right"})
-        await keys.write(operator, cluster, NAME, right, None, None)
+        await key_files.write(operator, cluster, NAME, right, None, None)
         edit = {
             "metadata": {"labels": None, "ownerReferences": None, "annotations": {labels.STAGE: "Known"}},
             "data": {"slurm.key": "d3Jvbmc=", "slurm.jwks": "e30=", "mine.txt": "aGk="},
@@ -38,7 +38,7 @@ async def test_an_edited_secret_is_as_it_was_when_it_is_put_back(plane: ControlP
             )
             assert response.is_success, response.text
             live, kept = await _read(api, namespace, NAME), await _read(api, namespace, f"{NAME}-kept")
-            await keys.write(operator, cluster, NAME, right, live, kept)
+            await key_files.write(operator, cluster, NAME, right, live, kept)
             after = await _read(api, namespace, name)
             assert after.data == {"slurm.key": b"right", "mine.txt": b"hi"}
             assert after.metadata.labels == before.metadata.labels

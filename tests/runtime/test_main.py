@@ -11,11 +11,11 @@ from soperator.kube.api import Api
 from soperator.kube.kinds import CONFIGMAP, LEASE
 from soperator.kube.objects import Lease
 from soperator.kube.views import Meta
-from soperator.runtime.controller import Controller, Outcome
+from soperator.runtime.cache.informer import Informer, InformerPace, InformerSource
+from soperator.runtime.cache.store import Key, Store, key_of
+from soperator.runtime.controller import Controller, PassOutcome
 from soperator.runtime.lease import Elector
-from soperator.runtime.main import Manager, run
-from soperator.runtime.reflector import Pace, Reflector, Source
-from soperator.runtime.store import Key, Store, key_of
+from soperator.runtime.manager import Manager, run
 from tests.runtime.server import ControlPlane
 from tests.unit.fake_api import eventually
 from tests.unit.objects import make
@@ -35,18 +35,18 @@ class Replica:
     task: asyncio.Task[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        pace = Pace(connect=0.2, first=0.2, longest=1.0)
-        reflector = Reflector(self.api, Source(CONFIGMAP, Meta, self.namespace), self.store, pace)
+        pace = InformerPace(connect=0.2, first=0.2, longest=1.0)
+        reflector = Informer(self.api, InformerSource(CONFIGMAP, Meta, self.namespace), self.store, pace)
         controller = Controller("c", self.reconcile)
         reflector.feed(controller.queue, lambda obj: [key_of(obj)])
         self.elector = Elector(self.api, (self.namespace, "lock"), self.name)
         manager = Manager(api=self.api, reflectors=[reflector], controllers=[controller], elector=self.elector)
         self.task = asyncio.create_task(run(manager, self.stop))
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> PassOutcome:
         """Note the key."""
         self.passes.append(key[1])
-        return Outcome("done")
+        return PassOutcome("done")
 
 
 @asynccontextmanager

@@ -12,8 +12,8 @@ from soperator.kube.errors import Expired
 from soperator.kube.kinds import CONFIGMAP, Kind
 from soperator.kube.views import Meta
 from soperator.kube.watch import Event, Timing
-from soperator.runtime.reflector import Pace, Reflector, Source
-from soperator.runtime.store import Changed, Store
+from soperator.runtime.cache.informer import Informer, InformerPace, InformerSource
+from soperator.runtime.cache.store import Changed, Store
 from tests.runtime.relay import Relay
 from tests.runtime.server import ControlPlane
 from tests.unit.fake_api import eventually
@@ -24,7 +24,7 @@ from tests.unit.objects import make
 class Follower:
     """A reflector, and the names that it has told of."""
 
-    reflector: Reflector[Meta]
+    reflector: Informer[Meta]
     told: list[str] = field(default_factory=list)
 
     def names(self) -> list[str]:
@@ -42,7 +42,9 @@ class Follower:
 @asynccontextmanager
 async def follow(api: Api, namespace: str, kind: Kind = CONFIGMAP) -> AsyncIterator[Follower]:
     """Yield a running reflector that is synced."""
-    reflector = Reflector(api, Source(kind, Meta, namespace), Store(), Pace(connect=0.2, first=0.2, longest=1.0))
+    reflector = Informer(
+        api, InformerSource(kind, Meta, namespace), Store(), InformerPace(connect=0.2, first=0.2, longest=1.0)
+    )
     follower = Follower(reflector)
 
     def note(change: Changed[Meta]) -> None:

@@ -23,11 +23,11 @@ from soperator.kube.kinds import (
 )
 from soperator.kube.objects import ConfigMap
 from soperator.kube.views import Custom, Meta
-from soperator.runtime.apply import Applied, Applier, Owner, Refused
-from soperator.runtime.events import Note, Recorder, Regarding
-from soperator.runtime.reflector import Reflector, Source
-from soperator.runtime.status import Condition, StatusWriter
-from soperator.runtime.store import Store
+from soperator.runtime.apply import Applied, Applier, ApplyRefused, Owner
+from soperator.runtime.cache.informer import Informer, InformerSource
+from soperator.runtime.cache.store import Store
+from soperator.runtime.events import EventNote, Recorder, Regarding
+from soperator.runtime.status import ReportedCondition, StatusWriter
 from tests.runtime.children import VIEWS, children, job, workload
 from tests.runtime.server import ControlPlane
 from tests.unit.fake_api import eventually
@@ -103,9 +103,9 @@ async def lab(plane: ControlPlane, namespace: str) -> AsyncIterator[Lab]:
     async with plane.api() as api:
         lab = Lab(api, namespace)
         meta = (await api.create(SLURMCLUSTER, make(SLURMCLUSTER, "c", namespace, spec={}))).metadata
-        lab.owner = Owner.of(SLURMCLUSTER, meta)
-        sources = [Source(kind, view, namespace) for kind, view in VIEWS.items()]
-        tasks = [asyncio.create_task(Reflector(api, each, lab.stores[each.kind]).run()) for each in sources]
+        lab.owner = Owner.from_metadata(SLURMCLUSTER, meta)
+        sources = [InformerSource(kind, view, namespace) for kind, view in VIEWS.items()]
+        tasks = [asyncio.create_task(Informer(api, each, lab.stores[each.kind]).run()) for each in sources]
         await eventually(lambda: all(store.is_synced for store in lab.stores.values()))
         try:
             yield lab
@@ -210,7 +210,9 @@ async def test_an_immutable_job_is_recreated_and_a_statefulset_is_refused(plane:
         uid = it.live(JOB, "fill").metadata.uid
         await it.apply([second, sts])
         assert it.live(JOB, "fill").metadata.uid != uid
-        with pytest.raises(Refused, match=r"StatefulSet/sts is refused: spec: Forbidden: updates to statefulset spec"):
+        with pytest.raises(
+            ApplyRefused, match=r"StatefulSet/sts is refused: spec: Forbidden: updates to statefulset spec"
+        ):
             await it.apply([second, other])
 
 
@@ -232,7 +234,7 @@ async def test_a_status_is_written_once(plane: ControlPlane, namespace: str) -> 
     async with plane.api() as api:
         await api.create(SLURMCLUSTER, make(SLURMCLUSTER, "c", namespace, spec={"a": 1}))
         writer = StatusWriter(api)
-        ready = Condition("Available", "True", "AllReady", "2 of 2 workers are ready")
+        ready = ReportedCondition("Available", "True", "AllReady", "2 of 2 workers are ready")
         obj = await api.get(SLURMCLUSTER, Custom, namespace, "c")
         fields = {"workers": {"ready": 2, "wanted": 2}, "phase": "Available"}
         assert await writer.write(SLURMCLUSTER, obj, fields, [ready])
@@ -251,7 +253,7 @@ async def test_events_are_accepted(plane: ControlPlane, namespace: str) -> None:
         meta = (await api.create(SLURMCLUSTER, make(SLURMCLUSTER, "c", namespace, spec={}))).metadata
         recorder = Recorder(api, time.monotonic)
         task = asyncio.create_task(recorder.run())
-        recorder.emit(Regarding(SLURMCLUSTER, meta), Note("Warning", "JailMissing", "claim jail does not exist"))
+        recorder.emit(Regarding(SLURMCLUSTER, meta), EventNote("Warning", "JailMissing", "claim jail does not exist"))
         await eventually(lambda: api.requests["create", "Event", 201] == 1, 5)
         assert len((await api.list(EVENT, Meta, namespace)).items) == 1
         task.cancel()

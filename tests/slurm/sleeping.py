@@ -1,9 +1,10 @@
 """Nodes that sleep on a machine with a real slurmctld."""
 
-from soperator.decide.workers import Verb
+from soperator.policy.workers.types import Verb
 from tests.slurm.machine import Slurm
 
-#: As render/power.py writes it. Without bf_max_time a pass of backfill may last bf_interval, and one that meets the end of a second tries no job.
+#: As render/slurm_conf/power_saving.py writes it. Without bf_max_time a pass of backfill may last bf_interval, and one that meets the end
+#: of a second tries no job.
 #: A job that is queued again is looked at when its credential has ended, which is two minutes by default.
 CONF = """SuspendProgram=/usr/bin/true
 ResumeProgram=/usr/bin/true

@@ -2,7 +2,7 @@
 
 import pytest
 
-from soperator.render import config
+from soperator.render.slurm_conf import slurm_conf
 from tests.slurm.machine import NEEDS, Slurm
 
 pytestmark = [*NEEDS, pytest.mark.timeout(120)]
@@ -11,7 +11,7 @@ ARRAY = "sbatch --parsable --hold --array=0-{} --wrap true 2>&1"
 
 def ours() -> str:
     """Our lines about the number of jobs."""
-    return "".join(f"{key}={value}\n" for key, value in config.SIZES.items())
+    return "".join(f"{key}={value}\n" for key, value in slurm_conf.SIZES.items())
 
 
 @pytest.mark.parametrize(("lines", "is_taken"), [("", False), (ours(), True)], ids=["slurms", "ours"])

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from soperator.decide.ghosts import WAIT
+from soperator.policy.health.lost_jobs import WAIT
 from tests.slurm.machine import NEEDS, Slurm
 
 pytestmark = [*NEEDS, pytest.mark.timeout(300)]

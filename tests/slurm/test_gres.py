@@ -3,11 +3,12 @@
 import yaml
 
 from local.paths import REPOSITORY
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render import gpus, records
-from soperator.render.model import Cluster, NodeSet
-from soperator.slurm.node import Record, read_node
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.jail import gres
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import node_conf
+from soperator.slurm.node import RestNode, read_node
 from tests.slurm.machine import NEEDS, Slurm
 
 pytestmark = NEEDS
@@ -52,14 +53,14 @@ def test_shards_share_a_gpu_and_a_part_of_a_gpu_is_a_type_of_its_own(slurm: Slur
         declared("mig", count=1, type="1g.10gb", resourceName="nvidia.com/mig-1g.10gb"),
     ]
     spec = SlurmClusterSpec.model_validate({"jail": {"claim": {"name": "a"}}, "controller": {"state": {"name": "b"}}})
-    cluster = Cluster("slurm", "demo", "uid", spec, gpus=gpus.counted({each.name: each.spec for each in nodesets}))
-    lines = gpus.gres_conf(cluster).replace("shared-[0-16383]", "w-[0,2]").replace("mig-[0-16383]", "w-1")
+    cluster = Cluster("slurm", "demo", "uid", spec, gpus=gres.counted({each.name: each.spec for each in nodesets}))
+    lines = gres.gres_conf(cluster).replace("shared-[0-16383]", "w-[0,2]").replace("mig-[0-16383]", "w-1")
     slurm.sh("mkdir -p /run/soperator/gpus; cd /run/soperator/gpus; ln -s /dev/full 0; ln -s /dev/tty 1")
     slurm.sh("cat > /etc/slurm/gres.conf", lines)
-    slurm.sh("cat > /etc/slurm/more.conf", f"GresTypes={gpus.gres_types(cluster)}\n")
+    slurm.sh("cat > /etc/slurm/more.conf", f"GresTypes={gres.gres_types(cluster)}\n")
     slurm.begins()
     for node, nodeset in zip(("w-0", "w-1"), nodesets, strict=True):
-        words = [word for word in records.node_conf(nodeset).split() if word.startswith(("Gres=", "Feature="))]
+        words = [word for word in node_conf.node_conf(nodeset).split() if word.startswith(("Gres=", "Feature="))]
         slurm.starts(node, more=" ".join(words), cpus=8)
     slurm.sh("for n in 1 2 3; do sbatch -Q -w w-0 --gres=shard:1 -o /dev/null --wrap 'sleep 60'; done")
     slurm.until("squeue -h -t R | wc -l", "3")
@@ -69,7 +70,7 @@ def test_shards_share_a_gpu_and_a_part_of_a_gpu_is_a_type_of_its_own(slurm: Slur
     assert slurm.runs("-w w-1 --gres=gpu:1g.10gb", GIVEN) == ["0 0"]
     shown = slurm.sh("sinfo -hN -n w-[0-1] -o '%N %T %G'").splitlines()
     assert shown == ["w-0 mixed gpu:l4:2,shard:l4:8", "w-1 idle gpu:1g.10gb:1"]
-    words = records.record(nodesets[0], [0])
+    words = node_conf.record(nodesets[0], [0])
     slurm.sh(f"scontrol create {' '.join(words).replace('shared-0', 'w-2')}")
-    record = Record("w-2", gres=slurm.sh("sinfo -hN -n w-2 -p all -o %G").strip())
-    assert (record.gres, read_node(record).shape.gres) == ("gpu:l4:2,shard:l4:8", records.shape(nodesets[0]).gres)
+    record = RestNode("w-2", gres=slurm.sh("sinfo -hN -n w-2 -p all -o %G").strip())
+    assert (record.gres, read_node(record).shape.gres) == ("gpu:l4:2,shard:l4:8", node_conf.shape(nodesets[0]).gres)

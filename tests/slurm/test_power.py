@@ -8,7 +8,7 @@ import time
 import pytest
 
 from soperator.api.nodeset import Gpu
-from soperator.render import gpus
+from soperator.render.jail import gres
 from soperator.slurm import conf
 from tests.slurm.machine import NEEDS, Slurm
 from tests.slurm.sleeping import CONF, sleeps, wakes
@@ -23,7 +23,7 @@ WAITED = "job_time_limit: Configuration for JobId=1 complete"
 def ctl(slurm: Slurm) -> Slurm:
     """A slurmctld that lets nodes sleep, with the gres.conf that our two GPUs have."""
     slurm.sh("cat > /etc/slurm/more.conf", CONF)
-    slurm.sh("cat > /etc/slurm/gres.conf", conf.render(gpus.lines("w", Gpu(vendor="nvidia", count=2))))
+    slurm.sh("cat > /etc/slurm/gres.conf", conf.render(gres.lines("w", Gpu(vendor="nvidia", count=2))))
     slurm.sh(
         "mkdir -p /run/soperator/gpus; ln -s /dev/null /run/soperator/gpus/0; ln -s /dev/zero /run/soperator/gpus/1"
     )

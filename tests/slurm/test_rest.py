@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local import slurm_root
-from soperator.render.names import REST_LOCAL_PORT, REST_PORT, REST_READY_PORT
+from soperator.render.parts.names import REST_LOCAL_PORT, REST_PORT, REST_READY_PORT
 from soperator.slurmrest.token import sign
 from tests.slurm.conftest import machine_of
 from tests.slurm.machine import Slurm

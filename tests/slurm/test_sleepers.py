@@ -2,7 +2,7 @@
 
 import pytest
 
-from soperator.decide.workers import Verb
+from soperator.policy.workers.types import Verb
 from tests.slurm.machine import NEEDS, Slurm
 from tests.slurm.sleeping import CONF, sleeps
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.control.inside import Inside
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api
 from soperator.kube.exec import Result, Target
-from soperator.render.model import Cluster
+from soperator.reconcile.io.slurm_exec import Inside
+from soperator.render.parts.model import Cluster
 from soperator.slurmrest.client import SlurmError
 from tests.slurm.machine import NEEDS, Slurm
 from tests.slurm.sleeping import CONF

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from local import demo
 from local.demo import CLUSTER, NAMESPACE, local_target
 from soperator.checks.check import Reading
-from soperator.checks.deepcheck import DeepCheck, shipped_deep
+from soperator.checks.deep_check import DeepCheck, shipped_deep
 from tests.cluster import deeps
 from tests.cluster.conftest import make_user
 from tests.cluster.deeps import Bench

@@ -37,3 +37,45 @@ def test_no_unit_test_patches():
     """mock.patch in a test would be a fault of the design."""
     guilty = [str(path) for path in TESTS if path.name != "test_house.py" and "mock.patch" in path.read_text()]
     assert guilty == []
+
+
+#: What a function of these names does cannot be guessed.
+VAGUE = {"told", "tell", "said", "says", "of", "look", "hear", "heard", "ask"}
+SOURCES = sorted((ROOT / "src/soperator").rglob("*.py"))
+
+
+def defined() -> Iterator[tuple[Path, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every class and function of the product, with its file."""
+    gc.disable()
+    try:
+        for path in SOURCES:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield path, node
+    finally:
+        gc.enable()
+
+
+def test_no_class_name_stands_for_two_things():
+    """Who reads a name knows which class is meant."""
+    places: dict[str, list[str]] = {}
+    for path, node in defined():
+        if isinstance(node, ast.ClassDef):
+            places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_functions_have_names_that_say_what_they_do():
+    """And no class is called Seen."""
+    vague = [f"{path.relative_to(ROOT)}: {node.name}" for path, node in defined() if node.name.strip("_") in VAGUE]
+    assert vague == []
+    assert [path for path, node in defined() if node.name == "Seen"] == []
+
+
+def test_no_folder_holds_more_modules_than_one_can_look_over():
+    """At most twelve beside `__init__` and `__main__`; a capability that needs more is two."""
+    folders: dict[str, int] = {}
+    for path in SOURCES:
+        if not path.stem.startswith("__"):
+            folders[str(path.parent.relative_to(ROOT))] = folders.get(str(path.parent.relative_to(ROOT)), 0) + 1
+    assert {folder: count for folder, count in folders.items() if count > 12} == {}

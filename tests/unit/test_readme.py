@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 
 README = Path(__file__).parents[2] / "README.md"
 #: The word under which people would look for a feature, and the field by which it is switched on.

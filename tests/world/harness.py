@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from soperator.api.base import GROUP
-from soperator.control.main import Options, assemble
-from soperator.control.operator import Operator
-from soperator.control.slurm import SlurmWatch
-from soperator.control.word import ask_jail
 from soperator.kube import exec as remote
 from soperator.kube import kinds
 from soperator.kube.exec import Result
-from soperator.runtime.main import run
+from soperator.reconcile.app import AppOptions, assemble
+from soperator.reconcile.cache.slurm_poller import SlurmWatch
+from soperator.reconcile.context import Operator
+from soperator.reconcile.io.jail_watch_client import ask_jail
+from soperator.runtime.manager import run
 from soperator.slurmrest.client import SlurmRest
 from tests.golden.cases import DEFAULTS
 from tests.unit.fake_api import FakeApi
@@ -286,7 +286,7 @@ async def operating(
         return SlurmRest("http://rest", b"key", town.slurm)
 
     town.inside = execute
-    said = Options(defaults, None, None, 0, renderer)
+    said = AppOptions(defaults, None, None, 0, renderer)
     manager, slurm = assemble(
         town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: town.wall() + town.later
     )

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from soperator.control.stores import CHILDREN
 from soperator.kube import kinds
 from soperator.kube.exec import Result
 from soperator.kube.kinds import kind_of
-from soperator.render import labels, names
+from soperator.reconcile.cache.informers import CHILDREN
+from soperator.render.parts import labels, names
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
 from tests.world.test_accounting import pod_is

@@ -3,7 +3,7 @@
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels, names
+from soperator.render.parts import labels, names
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
 from tests.world.test_change import workers

@@ -3,7 +3,7 @@
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels
+from soperator.render.parts import labels
 from tests.world.harness import Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels
-from soperator.slurm.transaction import read_state
+from soperator.render.parts import labels
+from soperator.slurm.settings.state import read_state
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels
+from soperator.render.parts import labels
 from tests.unit.fake_world import Fault, Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_change import workers

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from soperator.checks.report import Ended, Report, write
-from soperator.checks.standing import Standing
+from soperator.checks.check_state import CheckState
+from soperator.checks.report import Report, ResolvedCheck, write
 from soperator.kube import kinds
 from tests.world.harness import Town, operating, until
 
@@ -34,7 +34,7 @@ def reports(town, name, *checks, last=None):
 
 
 def failing(since=10.0):
-    return Standing("disk-full", "failing", since, FULL)
+    return CheckState("disk-full", "failing", since, FULL)
 
 
 def healthy(town):
@@ -62,7 +62,7 @@ async def test_a_node_whose_check_fails_is_drained_and_comes_back_when_it_passes
     assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], f"soperator: check disk-full: {FULL}")
     await said(town, f"1 of 3 nodes are out through checks: worker-1 (Out: disk-full: {FULL})")
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
-    reports(town, "worker-1", last=Ended("disk-full", 10.0, node["reason_changed_at"]["number"] + 60, FULL))
+    reports(town, "worker-1", last=ResolvedCheck("disk-full", 10.0, node["reason_changed_at"]["number"] + 60, FULL))
     await said(town, "")
     assert node["state"] == ["IDLE"]
     assert healthy(town)["status"] == "True"
@@ -91,7 +91,7 @@ async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(to
     assert re.fullmatch(rf"see ticket 7; worker-1 failed check disk-full at \S+Z: {FULL}", comment)
     assert "admin_comment" not in town.slurm.jobs[8]
     asked = town.slurm.asked.count("GET jobs/")
-    reports(town, "worker-1", Standing("disk-full", "failing", 11.0, FULL))
+    reports(town, "worker-1", CheckState("disk-full", "failing", 11.0, FULL))
     await town.settle(quiet=0.3)
     assert (town.slurm.asked.count("GET jobs/"), town.slurm.jobs[7]["admin_comment"]) == (asked, comment)
 
@@ -152,7 +152,7 @@ async def test_a_bad_machine_is_cordoned_with_its_evidence_and_its_worker_comes_
     await town.up(replaced, WORKERS)
     town.place("demo-worker-1", "rack-7")
     before = town.find(kinds.POD, "demo-worker-1")["metadata"]["uid"]
-    reports(town, "worker-1", Standing("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
+    reports(town, "worker-1", CheckState("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
     await town.settle(quiet=0.5)
     node = town.fake.world.find(kinds.NODE, "", "rack-7")
     assert node["spec"]["unschedulable"] is True
@@ -175,7 +175,7 @@ async def test_a_worker_with_a_suspended_job_stays_on_its_bad_machine(town):
     town.slurm.run(7, "worker-1")
     town.slurm.jobs[7]["job_state"] = ["SUSPENDED"]
     town.slurm.nodes["worker-1"]["state"] = ["IDLE"]
-    reports(town, "worker-1", Standing("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
+    reports(town, "worker-1", CheckState("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
     await asyncio.sleep(30)
     assert not town.fake.world.find(kinds.NODE, "", "rack-7")["spec"].get("unschedulable")
     del town.slurm.jobs[7]

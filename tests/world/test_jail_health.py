@@ -2,14 +2,14 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.control.room import Room
-from soperator.control.word import reason
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube import kinds
 from soperator.kube.exec import ExecFailed, Result
-from soperator.kube.views import Condition, ObjectMeta, Pod, PodStatus
-from soperator.render import labels
-from soperator.render.model import Cluster
+from soperator.kube.views import ConditionView, ObjectMeta, Pod, PodStatus
+from soperator.reconcile.io.jail_watch_client import reason
+from soperator.reconcile.io.volume_capacity import Room
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
@@ -183,7 +183,7 @@ async def test_whether_there_is_room_is_asked_once_a_minute():
 
     room = Room(lambda: now[0], hear)
     cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
-    ready = Condition("Ready", "True")
+    ready = ConditionView("Ready", "True")
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
     found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ready,)))]
     told = []
@@ -233,7 +233,7 @@ async def test_what_a_pod_says_of_its_own_volume_is_a_condition(said, reason, wo
         return said
 
     spec = SlurmClusterSpec.model_validate({"controller": {"state": {"name": "demo-state"}}})
-    status = PodStatus(pod_ip="10.0.0.2", conditions=(Condition("Ready", "True"),))
+    status = PodStatus(pod_ip="10.0.0.2", conditions=(ConditionView("Ready", "True"),))
     found = [Pod(metadata=ObjectMeta(name="demo-controller-0"), status=status)]
     (told,) = await Room(lambda: 0.0, hear).of_state(Cluster("slurm", "demo", "uid", spec), found)
     assert (told.status == "True", told.reason) == (reason == "Enough", reason)
@@ -256,7 +256,7 @@ async def test_a_volume_that_has_become_read_only_is_told(of, kind, claim, line)
 
     cluster, room = Cluster("slurm", "demo", "uid", SlurmClusterSpec()), Room(lambda: 0.0, hear)
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
-    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(Condition("Ready", "True"),)))]
+    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ConditionView("Ready", "True"),)))]
     (told,) = await getattr(room, of)(cluster, found)
     assert (told.type, told.status, told.reason) == (kind, "False", "ReadOnly")
     assert f"claim {claim}" in told.message
@@ -271,7 +271,7 @@ async def test_a_volume_that_can_be_written_has_room(line):
         return f"ok\n\n{line}\nroom 100 90 10 9 25\n"
 
     meta = ObjectMeta(name="demo-worker-0", labels={labels.ROLE: "worker"})
-    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(Condition("Ready", "True"),)))]
+    found = [Pod(metadata=meta, status=PodStatus(pod_ip="10.0.0.1", conditions=(ConditionView("Ready", "True"),)))]
     cluster = Cluster("slurm", "demo", "uid", SlurmClusterSpec())
     (told,) = await Room(lambda: 0.0, hear).of_jail(cluster, found)
     assert (told.status, told.reason) == ("True", "Enough")

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from soperator.kube import kinds
-from soperator.render import labels
+from soperator.render.parts import labels
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_ending import delete, gone
 from tests.world.test_rotation import CLUSTER, WORKERS, Pods, daemons_begin, settled, stage

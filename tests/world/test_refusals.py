@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels
+from soperator.render.parts import labels
 from soperator.runtime import log
 from tests.unit.fake_world import Fault, Refusal
 from tests.world.harness import NS, Town, operating, until

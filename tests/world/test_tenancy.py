@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from soperator.control.ledger import PERIOD, RETRY
 from soperator.kube import kinds
 from soperator.kube.exec import ExecFailed, Result
+from soperator.reconcile.associations.sacctmgr_client import PERIOD, RETRY
 from tests.unit.fake_sacctmgr import FakeSacctmgr, Refused
 from tests.world.harness import NS, Town, operating, until
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from soperator.kube import kinds
-from soperator.render import labels
+from soperator.render.parts import labels
 from tests.golden.cases import DEFAULTS
 from tests.world.harness import NS, Town, operating
 

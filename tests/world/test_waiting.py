@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from soperator.kube import kinds
-from soperator.render import labels, names
+from soperator.render.parts import labels, names
 from tests.golden.cases import DEFAULTS
 from tests.unit.fake_world import Fault, Where
 from tests.world.harness import NS, Town, operating

@@ -12,10 +12,10 @@ from pathlib import Path
 import httpx2
 
 from soperator.agents.exporter.page import History, page
-from soperator.agents.exporter.refresh import Options, Refresher
+from soperator.agents.exporter.refresh import Refresher, RefreshOptions
 from soperator.agents.exporter.server import build_app
 from soperator.runtime.server import serve
-from soperator.slurmrest.reader import Reader
+from soperator.slurmrest.reader import ListReader
 from soperator.slurmrest.token import sign
 
 
@@ -26,7 +26,7 @@ async def main(url: str, port: int, secret: bytes = b"", socket: str = "") -> No
     def credentials() -> tuple[str, str]:
         return "slurmrest", sign(secret, "slurmrest", int(time.time()) - 5, 600)
 
-    refresher = Refresher(Reader(url, credentials, transport), Options("bench", 1500.0))
+    refresher = Refresher(ListReader(url, credentials, transport), RefreshOptions("bench", 1500.0))
     serving = asyncio.ensure_future(
         serve(build_app(refresher.metrics, lambda: page(refresher, History())), "127.0.0.1", port)
     )

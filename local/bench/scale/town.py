@@ -21,9 +21,9 @@ from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import Kind
 from soperator.kube.transport import Call
 from soperator.kube.views import Custom, Meta, Pod
-from soperator.render import labels
-from soperator.runtime.reflector import Reflector, Source
-from soperator.runtime.store import Changed, Store
+from soperator.render.parts import labels
+from soperator.runtime.cache.informer import Informer, InformerSource
+from soperator.runtime.cache.store import Changed, Store
 
 _OURS = f"{labels.MANAGED_BY}={labels.MANAGER}"
 _AT_ONCE = 8
@@ -45,9 +45,9 @@ class Town:
         """Play until cancelled."""
         pods: Store[Pod] = Store()
         nodes: Store[Meta] = Store()
-        reading = Reflector(self._api, Source(kinds.NODE, Meta), nodes)
+        reading = Informer(self._api, InformerSource(kinds.NODE, Meta), nodes)
         reading.listen(self._see_node)
-        watching = Reflector(self._api, Source(kinds.POD, Pod, None, _OURS), pods)
+        watching = Informer(self._api, InformerSource(kinds.POD, Pod, None, _OURS), pods)
         watching.listen(self._see)
         others = [self._workloads(kind) for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT)]
         server = await asyncio.start_server(self._serve, "127.0.0.1", port)
@@ -57,8 +57,8 @@ class Town:
             for _ in range(_AT_ONCE):
                 group.create_task(self._bind())
 
-    def _workloads(self, kind: Kind) -> Reflector[Custom]:
-        found = Reflector(self._api, Source(kind, Custom, None, _OURS), Store())
+    def _workloads(self, kind: Kind) -> Informer[Custom]:
+        found = Informer(self._api, InformerSource(kind, Custom, None, _OURS), Store())
         found.listen(lambda change: self._start(kind, change.new) if change.new else None)
         return found
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from soperator.agents.refusal import Refusal, leave
+from soperator.agents.errors import Refusal, leave
 
 FOLDERS_OF_LIBRARIES = ("lib", "lib64", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib", ".")
 FOLDERS_OF_PROGRAMS = ("bin", "usr/bin")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from soperator.agents.reader import MAX_BYTES, Reader
+from soperator.agents.passwd_reader import MAX_BYTES, PasswdReader
 
 #: extrausers ignores ids below 500; below 1000 are the system's; 65534 is nobody, and 65535 was no id when ids had 16 bits.
 LOWEST, IDS = 1000, 65536
@@ -140,7 +140,7 @@ class Writer:
         new.rename(self._folder / name)
 
 
-def watch(reader: Reader, writer: Writer, interval: float, ids: int) -> None:
+def watch(reader: PasswdReader, writer: Writer, interval: float, ids: int) -> None:
     """Copy for ever; say each change and each new trouble once, and back off from a jail that hangs.
 
     A jail that has no users yet, because it is being filled, is asked again as soon as any: slurmctld holds the job of a user it does not know.
@@ -150,7 +150,7 @@ def watch(reader: Reader, writer: Writer, interval: float, ids: int) -> None:
     last, users = None, Users("", "")
     while True:
         began = time.monotonic()
-        answer = reader.ask()
+        answer = reader.read()
         if answer is None:
             hangs = time.monotonic() - began >= reader.deadline
             how = f"within {reader.deadline} s" if hangs else "yet"
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=IDS, help="the first id that no user has")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    watch(Reader(chosen.jail, chosen.deadline), Writer(chosen.to), chosen.interval, chosen.ids)
+    watch(PasswdReader(chosen.jail, chosen.deadline), Writer(chosen.to), chosen.interval, chosen.ids)
 
 
 if __name__ == "__main__":

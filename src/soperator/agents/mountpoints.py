@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soperator.agents.refusal import Refusal, leave
+from soperator.agents.errors import Refusal, leave
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 @dataclass(frozen=True)
-class Point:
+class PodMountPoint:
     """A mount point: `path` below the folder `base` of this pod, which is `target` in the jail."""
 
     base: str
@@ -29,7 +29,7 @@ class Point:
     target: str
 
 
-def make(point: Point) -> bool:
+def make(point: PodMountPoint) -> bool:
     """Make a mount point and what is above it; return whether anything was missing. What is there stays as it is."""
     try:
         here = os.open(point.base, os.O_RDONLY | os.O_DIRECTORY)
@@ -50,7 +50,7 @@ def make(point: Point) -> bool:
     return made
 
 
-def make_all(points: Sequence[Point]) -> str:
+def make_all(points: Sequence[PodMountPoint]) -> str:
     """Make them all, and say in a sentence what was missing; a Refusal names everything that stands in the way."""
     made, faults = [], []
     for point in points:
@@ -64,7 +64,7 @@ def make_all(points: Sequence[Point]) -> str:
     return f"Made {', '.join(made)} in the jail." if made else "The jail has all mount points."
 
 
-def _make_folder(parent: int, name: str, point: Point) -> bool:
+def _make_folder(parent: int, name: str, point: PodMountPoint) -> bool:
     try:
         os.mkdir(name, 0o755, dir_fd=parent)
     except FileExistsError:
@@ -88,7 +88,7 @@ def open_to_all(parent: int, name: str) -> None:
         os.close(made)
 
 
-def _enter(parent: int, name: str, point: Point, number: int) -> int:
+def _enter(parent: int, name: str, point: PodMountPoint, number: int) -> int:
     """Open a folder of the path and close the one above it."""
     try:
         inner = os.open(name, _FOLDER, dir_fd=parent)
@@ -99,7 +99,7 @@ def _enter(parent: int, name: str, point: Point, number: int) -> int:
     return inner
 
 
-def _check(parent: int, name: str, point: Point) -> None:
+def _check(parent: int, name: str, point: PodMountPoint) -> None:
     if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
         raise Refusal(_fault(parent, name, point.target))
 
@@ -116,7 +116,7 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit('usage: python3 -m soperator.agents.mountpoints \'[{"base": …, "path": …, "target": …}, …]\'')
     try:
-        print(make_all([Point(**each) for each in json.loads(sys.argv[1])]))
+        print(make_all([PodMountPoint(**each) for each in json.loads(sys.argv[1])]))
     except (Refusal, OSError) as error:
         leave(error)
 

@@ -21,10 +21,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from soperator import __version__
-from soperator.agents.claim import alone, flush
+from soperator.agents.errors import Refusal, leave, write_termination_message
+from soperator.agents.jail_volume import alone, flush
 from soperator.agents.loader import link_driver
 from soperator.agents.refill import Journal, overwrite, present, put_back, read_journal, write_journal
-from soperator.agents.refusal import Refusal, leave, tell
 
 BUNDLE = "/opt/soperator"
 COMMANDS = (
@@ -64,7 +64,7 @@ Host *
 
 
 @dataclass(frozen=True)
-class Record:
+class SealRecord:
     """What `populated.json` says: a sealed jail's origin and size, and the last request that was carried out on it."""
 
     image: str
@@ -77,7 +77,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PopulateRequest:
     """What the Job was made for. Without a request an empty claim is filled, and a sealed jail left alone."""
 
     image: str = ""
@@ -157,7 +157,7 @@ def _add_line(path: Path, name: str, line: str) -> None:
         path.write_text(f"{text}{ending}{line}\n", errors="surrogateescape")
 
 
-def seal(claim: Path, wanted: Wanted) -> str:
+def seal(claim: Path, wanted: PopulateRequest) -> str:
     """Bring the claim to its end from whatever state it is in, and say in a sentence what was done."""
     started = time.monotonic()
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
@@ -176,7 +176,7 @@ def seal(claim: Path, wanted: Wanted) -> str:
     entries = manifest(records)
     files, size = len(entries), sum(entry.size for entry in entries)
     image = record.image if record and origin.mode == "Missing" else origin.image
-    made = Record(image, __version__, files, size, round(_age(records, started), 1), origin.request, origin.mode)
+    made = SealRecord(image, __version__, files, size, round(_age(records, started), 1), origin.request, origin.mode)
     _write_record(records, made)
     _tidy(claim)
     if wanted.request not in ("", origin.request):
@@ -186,15 +186,15 @@ def seal(claim: Path, wanted: Wanted) -> str:
     return told or f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
 
 
-def _intent(records: Path) -> Wanted | None:
+def _intent(records: Path) -> PopulateRequest | None:
     """Return what the Job that copied was made for."""
     with suppress(FileNotFoundError, ValueError):
         image, request, mode = (records / "intent").read_text().removesuffix("\n").split(" ")
-        return Wanted(image, request, mode)
+        return PopulateRequest(image, request, mode)
     return None
 
 
-def _place(claim: Path, wanted: Wanted, journal: Journal | None) -> str:
+def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str:
     """Bring a copy, or what an interrupted Job left of one, to where it belongs."""
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
     if not journal:
@@ -218,11 +218,11 @@ def _place(claim: Path, wanted: Wanted, journal: Journal | None) -> str:
     return f"{filled} paths that {root} lacked were put back."
 
 
-def read_record(records: Path) -> Record | None:
+def read_record(records: Path) -> SealRecord | None:
     """Return what is recorded of a sealed jail; None where it is not sealed."""
     with suppress(FileNotFoundError):
         said = json.loads((records / "populated.json").read_text())
-        return Record(**{name: value for name, value in said.items() if name in Record.__dataclass_fields__})
+        return SealRecord(**{name: value for name, value in said.items() if name in SealRecord.__dataclass_fields__})
     return None
 
 
@@ -243,7 +243,7 @@ def _age(records: Path, started: float) -> float:
     return time.monotonic() - started
 
 
-def _write_record(records: Path, record: Record) -> None:
+def _write_record(records: Path, record: SealRecord) -> None:
     new = records / "populated.json.new"
     with new.open("w") as file:
         json.dump(asdict(record), file, indent=1)
@@ -276,8 +276,11 @@ def main() -> None:
     records = chosen.claim / ".soperator"
     try:
         with alone(records):
-            print(seal(chosen.claim, Wanted(chosen.image, chosen.request, chosen.mode, tuple(chosen.keep))), flush=True)
-        tell((records / "populated.json").read_text())
+            print(
+                seal(chosen.claim, PopulateRequest(chosen.image, chosen.request, chosen.mode, tuple(chosen.keep))),
+                flush=True,
+            )
+        write_termination_message((records / "populated.json").read_text())
     except (Refusal, OSError) as error:
         leave(error, FINAL if isinstance(error, Refusal) and error.final else 1)
 

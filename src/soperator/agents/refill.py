@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from soperator.agents.accounts import FILES, merged
-from soperator.agents.refusal import Refusal
+from soperator.agents.errors import Refusal
+from soperator.agents.merge_passwd import FILES, merged
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _MAX_BYTES = 64 << 20

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import DNS_LABEL, Model
-from soperator.api.change import SOME, Duration, Share
 from soperator.api.common import ClusterName, NodeSetName
-from soperator.api.rule import Rule
-from soperator.api.schedule import SCHEDULE
+from soperator.api.fields.change import SOME, Duration, Share
 from soperator.api.status import Condition, Sentence
+from soperator.api.validation.cel import Rule
+from soperator.api.validation.schedule import SCHEDULE
 
 #: Nodes about which there is something to say, and failures that are over, that a status holds.
 MOST_NODES, MOST_ENDED = 400, 50

@@ -9,11 +9,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity
-from soperator.api.change import Drain, GivesWay, Maintenance, NodeLoss, Rollout
 from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
-from soperator.api.power import Power
-from soperator.api.rule import Rule, cel_text
-from soperator.api.topology import Place
+from soperator.api.fields.change import (
+    DrainSpec,
+    GivesWay,
+    Maintenance,
+    NodeLoss,
+    Rollout,
+)
+from soperator.api.fields.power import Power
+from soperator.api.fields.topology import Place
+from soperator.api.validation.cel import Rule, cel_text
 
 
 class Cdi(Model):
@@ -152,8 +158,8 @@ class NodeSetSpec(Model):
     rollout: Rollout = Field(
         default_factory=Rollout, description="How nodes are replaced when what this spec says of them changes."
     )
-    drain: Drain = Field(
-        default_factory=Drain,
+    drain: DrainSpec = Field(
+        default_factory=DrainSpec,
         description="How long jobs may hold up a scale-in, a rollout, a maintenance or a deletion.",
     )
     gives_way: GivesWay | None = Field(

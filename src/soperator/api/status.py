@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import Model
-from soperator.api.upgrade import ImagesRecord, RenderedNote
+from soperator.api.fields.upgrade import ImagesRecord, RenderedNote
 
 Count = Annotated[str, Field(max_length=32)]
 Sentence = Annotated[str, Field(max_length=32768)]

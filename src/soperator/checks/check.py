@@ -47,7 +47,7 @@ class CheckError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class FailRule:
     """A reading fails it when all of `when` is so: value → operator → limit. A limit `@name` is looked up for the machine's type."""
 
     when: Mapping[str, Mapping[str, Any]]
@@ -66,7 +66,7 @@ class Check:
     about: str
     probe: str
     given: Mapping[str, Any] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FailRule, ...] = ()
     at: tuple[str, ...] = ("interval",)
     needs: tuple[str, ...] = ()
     then: str = "drain"
@@ -113,7 +113,7 @@ def table(check: Check) -> dict[str, Any]:
     return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
 
 
-def read_rule(name: str, said: Mapping[str, Any]) -> Rule:
+def read_rule(name: str, said: Mapping[str, Any]) -> FailRule:
     """A rule from its table; raises CheckError."""
     when, says = said.get("when"), said.get("says")
     if not isinstance(when, Mapping) or not when or not isinstance(says, str) or not says:
@@ -123,7 +123,7 @@ def read_rule(name: str, said: Mapping[str, Any]) -> Rule:
             raise CheckError(f"check {name}: when.{value}: say an operator, one of {', '.join(OPERATORS)}")
         for operator, limit in judged.items():
             _limit(name, f"when.{value}.{operator}", operator, limit)
-    return Rule(when, says)
+    return FailRule(when, says)
 
 
 def _limit(name: str, where: str, operator: str, limit: object) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from soperator.checks.check import THEN
-from soperator.checks.standing import Standing
+from soperator.checks.check_state import CheckState
 
 #: Slurm's field has no limit of its own; each node's is in every answer about all nodes.
 LONGEST = 1500
@@ -21,7 +21,7 @@ _STATES = ("suspect", "failing", "recovering", "broken")
 
 
 @dataclass(frozen=True)
-class Ended:
+class ResolvedCheck:
     """A failure that is over: what it was, from when, until when."""
 
     check: str
@@ -39,17 +39,17 @@ class Report:
     """
 
     at: float
-    checks: tuple[Standing, ...] = ()
+    checks: tuple[CheckState, ...] = ()
     more: int = 0
-    last: Ended | None = None
+    last: ResolvedCheck | None = None
     renewed: float = 0.0
 
     @property
-    def heard(self) -> float:
+    def reported_at(self) -> float:
         """When the checks ran last, as far as it was told."""
         return max(self.at, self.renewed)
 
-    def of(self, *states: str) -> list[Standing]:
+    def in_state(self, *states: str) -> list[CheckState]:
         """The checks in one of the states."""
         return [each for each in self.checks if each.state in states]
 
@@ -57,7 +57,7 @@ class Report:
 _ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
 
 
-def report_of(standings: Sequence[Standing], now: float, last: Ended | None = None) -> Report:
+def report_of(standings: Sequence[CheckState], now: float, last: ResolvedCheck | None = None) -> Report:
     """The report over all checks, those first that drain."""
     order = sorted(standings, key=lambda each: (_ORDER[each.state], not each.takes_out, each.since, each.check))
     return Report(round(now, 1), tuple(order), last=last)
@@ -101,18 +101,18 @@ def _text(report: Report) -> str:
     return json.dumps({"soperator": _FORMAT, **times, "checks": checks, **more, **last}, separators=(",", ":"))
 
 
-def _last(ended: Ended) -> dict[str, Any]:
+def _last(ended: ResolvedCheck) -> dict[str, Any]:
     since, until = round(ended.since, 1), round(ended.until, 1)
     return {"check": ended.check[:64], "since": since, "until": until, "says": ended.says[:_SHORT]}
 
 
-def _ended(said: Mapping[str, Any] | None) -> Ended | None:
+def _ended(said: Mapping[str, Any] | None) -> ResolvedCheck | None:
     if not said:
         return None
-    return Ended(str(said["check"]), float(said["since"]), float(said["until"]), str(said["says"])[:_SHORT])
+    return ResolvedCheck(str(said["check"]), float(said["since"]), float(said["until"]), str(said["says"])[:_SHORT])
 
 
-def _table(each: Standing) -> dict[str, Any]:
+def _table(each: CheckState) -> dict[str, Any]:
     said: dict[str, Any] = {"state": each.state, "since": round(each.since, 1), "says": each.says[:_SENTENCE]}
     if each.then != "drain":
         said["then"] = each.then
@@ -125,10 +125,10 @@ def _table(each: Standing) -> dict[str, Any]:
     return said
 
 
-def _standing(name: str, said: Mapping[str, Any]) -> Standing:
+def _standing(name: str, said: Mapping[str, Any]) -> CheckState:
     if said["state"] not in _STATES:
         raise ValueError(said["state"])
-    return Standing(
+    return CheckState(
         check=name,
         state=said["state"],
         since=float(said["since"]),

@@ -10,7 +10,7 @@ def crds(
     write: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write one file per kind here.")] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply --server-side -f -`."""
-    from soperator.crd import generate
+    from soperator.crdgen import generate
 
     if write is None:
         typer.echo("---\n".join(generate.files().values()), nl=False)

@@ -15,8 +15,13 @@ import typer
 if TYPE_CHECKING:
     from soperator.api.base import Model
     from soperator.kube.api import Api
-    from soperator.render.model import Cluster, Defaults, NodeSet, Object
-    from soperator.slurm.transaction import State
+    from soperator.render.parts.model import (
+        Cluster,
+        Defaults,
+        NodeSet,
+        Object,
+    )
+    from soperator.slurm.settings.state import ConfigState
 
 #: What a changed object of a kind means for what runs.
 _MEANS = {
@@ -32,7 +37,7 @@ class Live:
     uid: str = ""
     applied: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    state: "State | None" = None
+    state: "ConfigState | None" = None
     status: Mapping[str, Any] = field(default_factory=dict)
     templates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -69,21 +74,20 @@ class _Unclear(Exception):  # noqa: N818
 
 def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults") -> Iterator[str]:
     """The lines that tell what would change in one cluster; of new images, which come in turns, what the first turn changes."""
-    from soperator.control import images
-    from soperator.decide.upgrade import Running
-    from soperator.render import config, worker
+    from soperator.policy.cluster.images import RunningImages
+    from soperator.reconcile.cluster import images
+    from soperator.render.slurm_conf import slurm_conf
+    from soperator.render.worker import pod
 
-    stage = images.staged(live.status, cluster, defaults, Running())
+    stage = images.staged(live.status, cluster, defaults, RunningImages())
     first, workers, login = (
         images.with_images(cluster, each) for each in (stage.wanted, stage.record.workers, stage.record.login)
     )
-    yield from _of_files(live, config.files(first))
+    yield from _of_files(live, slurm_conf.files(first))
     yield from _of_objects(live, first, (workers, login), defaults)
     cluster = workers
     for each in nodesets:
-        old = [
-            name for name in live.templates.get(each.name, ()) if name != worker.template_hash(cluster, each, defaults)
-        ]
+        old = [name for name in live.templates.get(each.name, ()) if name != pod.template_hash(cluster, each, defaults)]
         if old:
             yield f"NodeSet {each.name}: {len(old)} pods are replaced, each when its jobs have ended"
         if not each.spec.power and each.name in live.templates and len(live.templates[each.name]) != each.spec.replicas:
@@ -91,22 +95,22 @@ def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defau
 
 
 def _of_files(live: Live, files: Mapping[str, str]) -> Iterator[str]:
-    from soperator.slurm import effects
+    from soperator.slurm.settings import diff as settings_diff
 
-    found = effects.effect(live.files, files)
+    found = settings_diff.effect(live.files, files)
     if not found.files or not live.files:
         return
-    yield from effects.diff(live.files, files)
+    yield from settings_diff.diff(live.files, files)
     of = f" ({', '.join(found.settings)})" if found.settings else ""
     yield f"configuration{of}: {found.act}; slurmrestd's pods are replaced, new ones first"
     yield from (f"danger: {each}" for each in found.dangers)
 
 
 def _of_objects(live: Live, cluster: "Cluster", of: "tuple[Cluster, Cluster]", defaults: "Defaults") -> Iterator[str]:
-    from soperator.render.cluster import render_cluster
-    from soperator.slurm.transaction import State
+    from soperator.render.cluster.objects import render_cluster
+    from soperator.slurm.settings.state import ConfigState
 
-    objects = render_cluster(cluster, defaults, True, live.state or State(), of)
+    objects = render_cluster(cluster, defaults, True, live.state or ConfigState(), of)
     wanted = {f"{each['kind']}/{each['metadata']['name']}": each for each in objects}
     digests = {name: _digest(each, cluster) for name, each in wanted.items()}
     for name in sorted(wanted.keys() - live.applied.keys()):
@@ -143,7 +147,7 @@ def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
     """Kind, name and spec of the objects in files; empty where a cluster was named."""
     if not any(each == "-" or Path(each).exists() or each.endswith((".yaml", ".yml")) for each in what):
         return []
-    from soperator.cli.documents import load
+    from soperator.cli.support.manifests import load
 
     found = load([Path(each) for each in what])
     if faults := [f"{each.file}: {fault}" for each in found for fault in each.faults]:
@@ -157,14 +161,14 @@ async def _specs(
     api: "Api", namespace: str, name: str, given: "Iterable[tuple[str, str, Model]]"
 ) -> "tuple[Cluster, list[NodeSet]]":
     """The cluster and its NodeSets: of the files, and of Kubernetes what they leave out."""
-    from soperator.api.cluster import SlurmClusterSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.control.read import read_cluster, read_nodeset
+    from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.kube.errors import NotFound
     from soperator.kube.kinds import NODESET, SLURMCLUSTER
     from soperator.kube.views import Custom
-    from soperator.render.cluster import when_settled, with_members
-    from soperator.render.model import Cluster, NodeSet
+    from soperator.reconcile.cache.decode import read_cluster, read_nodeset
+    from soperator.render.cluster.objects import when_settled, with_members
+    from soperator.render.parts.model import Cluster, NodeSet
 
     mine = {each: spec for kind, each, spec in given if kind == "NodeSet" and isinstance(spec, NodeSetSpec)}
     asked = next((spec for _, each, spec in given if each == name and isinstance(spec, SlurmClusterSpec)), None)
@@ -194,9 +198,9 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
     from soperator.kube.errors import NotFound
     from soperator.kube.objects import ConfigMap
     from soperator.kube.views import Custom, Meta
-    from soperator.render import labels, names
-    from soperator.runtime.ledger import APPLIED
-    from soperator.slurm.transaction import State, read_state
+    from soperator.render.parts import labels, names
+    from soperator.runtime.apply_ledger import APPLIED
+    from soperator.slurm.settings.state import ConfigState, read_state
 
     mine = f"{labels.CLUSTER}={cluster.name}"
     applied: dict[str, str] = {}
@@ -220,7 +224,7 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
         config = await api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, names.config(cluster.name))
         there = await api.get(kinds.SLURMCLUSTER, Custom, cluster.namespace, cluster.name)
     except NotFound:
-        return Live("", applied, {}, State(), {}, templates)
+        return Live("", applied, {}, ConfigState(), {}, templates)
     state = read_state(config.metadata.annotations.get(labels.TRANSACTION, ""))
     return Live(there.metadata.uid, applied, config.data, state, there.status, templates)
 
@@ -229,9 +233,9 @@ async def _defaults(api: "Api") -> "Defaults":
     """The images of the operator that runs there, as its Deployment names them, and its namespace."""
     import msgspec
 
-    from soperator.control.main import options
     from soperator.kube.kinds import DEPLOYMENT
     from soperator.kube.views import Custom
+    from soperator.reconcile.app import options
 
     found = (await api.list(DEPLOYMENT, Custom, None, "app.kubernetes.io/name=soperator")).items
     if not found:

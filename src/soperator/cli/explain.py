@@ -28,7 +28,7 @@ def explain(
     """
     match what or []:
         case ["jail", cluster, *nodeset] if len(nodeset) < 2:
-            from soperator.cli.explain_jail import explain_jail
+            from soperator.cli.support.explain_jail import explain_jail
 
             explain_jail(cluster, "".join(nodeset), files or [], namespace)
         case ["jail", *_]:
@@ -44,7 +44,7 @@ def explain(
 
 
 def _kinds() -> None:
-    from soperator.crd.fields import KINDS
+    from soperator.crdgen.fields import KINDS
 
     for kind in KINDS:
         typer.echo(f"{kind}: {KINDS[kind].description}\n")
@@ -52,7 +52,7 @@ def _kinds() -> None:
 
 
 def _field(field: str) -> None:
-    from soperator.crd.fields import describe
+    from soperator.crdgen.fields import describe
 
     try:
         typer.echo(describe(field))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from soperator.cli.told import Refused, told
+from soperator.cli.support.errors import CliError, report_errors
 
 if TYPE_CHECKING:
-    from soperator.cli.outside import Host, Like
+    from soperator.cli.support.join_script import Host, Like
     from soperator.kube.api import Api
 
 _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
@@ -36,9 +36,9 @@ def join(
 
     For example: soperator join demo --nodeset worker --node bare-1 --claim demo-jail=/mnt/jail | ssh root@bare-1 sh
     """
-    from soperator.cli.outside import Host, script
+    from soperator.cli.support.join_script import Host, script
 
-    with told(cluster):
+    with report_errors(cluster):
         host = Host(cluster, _named(nodeset, node, login), _claims(claim or []))
         typer.echo(script(host, asyncio.run(_like(host, nodeset, namespace))), nl=False)
 
@@ -46,16 +46,16 @@ def join(
 def _named(nodeset: str, node: str, login: bool) -> str:
     """The name of the node, empty for a login host; raises Refused where that is not clear, or the name is the operator's to give."""
     if login == bool(nodeset or node) or bool(nodeset) != bool(node):
-        raise Refused("give --nodeset and --node for a Slurm node, or --login for a login host")
+        raise CliError("give --nodeset and --node for a Slurm node, or --login for a login host")
     if node and not _NAME.match(node):
-        raise Refused(f"--node: {node}: give a host name of lower-case letters, digits and dashes")
+        raise CliError(f"--node: {node}: give a host name of lower-case letters, digits and dashes")
     return node
 
 
 def _claims(said: list[str]) -> dict[str, str]:
     found = dict(each.partition("=")[::2] for each in said)
     if wrong := next((each for each in said if not re.match("[^=]+=/", each)), ""):
-        raise Refused(f"--claim: {wrong}: write NAME=/PATH")
+        raise CliError(f"--claim: {wrong}: write NAME=/PATH")
     return found
 
 
@@ -63,24 +63,24 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
     """What the first pod of the role has; raises Refused, NotFound and KubeError."""
     import msgspec
 
-    from soperator.cli.outside import Like
+    from soperator.cli.support.join_script import Like
     from soperator.kube.api import Api
     from soperator.kube.kinds import NODESET, POD, SLURMCLUSTER
     from soperator.kube.views import Custom
-    from soperator.render import labels
+    from soperator.render.parts import labels
 
     async with Api.connect("soperator-cli") as api:
         where = namespace or api.namespace
         await api.get(SLURMCLUSTER, Custom, where, host.cluster)
         sets = {each.metadata.name for each in (await api.list(NODESET, Custom, where)).items}
         if re.search("-[0-9]+$", host.node) and (owner := host.node.rpartition("-")[0]) in sets:
-            raise Refused(
+            raise CliError(
                 f"--node: {host.node} is a name that the operator gives to pods of NodeSet {owner}: give another"
             )
         chosen = labels.worker(host.cluster, nodeset) if nodeset else labels.role(host.cluster, "login")
         pods = await api.list(POD, Custom, where, labels=",".join(f"{key}={value}" for key, value in chosen.items()))
         if not pods.items:
-            raise Refused(
+            raise CliError(
                 f"no pod of {f'NodeSet {nodeset}' if nodeset else 'login'} is there, and the host is to be like one"
             )
         spec = msgspec.json.decode(pods.items[0].spec)
@@ -97,7 +97,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
     """The files in a volume of ConfigMaps and Secrets; none in another."""
-    from soperator.cli.outside import for_host
+    from soperator.cli.support.join_script import for_host
     from soperator.kube.kinds import CONFIGMAP, SECRET
     from soperator.kube.objects import ConfigMap, Secret
 

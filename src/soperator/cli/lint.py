@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from soperator.cli.documents import Found
+    from soperator.cli.support.manifests import Manifest
 
 
 def lint(
@@ -15,11 +15,16 @@ def lint(
     partial: Annotated[bool, typer.Option(help="The files need not hold every object that they refer to.")] = False,
 ) -> None:
     """Check objects of our kinds in files, and print every problem: file, object, field, value, remedy."""
+    from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
     from soperator.api.healthcheck import HealthCheckSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.api.tenancy import SlurmAccountSpec, SlurmQOSSpec
-    from soperator.cli.documents import load, worlds
-    from soperator.decide.admission import cluster_problems, healthcheck_problems, nodeset_problems, tenant_problems
+    from soperator.cli.support.manifests import load, worlds
+    from soperator.policy.validation import (
+        cluster_problems,
+        healthcheck_problems,
+        nodeset_problems,
+        tenant_problems,
+    )
 
     objects = load(files)
     spaces = worlds(objects, partial)
@@ -48,11 +53,11 @@ def lint(
     typer.echo(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
 
 
-def _warnings(objects: "list[Found]") -> "Iterator[str]":
+def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
     """What is allowed and takes down a wall between the jail and the Node; it makes no problem of a file."""
-    from soperator.api.cluster import SlurmClusterSpec
-    from soperator.api.confinement import loosened, submounts_loosened
     from soperator.api.nodeset import NodeSetSpec
+    from soperator.api.slurmcluster import SlurmClusterSpec
+    from soperator.api.validation.confinement import loosened, submounts_loosened
 
     for found in objects:
         if isinstance(found.spec, NodeSetSpec):

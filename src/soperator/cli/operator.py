@@ -14,6 +14,6 @@ def operator(
     import asyncio
     import os
 
-    from soperator.control.main import main, options
+    from soperator.reconcile.app import main, options
 
     raise typer.Exit(asyncio.run(main(options(os.environ, use_lease=lease))))

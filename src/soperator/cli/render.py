@@ -7,8 +7,13 @@ import typer
 
 if TYPE_CHECKING:
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.cli.documents import Found
-    from soperator.render.model import Cluster, Defaults, NodeSet, Object
+    from soperator.cli.support.manifests import Manifest
+    from soperator.render.parts.model import (
+        Cluster,
+        Defaults,
+        NodeSet,
+        Object,
+    )
 
 
 def render(
@@ -22,7 +27,7 @@ def render(
     import yaml
 
     from soperator import __version__
-    from soperator.cli.documents import load
+    from soperator.cli.support.manifests import load
 
     objects = load(files)
     if faults := [f"{found.file}: {problem}" for found in objects for problem in found.faults]:
@@ -35,18 +40,18 @@ def render(
 
 
 def _defaults(registry: str, tag: str) -> "Defaults":
-    from soperator.render.model import Defaults
+    from soperator.render.parts.model import Defaults
 
     roles = ("slurm", "login", "munge", "populate", "jail", "sssd", "mariadb", "proxy")
     return Defaults(**{role: f"{registry}/{role}:{tag}" for role in roles})
 
 
-def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
+def _rendered(objects: "list[Manifest]", defaults: "Defaults") -> "list[Object]":
     """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
-    from soperator.api.cluster import SlurmClusterSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.render.cluster import when_settled, with_members
-    from soperator.render.model import Cluster, NodeSet
+    from soperator.api.slurmcluster import SlurmClusterSpec
+    from soperator.render.cluster.objects import when_settled, with_members
+    from soperator.render.parts.model import Cluster, NodeSet
 
     out: list[Object] = []
     for found in objects:
@@ -63,20 +68,22 @@ def _rendered(objects: "list[Found]", defaults: "Defaults") -> "list[Object]":
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":
-    from soperator.render import checks, config, generation, points, populate, worker
-    from soperator.render.cluster import render_accounted, render_cluster
-    from soperator.slurm import effects
-    from soperator.slurm.transaction import State
+    from soperator.render.cluster.objects import render_accounted, render_cluster
+    from soperator.render.jail import mount_points, populate_job
+    from soperator.render.slurm_conf import health_checks, slurm_conf, trial
+    from soperator.render.worker import pod
+    from soperator.slurm.settings import diff
+    from soperator.slurm.settings.state import ConfigState
 
-    name, files = config.generation(cluster), config.files(cluster)
-    state = State(name, name, asked=name, fixed=effects.fixed(files))
-    out = [generation.render_live(cluster, files, state), *render_cluster(cluster, defaults, True, state)]
+    name, files = slurm_conf.generation(cluster), slurm_conf.files(cluster)
+    state = ConfigState(name, name, asked=name, fixed=diff.fixed(files))
+    out = [trial.render_live(cluster, files, state), *render_cluster(cluster, defaults, True, state)]
     out += render_accounted(cluster, defaults)
-    out += populate.render_populate(cluster, defaults)
-    out += points.render_mount_points(cluster, node_sets, defaults)
+    out += populate_job.render_populate(cluster, defaults)
+    out += mount_points.render_mount_points(cluster, node_sets, defaults)
     for node_set in node_sets:
-        out += [worker.render_plan(cluster, node_set), *checks.render(cluster, node_set)]
-        out += [worker.render_worker(cluster, node_set, index, defaults) for index in range(_pods(node_set.spec))]
+        out += [pod.render_plan(cluster, node_set), *health_checks.render(cluster, node_set)]
+        out += [pod.render_worker(cluster, node_set, index, defaults) for index in range(_pods(node_set.spec))]
     return [_unowned(each) for each in out]
 
 

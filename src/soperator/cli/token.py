@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from soperator.cli.told import Refused, told
+from soperator.cli.support.errors import CliError, report_errors
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
-    from soperator.render.model import Cluster
+    from soperator.render.parts.model import Cluster
 
 _SHORTEST = 60
 
@@ -33,27 +33,27 @@ def token(
     ] = False,
 ) -> None:
     """Print a token for a user of a cluster's REST, and nothing else, so that a script can take it."""
-    with told(cluster):
+    with report_errors(cluster):
         typer.echo(asyncio.run(_token(user, cluster, namespace, lifetime, admin)))
 
 
 async def _token(user: str, name: str, namespace: str, lifetime: str, admin: bool) -> str:
     """The token; raises Refused with a sentence for what is refused, and KubeError."""
-    from soperator.control.read import read_cluster
     from soperator.kube.api import Api
     from soperator.kube.kinds import SECRET, SLURMCLUSTER
     from soperator.kube.objects import Secret
     from soperator.kube.views import Custom
-    from soperator.render import names
-    from soperator.render.keys import REST_FILE
-    from soperator.render.model import Cluster
+    from soperator.reconcile.cache.decode import read_cluster
+    from soperator.render.cluster.keys import REST_FILE
+    from soperator.render.parts import names
+    from soperator.render.parts.model import Cluster
     from soperator.slurmrest.token import sign
 
     async with Api.connect("soperator-cli") as api:
         where = namespace or api.namespace
         cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, where, name))
         if not isinstance(cluster, Cluster):
-            raise Refused("\n".join(map(str, cluster)))
+            raise CliError("\n".join(map(str, cluster)))
         long = bounded(lifetime, cluster.spec.rest.users.max_lifetime)
         await _check(api, cluster, user, admin)
         secret = await api.get(SECRET, Secret, where, names.jwt_key(name))
@@ -62,21 +62,21 @@ async def _token(user: str, name: str, namespace: str, lifetime: str, admin: boo
 
 def bounded(lifetime: str, longest: str) -> int:
     """The seconds of a lifetime; raises Refused where it is too long, or too short to be of use."""
-    from soperator.api.change import seconds
+    from soperator.api.fields.change import seconds
 
     try:
         found = seconds(lifetime)
     except ValueError as error:
-        raise Refused(f"--lifetime: {error}") from None
+        raise CliError(f"--lifetime: {error}") from None
     if not _SHORTEST <= found <= seconds(longest):
-        raise Refused(f"--lifetime: {lifetime}: give from 1m to {longest}, which is spec.rest.users.maxLifetime")
+        raise CliError(f"--lifetime: {lifetime}: give from 1m to {longest}, which is spec.rest.users.maxLifetime")
     return int(found)
 
 
 async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
     """Whether slurmctld knows a user as one who may have a token; raises Refused. Where it cannot be asked, that is told."""
-    from soperator.control.inside import Inside
-    from soperator.control.tokens import refusal
+    from soperator.reconcile.io.slurm_exec import Inside
+    from soperator.reconcile.keys.user_tokens import refusal
     from soperator.slurmrest.client import SlurmError
 
     try:
@@ -85,4 +85,4 @@ async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None
         why = refusal(user, -1, admin)
         typer.echo(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
     if why:
-        raise Refused(f"{why}{', or give --admin' if 'everything' in why else ''}")
+        raise CliError(f"{why}{', or give --admin' if 'everything' in why else ''}")

@@ -53,12 +53,12 @@ async def _why(name: str, namespace: str) -> tuple[str, bool]:
 
 
 async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
-    from soperator.cli.why_slurm import why as why_slurm
-    from soperator.control.read import read_cluster
+    from soperator.cli.support.why_slurm import why as why_slurm
     from soperator.kube.api import Api
     from soperator.kube.kinds import SLURMCLUSTER
     from soperator.kube.views import Custom
-    from soperator.render.model import Cluster
+    from soperator.reconcile.cache.decode import read_cluster
+    from soperator.render.parts.model import Cluster
 
     async with Api.connect("soperator-cli") as api:
         cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace or api.namespace, name))

@@ -49,20 +49,20 @@ class Result:
     stderr: str
 
 
-class _Cause(msgspec.Struct):
+class _ExecCause(msgspec.Struct):
     reason: str = ""
     message: str = ""
 
 
-class _Details(msgspec.Struct):
-    causes: list[_Cause] | None = None
+class _ExecDetails(msgspec.Struct):
+    causes: list[_ExecCause] | None = None
 
 
-class _Status(msgspec.Struct):
+class _ExecStatus(msgspec.Struct):
     status: str = ""
     reason: str = ""
     message: str = ""
-    details: _Details | None = None
+    details: _ExecDetails | None = None
 
 
 async def exec(  # noqa: A001
@@ -138,7 +138,7 @@ async def _run(api: Api, target: Target, command: Sequence[str], stdin: str | No
 
 
 def _exit_code(payload: bytes, target: Target) -> int:
-    status = msgspec.json.decode(payload, type=_Status)
+    status = msgspec.json.decode(payload, type=_ExecStatus)
     if status.status == "Success":
         return 0
     causes = (status.details.causes if status.details else None) or []

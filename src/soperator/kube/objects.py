@@ -5,8 +5,8 @@ from sys import intern
 
 import msgspec
 
-from soperator.api.topology import UNREAD
-from soperator.kube.views import ChildMeta, Condition, ObjectMeta, View
+from soperator.api.fields.topology import UNREAD
+from soperator.kube.views import ChildMeta, ConditionView, ObjectMeta, View
 
 
 class Taint(View, frozen=True):
@@ -48,7 +48,7 @@ class NodeSpec(View, frozen=True):
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(View, frozen=True):
+class KubeNodeStatus(View, frozen=True):
     """How a Node does, and where it is."""
 
     conditions: tuple[NodeCondition, ...] = ()
@@ -60,7 +60,7 @@ class Node(View, frozen=True):
 
     metadata: NodeMeta = NodeMeta()
     spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    status: KubeNodeStatus = KubeNodeStatus()
 
 
 class ClaimSpec(View, frozen=True):
@@ -103,7 +103,7 @@ class WorkloadStatus(View, frozen=True):
     updated_replicas: int = 0
     current_revision: str = ""
     update_revision: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
 
 
 class Workload(View, frozen=True):
@@ -132,7 +132,7 @@ class JobStatus(View, frozen=True):
     active: int = 0
     succeeded: int = 0
     failed: int = 0
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
 
 
 class Job(View, frozen=True):

@@ -56,7 +56,7 @@ class ChildMeta(ObjectMeta, frozen=True):
     managed_fields: tuple[ManagedField, ...] = ()
 
 
-class Condition(View, frozen=True):
+class ConditionView(View, frozen=True):
     """One condition."""
 
     type: str
@@ -81,7 +81,7 @@ class Custom(View, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class Waiting(View, frozen=True):
+class WaitingState(View, frozen=True):
     """Why a container does not run yet."""
 
     reason: str = ""
@@ -98,7 +98,7 @@ class Terminated(View, frozen=True):
     finished_at: datetime | None = None
 
 
-class Running(View, frozen=True):
+class RunningState(View, frozen=True):
     """Since when a container runs."""
 
     started_at: datetime | None = None
@@ -107,8 +107,8 @@ class Running(View, frozen=True):
 class ContainerState(View, frozen=True):
     """Exactly one of the three is set."""
 
-    waiting: Waiting | None = None
-    running: Running | None = None
+    waiting: WaitingState | None = None
+    running: RunningState | None = None
     terminated: Terminated | None = None
 
 
@@ -138,7 +138,7 @@ class PodStatus(View, frozen=True):
     pod_ip: str = msgspec.field(name="podIP", default="")
     reason: str = ""
     message: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ConditionView, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 

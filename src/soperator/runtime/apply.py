@@ -18,9 +18,14 @@ from soperator.kube.api import Api, Deletion
 from soperator.kube.errors import Invalid, explain
 from soperator.kube.kinds import CRONJOB, DAEMONSET, DEPLOYMENT, JOB, POD, STATEFULSET, Kind, kind_of
 from soperator.kube.views import ObjectMeta
-from soperator.runtime.controller import Retry, Terminal
-from soperator.runtime.ledger import APPLIED, Written, digest_of, is_current
-from soperator.runtime.store import OWNER, Key, Store
+from soperator.runtime.apply_ledger import (
+    APPLIED,
+    Written,
+    digest_of,
+    is_current,
+)
+from soperator.runtime.cache.store import OWNER, Key, Store
+from soperator.runtime.controller import PermanentError, TransientError
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 KEEP = "slurm.soperator.io/keep"
@@ -42,7 +47,7 @@ class Owner:
     others: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, kind: Kind, meta: ObjectMeta, others: Sequence[Mapping[str, Any]] = ()) -> Self:
+    def from_metadata(cls, kind: Kind, meta: ObjectMeta, others: Sequence[Mapping[str, Any]] = ()) -> Self:
         """Return the owner that an object with this metadata is."""
         return cls(kind, meta.namespace, meta.name, meta.uid, tuple(others))
 
@@ -68,7 +73,7 @@ class Applied:
     waiting: tuple[str, ...] = ()
 
 
-class Refused(Terminal):
+class ApplyRefused(PermanentError):  # noqa: N818
     """The API server refuses an object as it is; the message names object and field."""
 
 
@@ -211,11 +216,11 @@ class Applier:
     async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
         results = await asyncio.gather(*(self._write_one(child, book) for child in children), return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
-        passing = [error for error in errors if not isinstance(error, Refused)]
+        passing = [error for error in errors if not isinstance(error, ApplyRefused)]
         if passing:
             raise passing[0]
         if errors:
-            raise Refused("; ".join(map(str, errors)))
+            raise ApplyRefused("; ".join(map(str, errors)))
 
     async def _write_one(self, child: _Child, book: dict[Ref, Written]) -> None:
         live = self._live(child)
@@ -225,7 +230,7 @@ class Applier:
                 meta: ObjectMeta = (await self._api.apply(child.kind, child.body)).metadata
             except Invalid as error:
                 if live is None or child.kind not in self._recreate or not _is_immutable(error):
-                    raise Refused(explain(error, str(child))) from error
+                    raise ApplyRefused(explain(error, str(child))) from error
                 meta = await self._replace(child, live)
         book[child.ref] = Written(child.digest, live.resource_version if live else "", meta, epoch)
 
@@ -235,8 +240,8 @@ class Applier:
             return (await self._api.apply(child.kind, child.body)).metadata
         except Invalid as error:
             if _is_immutable(error):
-                raise Retry(f"{child} is to be replaced and its old one is still being deleted") from error
-            raise Refused(explain(error, str(child))) from error
+                raise TransientError(f"{child} is to be replaced and its old one is still being deleted") from error
+            raise ApplyRefused(explain(error, str(child))) from error
 
     async def _prune(
         self, owner: Owner, wanted: set[Ref], kinds: Collection[Kind], keep: Collection[str]

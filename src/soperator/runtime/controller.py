@@ -19,9 +19,9 @@ from typing import Literal
 import structlog
 
 from soperator.kube.errors import ApiError, KubeError
-from soperator.runtime.metrics import Metrics
-from soperator.runtime.queue import Queue
-from soperator.runtime.store import Key
+from soperator.runtime.cache.store import Key
+from soperator.runtime.metrics import OperatorMetrics
+from soperator.runtime.workqueue import Queue
 
 #: The rest after a pass, in times of the CPU seconds that it took, and at most in seconds.
 REST, LONGEST_REST = 4.0, 0.5
@@ -30,23 +30,23 @@ REFUSED = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PassOutcome:
     """What a pass says: one sentence, in how many seconds to come again, and whether the object is gone for good."""
 
-    said: str
-    again: float | None = None
-    last: bool = False
+    message: str
+    requeue_after: float | None = None
+    is_gone: bool = False
 
 
-class Terminal(Exception):  # noqa: N818
+class PermanentError(Exception):
     """Trying again at once cannot help: the pass waits until the object changes, or for minutes. The message is for the object's owner."""
 
 
-class Retry(Exception):  # noqa: N818
+class TransientError(Exception):
     """The pass could not finish for now, and says why in one sentence; it comes again with back-off."""
 
 
-Reconcile = Callable[[Key], Awaitable[Outcome]]
+Reconcile = Callable[[Key], Awaitable[PassOutcome]]
 Tell = Callable[[Key, Exception], Awaitable[None]]
 Result = Literal["ok", "failed", "terminal"]
 
@@ -65,7 +65,7 @@ class Controller:
     timeout: float = 300.0
     rest: float = REST
     tell: Tell | None = None
-    metrics: Metrics | None = None
+    metrics: OperatorMetrics | None = None
     _said: dict[Key, str] = field(default_factory=dict, init=False, repr=False)
 
     async def run(self) -> None:
@@ -87,9 +87,9 @@ class Controller:
         try:
             async with asyncio.timeout(self.timeout):
                 outcome = await self.reconcile(key)
-            result, failed, last, again = "ok", False, outcome.last, outcome.again
-            self._say(key, outcome)
-        except Terminal as error:
+            result, failed, last, again = "ok", False, outcome.is_gone, outcome.requeue_after
+            self._log(key, outcome)
+        except PermanentError as error:
             result, failed, again = "terminal", False, REFUSED
             await self._failed(key, error, str(error))
         except TimeoutError as error:
@@ -107,16 +107,16 @@ class Controller:
             self.metrics.passes.labels(self.name, result).inc()
             self.metrics.seconds.labels(self.name).observe(seconds)
 
-    def _say(self, key: Key, outcome: Outcome) -> None:
-        if self._said.get(key) != outcome.said:
-            structlog.get_logger().info(outcome.said, again=outcome.again)
-        if outcome.last:
+    def _log(self, key: Key, outcome: PassOutcome) -> None:
+        if self._said.get(key) != outcome.message:
+            structlog.get_logger().info(outcome.message, again=outcome.requeue_after)
+        if outcome.is_gone:
             self._said.pop(key, None)
         else:
-            self._said[key] = outcome.said
+            self._said[key] = outcome.message
 
     async def _failed(self, key: Key, error: Exception, said: str) -> None:
-        expected = isinstance(error, KubeError | Terminal | Retry | TimeoutError)
+        expected = isinstance(error, KubeError | PermanentError | TransientError | TimeoutError)
         log = structlog.get_logger()
         if expected and self._said.get(key) != said:
             log.warning(said, failures=self.queue.failures(key) + 1)

@@ -42,7 +42,7 @@ class Regarding:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class EventNote:
     """One Event: `reason` and `action` are CamelCase, `text` is a sentence."""
 
     type: Literal["Normal", "Warning"]
@@ -69,11 +69,11 @@ class Recorder:
         self._component = component
         self._instance = f"{component}-{os.uname().nodename}"[:128]
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=256)
-        self._sent: OrderedDict[tuple[str, Note], float] = OrderedDict()
+        self._sent: OrderedDict[tuple[str, EventNote], float] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
         self.dropped = 0
 
-    def emit(self, regarding: Regarding, note: Note) -> bool:
+    def emit(self, regarding: Regarding, note: EventNote) -> bool:
         """Record an Event without waiting; return False if it is a repetition or over the object's budget."""
         now = self._clock()
         uid = regarding.meta.uid
@@ -98,7 +98,7 @@ class Recorder:
                 self.dropped += 1
                 structlog.get_logger().debug("an Event was not sent", error=str(error))
 
-    def _body(self, regarding: Regarding, note: Note) -> dict[str, Any]:
+    def _body(self, regarding: Regarding, note: EventNote) -> dict[str, Any]:
         now = datetime.now(UTC)
         return {
             "apiVersion": EVENT.api_version,

@@ -44,7 +44,7 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Metrics:
+class OperatorMetrics:
     """The registry, and the metrics that passes write to."""
 
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
@@ -60,7 +60,7 @@ class Metrics:
 
     def read_from(self, sources: Sources) -> None:
         """Export the counts of `sources` too."""
-        self.export(lambda: _of(sources))
+        self.export(lambda: _samples(sources))
 
     def export(self, read: Callable[[], Iterable[tuple[Name, Samples]]]) -> None:
         """Export what `read` returns when it is asked, at each scrape."""
@@ -83,7 +83,7 @@ class _Scraped(Collector):
             yield family
 
 
-def _of(sources: Sources) -> Iterator[tuple[Name, Samples]]:
+def _samples(sources: Sources) -> Iterator[tuple[Name, Samples]]:
     requests = sorted(sources.requests().items())
     yield names.REQUESTS, [((verb, kind, str(code)), count) for (verb, kind, code), count in requests]
     yield names.STORED, _by_name(sources.stores())

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ReportedCondition:
     """One condition to report: `reason` is CamelCase, `message` a sentence for people."""
 
     type: str
@@ -32,7 +32,9 @@ def timestamp(now: datetime) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def merge(old: Iterable[Mapping[str, Any]], new: Sequence[Condition], generation: int, now: datetime) -> list[Json]:
+def merge(
+    old: Iterable[Mapping[str, Any]], new: Sequence[ReportedCondition], generation: int, now: datetime
+) -> list[Json]:
     """Return `new` as JSON, each with the transition time of the old condition of its type if the status is the same.
 
     A condition that is in `old` only is dropped: the new ones are all that there are.
@@ -86,7 +88,9 @@ class StatusWriter:
         last = self._written.get(obj.metadata.uid)
         return last.stored if last is not None else obj.status
 
-    async def write(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[Condition]) -> bool:
+    async def write(
+        self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
+    ) -> bool:
         """Make the status equal to `fields` and `conditions`; return False if it was so already.
 
         Sets `observedGeneration` at the top and in each condition. Raises Conflict if the object is another one now.

@@ -58,7 +58,7 @@ class SlurmJob:
     began: float = 0.0
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """The job in two words."""
         return f"job {self.number}"
 

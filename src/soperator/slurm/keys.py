@@ -19,7 +19,7 @@ _FIRST = ":first"
 
 
 @dataclass(frozen=True)
-class Record:
+class RotationRecord:
     """What is noted on a Secret: the last request, how far it is (empty: carried out), and since when nobody signs with the former key."""
 
     request: str = ""
@@ -67,7 +67,7 @@ def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
     return found.hexdigest()[:32]
 
 
-def turned(content: Mapping[str, bytes], record: Record, fresh: bytes) -> dict[str, bytes]:
+def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
     """The files at a stage, from those of the stage before; `fresh` is the new key where one is made."""
     match record.stage:
         case "Laid":

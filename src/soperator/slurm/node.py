@@ -118,7 +118,7 @@ class SlurmNode:
         )
 
     @property
-    def said(self) -> str:
+    def state_text(self) -> str:
         """The state in Slurm's words, with the reason where there is one; nothing that every worker has."""
         state = "+".join(sorted(self.states - _ALWAYS)) or "UNKNOWN"
         return f"{state} ({self.reason})" if self.reason else state
@@ -133,7 +133,7 @@ def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, 
     }
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class RestNode(msgspec.Struct, frozen=True, gc=False):
     """The fields that we read of a node in slurmrestd's JSON; of the others nothing is decoded. Equal records are kept to tell what is new."""
 
     name: str
@@ -153,7 +153,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     gres: str | None = None
 
 
-def read_node(record: Record) -> SlurmNode:
+def read_node(record: RestNode) -> SlurmNode:
     """A node from its record."""
     return SlurmNode(
         name=record.name,

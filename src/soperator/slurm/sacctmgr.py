@@ -105,7 +105,7 @@ class Association:
 
 
 @dataclass(frozen=True)
-class Database:
+class AssociationTable:
     """What the database says of one cluster; `accounts` are organization and description, `defaults` the default account of each user."""
 
     associations: tuple[Association, ...] = ()
@@ -123,13 +123,13 @@ class Database:
         return {each.account: each for each in self.associations if not each.user}
 
 
-def read(printed: str) -> Database:
+def read(printed: str) -> AssociationTable:
     """What sacctmgr printed to `QUESTIONS`, one after the other; raises ValueError for anything else. A line that is no record is skipped."""
     parts = printed.split(f"{BETWEEN}\n")
     if len(parts) != len(QUESTIONS):
         raise ValueError("sacctmgr did not answer all that it was asked")
     first, accounts, qos, users = parts
-    return Database(
+    return AssociationTable(
         tuple(_association(each) for each in _rows(first, len(_ASSOCIATIONS))),
         {name: (organization, text) for name, organization, text in _rows(accounts, 3)},
         {each[0]: (dict(zip(QOS, each[1:-1], strict=True)), each[-1]) for each in _rows(qos, len(_QOS))},

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from soperator.slurm.checkjob import PREFIX
+from soperator.slurm.check_job import PREFIX
 from soperator.slurm.job import CheckJob, QueuedJob, SlurmJob, number, read_check_job, read_job
-from soperator.slurm.node import Record, SlurmNode, read_node
+from soperator.slurm.node import RestNode, SlurmNode, read_node
 from soperator.slurmrest.bounded import MIB, Bound, opened, whole
 from soperator.slurmrest.cut import decode, first_error
 from soperator.slurmrest.errors import SlurmDenied as SlurmDenied
 from soperator.slurmrest.errors import SlurmError as SlurmError
-from soperator.slurmrest.joblist import JobList, Queue
-from soperator.slurmrest.lists import JOBS, check, records, told
+from soperator.slurmrest.joblist import JobList, JobQueue
+from soperator.slurmrest.lists import JOBS, check, errors_as_slurm_errors, records
 from soperator.slurmrest.parser import PARSER
 from soperator.slurmrest.token import sign
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Look:
+class NodeList:
     """All nodes by name, and when slurmctld said so, by its own clock in whole seconds since 1970."""
 
     nodes: dict[str, SlurmNode]
@@ -49,7 +49,7 @@ class SlurmRest:
 
     def __init__(self, address: str, key: bytes, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._key = key
-        self._read: dict[str, tuple[Record, SlurmNode]] = {}
+        self._read: dict[str, tuple[RestNode, SlurmNode]] = {}
         self._queue = JobList(self._load)
         # It speaks no TLS; to load the authorities for it would cost 1.5 MiB and 20 ms for each cluster.
         # trust_env: a proxy that the environment names would get the token.
@@ -59,27 +59,27 @@ class SlurmRest:
 
     async def nodes(self) -> dict[str, SlurmNode]:
         """All nodes by name; raises SlurmError."""
-        return (await self.look()).nodes
+        return (await self.fetch_nodes()).nodes
 
-    async def look(self) -> Look:
+    async def fetch_nodes(self) -> NodeList:
         """All nodes; a node whose record is the same as in the last answer is the same object. Raises SlurmError."""
-        read: dict[str, tuple[Record, SlurmNode]] = {}
+        read: dict[str, tuple[RestNode, SlurmNode]] = {}
 
-        def take(record: Record) -> None:
+        def take(record: RestNode) -> None:
             if len(read) >= _MOST_NODES:
                 raise SlurmError(f"slurmrestd: GET nodes/: the answer has more than {_MOST_NODES} nodes")
             read[record.name] = self._node(record)
 
-        said = await records(self._client, self._request("GET", "nodes/"), "nodes", Record, take, _NODES)
+        said = await records(self._client, self._request("GET", "nodes/"), "nodes", RestNode, take, _NODES)
         if said is None:
             raise SlurmError("slurmrestd: GET nodes/: HTTP 304, which was not asked for")
         self._read = read
-        return Look({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
+        return NodeList({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
         """These nodes by name, each asked for alone; raises SlurmError, also for one that Slurm does not know."""
         answers = await asyncio.gather(*(self._call("GET", f"node/{name}") for name in names))
-        found = [record for answer in answers for record in _list(answer, "nodes", Record, "node/")]
+        found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
 
     async def has_changed(self, moment: int) -> bool:
@@ -91,10 +91,10 @@ class SlurmRest:
         if not moment:
             return True
         request = self._request("GET", f"nodes/?update_time={moment}")
-        async with told("GET nodes/", _ONE), opened(self._client, request, _ONE) as response:
+        async with errors_as_slurm_errors("GET nodes/", _ONE), opened(self._client, request, _ONE) as response:
             return response.status_code != httpx2.codes.NOT_MODIFIED
 
-    def _node(self, record: Record) -> tuple[Record, SlurmNode]:
+    def _node(self, record: RestNode) -> tuple[RestNode, SlurmNode]:
         known = self._read.get(record.name)
         return known if known is not None and known[0] == record else (record, read_node(record))
 
@@ -168,7 +168,7 @@ class SlurmRest:
         self._queue.close()
         await self._client.aclose()
 
-    async def _load(self) -> Queue:
+    async def _load(self) -> JobQueue:
         """The queue, of which only jobs that hold nodes and those of deep checks are kept."""
         running: list[SlurmJob] = []
         checks: list[CheckJob] = []
@@ -183,7 +183,7 @@ class SlurmRest:
 
         if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
             raise SlurmError("slurmrestd: GET jobs/: HTTP 304, which was not asked for")
-        return Queue(tuple(running), tuple(checks))
+        return JobQueue(tuple(running), tuple(checks))
 
     async def _job(self, number_of: int) -> QueuedJob | None:
         try:
@@ -199,7 +199,7 @@ class SlurmRest:
     ) -> dict[str, Any]:
         asked = _asked(verb, path)
         request = self._request(verb, path, body, user)
-        async with told(asked, _ONE), opened(self._client, request, _ONE) as response:
+        async with errors_as_slurm_errors(asked, _ONE), opened(self._client, request, _ONE) as response:
             await check(response, asked)
             text = await whole(response, _ONE.most)
         try:

@@ -18,7 +18,7 @@ KEPT, PATIENCE, PAUSE = 15.0, 5.0, 30.0
 
 
 @dataclass(frozen=True)
-class Queue:
+class JobQueue:
     """The jobs that hold nodes, and those of deep checks, which are root's, also where they wait or have ended."""
 
     running: tuple[SlurmJob, ...] = ()
@@ -28,17 +28,17 @@ class Queue:
 class JobList:
     """One cluster's queue; `load` asks for it. Moments are by the clock of the event loop."""
 
-    def __init__(self, load: Callable[[], Awaitable[Queue]]) -> None:
+    def __init__(self, load: Callable[[], Awaitable[JobQueue]]) -> None:
         self._load = load
-        self._task: asyncio.Task[Queue] | None = None
+        self._task: asyncio.Task[JobQueue] | None = None
         #: When the last list was asked for.
         self._asked = float("-inf")
-        self._known: Queue | None = None
+        self._known: JobQueue | None = None
         self._dropper: asyncio.TimerHandle | None = None
         #: Why the last one failed, and until when that is the answer.
         self._failed: tuple[SlurmError, float] | None = None
 
-    async def get(self, since: float = float("-inf")) -> Queue:
+    async def get(self, since: float = float("-inf")) -> JobQueue:
         """A list that was asked for later than `since`; raises SlurmError, also where it is not there within `PATIENCE` seconds."""
         end = _clock() + PATIENCE
         while True:
@@ -62,7 +62,7 @@ class JobList:
             self._task.cancel()
         self._drop()
 
-    def _begin(self) -> asyncio.Task[Queue]:
+    def _begin(self) -> asyncio.Task[JobQueue]:
         """The request that is under way, or a new one."""
         if self._task is None:
             self._drop()
@@ -71,10 +71,10 @@ class JobList:
             self._task.add_done_callback(self._end)
         return self._task
 
-    async def _load_once(self) -> Queue:
+    async def _load_once(self) -> JobQueue:
         return await self._load()
 
-    def _end(self, task: asyncio.Task[Queue]) -> None:
+    def _end(self, task: asyncio.Task[JobQueue]) -> None:
         self._task = self._failed = None
         if task.cancelled():
             return

@@ -34,7 +34,7 @@ async def records(
     Raises SlurmError, perhaps after some records were handed on.
     """
     cut = Cut(what, type_, take)
-    async with told(f"GET {what}/", bound), opened(client, request, bound) as response:
+    async with errors_as_slurm_errors(f"GET {what}/", bound), opened(client, request, bound) as response:
         if response.status_code == httpx2.codes.NOT_MODIFIED:
             return None
         await check(response, f"GET {what}/")
@@ -64,7 +64,7 @@ async def check(response: httpx2.Response, asked: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def told(asked: str, bound: Bound) -> AsyncIterator[None]:
+async def errors_as_slurm_errors(asked: str, bound: Bound) -> AsyncIterator[None]:
     """Report what goes wrong on the way as a SlurmError."""
     try:
         yield

@@ -10,7 +10,7 @@ import msgspec
 from soperator.slurmrest.bounded import MIB, Bound
 from soperator.slurmrest.cut import decode
 from soperator.slurmrest.errors import SlurmError
-from soperator.slurmrest.lists import JOBS, body_of, records, told
+from soperator.slurmrest.lists import JOBS, body_of, errors_as_slurm_errors, records
 from soperator.slurmrest.parser import PARSER
 
 _OTHERS = Bound(256 * MIB, 120.0, 30.0)
@@ -21,7 +21,7 @@ Credentials = Callable[[], tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Answer:
+class RestAnswer:
     """What came of one request: its moment by slurmctld's clock, 0 where it has none; whether anything has changed; what it says beside the list."""
 
     moment: int
@@ -29,7 +29,7 @@ class Answer:
     said: dict[str, Any] | None = None
 
 
-class Reader:
+class ListReader:
     """Reads lists of one cluster's slurmrestd as whoever the credentials say."""
 
     def __init__(
@@ -40,23 +40,23 @@ class Reader:
             base_url=f"{address}/slurm/{PARSER}", transport=transport, verify=False, trust_env=False
         )
 
-    async def records(self, what: str, type_: type[T], take: Callable[[T], None], since: int = 0) -> Answer:
+    async def records(self, what: str, type_: type[T], take: Callable[[T], None], since: int = 0) -> RestAnswer:
         """Hand on the records of a list; none if nothing has changed since a moment. Raises SlurmError, perhaps after some were handed on."""
         path = f"{what}/?update_time={since}" if since else f"{what}/"
         request = self._client.build_request("GET", path, headers=self._headers())
         said = await records(self._client, request, what, type_, take, JOBS if what == "jobs" else _OTHERS)
         if said is None:
-            return Answer(since, has_news=False)
+            return RestAnswer(since, has_news=False)
         update = said.get("last_update")
         moment = update.get("number") if isinstance(update, dict) else update
         if since and not moment:  # how 24.11 says of jobs that none has changed; one that has none left says a moment
-            return Answer(since, has_news=False)
-        return Answer(int(moment) if isinstance(moment, int | float) else 0, said=said)
+            return RestAnswer(since, has_news=False)
+        return RestAnswer(int(moment) if isinstance(moment, int | float) else 0, said=said)
 
     async def one(self, what: str, name: str, type_: type[T]) -> T:
         """The object `name` of an answer; raises SlurmError."""
         request = self._client.build_request("GET", f"{what}/", headers=self._headers())
-        async with told(f"GET {what}/", _OTHERS):
+        async with errors_as_slurm_errors(f"GET {what}/", _OTHERS):
             body = await body_of(self._client, request, what, _OTHERS)
         try:
             return msgspec.convert(decode(body, dict[str, Any])[name], type_, strict=False)

@@ -1,6 +1,6 @@
 """People stay when the root file system under them is replaced."""
 
-from soperator.agents.accounts import merged
+from soperator.agents.merge_passwd import merged
 
 OLD = {
     "passwd": "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/bash\nmysql:x:110:110::/:/bin/false\n",

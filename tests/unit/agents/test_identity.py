@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from soperator.agents import identity
 from soperator.agents.identity import CONFIRMATIONS, Users, Writer, validate
-from soperator.agents.reader import Answer, Reader
+from soperator.agents.passwd_reader import Answer, PasswdReader
 
 ALICE = b"alice:x:2000:2000::/home/alice:/bin/bash\n"
 ALICE_GROUP = b"alice:x:2000:\n"
@@ -30,9 +30,9 @@ def jail_with(folder: Path, passwd: bytes, group: bytes = ALICE_GROUP) -> Path:
 
 def read(jail: Path, deadline: float) -> Answer | None:
     """Ask once."""
-    reader = Reader(jail, deadline)
+    reader = PasswdReader(jail, deadline)
     try:
-        return reader.ask()
+        return reader.read()
     finally:
         reader.close()
 
@@ -164,12 +164,12 @@ def test_a_jail_that_hangs_is_left_at_the_deadline(tmp_path: Path) -> None:
     jail_with(tmp_path, ALICE)
     stuck = tmp_path / "stuck.py"
     stuck.write_text(
-        "import time\nfrom pathlib import Path\nfrom soperator.agents import reader\n"
-        "look, reader._look = reader._look, lambda *_: time.sleep(600)\n"
-        f"asked = reader.Reader(Path({str(tmp_path)!r}), 0.3)\n"
-        "print(asked.ask())\n"
-        "reader._look = look\n"
-        "print(asked.ask() is not None)\n"
+        "import time\nfrom pathlib import Path\nfrom soperator.agents import passwd_reader\n"
+        "read, passwd_reader._read_changed = passwd_reader._read_changed, lambda *_: time.sleep(600)\n"
+        f"reader = passwd_reader.PasswdReader(Path({str(tmp_path)!r}), 0.3)\n"
+        "print(reader.read())\n"
+        "passwd_reader._read_changed = read\n"
+        "print(reader.read() is not None)\n"
     )
     began = time.monotonic()
     done = subprocess.run([sys.executable, stuck], capture_output=True, text=True, check=True, env=environment())
@@ -179,26 +179,26 @@ def test_a_jail_that_hangs_is_left_at_the_deadline(tmp_path: Path) -> None:
 
 def test_each_change_is_seen_by_the_next_question(tmp_path: Path) -> None:
     """What is written between two questions, in place or by rename, is in the second answer; what is unchanged is the same object."""
-    reader = Reader(jail_with(tmp_path, ALICE), 5.0)
-    first = reader.ask()
+    reader = PasswdReader(jail_with(tmp_path, ALICE), 5.0)
+    first = reader.read()
     assert first == (ALICE, ALICE_GROUP)
-    assert reader.ask() is first
+    assert reader.read() is first
     time.sleep(0.02)  # the clock of file times
     jail_with(tmp_path, ALICE * 2)
-    assert reader.ask() == (ALICE * 2, ALICE_GROUP)
+    assert reader.read() == (ALICE * 2, ALICE_GROUP)
     (tmp_path / "new").write_bytes(b"")
     (tmp_path / "new").rename(tmp_path / "etc/group")
-    assert reader.ask() == (ALICE * 2, b"")
+    assert reader.read() == (ALICE * 2, b"")
     reader.close()
 
 
 def test_a_child_that_was_killed_is_replaced(tmp_path: Path) -> None:
     """The question to a dead child has no answer, the next one has."""
-    reader = Reader(jail_with(tmp_path, ALICE), 5.0)
-    assert reader.ask()
+    reader = PasswdReader(jail_with(tmp_path, ALICE), 5.0)
+    assert reader.read()
     os.kill(reader._child, signal.SIGKILL)
-    assert reader.ask() is None
-    assert reader.ask() == (ALICE, ALICE_GROUP)
+    assert reader.read() is None
+    assert reader.read() == (ALICE, ALICE_GROUP)
     reader.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from soperator.agents import mountpoints
-from soperator.agents.mountpoints import Point, Refusal, make, make_all
+from soperator.agents.mountpoints import PodMountPoint, Refusal, make, make_all
 
 
 @pytest.fixture
@@ -19,9 +19,9 @@ def jail(tmp_path: Path) -> Path:
     return tmp_path / "jail"
 
 
-def point(jail: Path, path: str) -> Point:
+def point(jail: Path, path: str) -> PodMountPoint:
     """A mount point of that jail."""
-    return Point(str(jail), path, f"/{path}")
+    return PodMountPoint(str(jail), path, f"/{path}")
 
 
 def test_makes_what_is_missing_and_says_it(jail: Path) -> None:
@@ -74,7 +74,7 @@ def test_says_which_folder_of_the_pod_is_not_there(jail: Path) -> None:
     with pytest.raises(
         Refusal, match="/root, which holds /data of the jail, cannot be opened: No such file or directory"
     ):
-        make(Point(f"{jail}/root", "data", "/data"))
+        make(PodMountPoint(f"{jail}/root", "data", "/data"))
 
 
 @pytest.mark.parametrize("to", ["file", "folder"])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from soperator.agents import populate
-from soperator.agents.populate import Wanted, complete, seal
-from soperator.agents.refusal import Refusal
+from soperator.agents.errors import Refusal
+from soperator.agents.populate import PopulateRequest, complete, seal
 
 REPOSITORY = Path(__file__).parents[3]
 COPY = REPOSITORY / "images/populate/copy.sh"
@@ -59,7 +59,7 @@ def populated(claim: Path, image: Path) -> Path:
     claim.mkdir(exist_ok=True)
     done = copy(claim, image)
     assert done.returncode == 0, done.stderr
-    seal(claim, Wanted("localhost/jail:1"))
+    seal(claim, PopulateRequest("localhost/jail:1"))
     return claim / "root"
 
 
@@ -85,7 +85,7 @@ def test_a_second_run_touches_nothing(tmp_path: Path, image: Path) -> None:
     root = populated(tmp_path / "claim", image)
     (root / "usr/bin/p0").write_text("changed by a user")
     assert copy(tmp_path / "claim", image).returncode == 0
-    assert seal(tmp_path / "claim", Wanted("other")) == f"{root} is complete already."
+    assert seal(tmp_path / "claim", PopulateRequest("other")) == f"{root} is complete already."
     assert (root / "usr/bin/p0").read_text() == "changed by a user"
 
 
@@ -113,7 +113,7 @@ def test_a_copy_that_differs_is_refused_and_made_anew(tmp_path: Path, image: Pat
     else:
         victim.write_bytes(b"" if harm == "short" else b"?" * victim.stat().st_size)
     with pytest.raises(Refusal, match="is not the image"):
-        seal(claim, Wanted())
+        seal(claim, PopulateRequest())
     assert not (claim / "root").exists()
     assert content(populated(claim, image)).items() >= {checked: content(image)[checked]}.items()
 
@@ -126,7 +126,7 @@ def test_a_root_that_appeared_beside_a_whole_copy_is_not_touched(tmp_path: Path,
     (claim / "root").mkdir()
     (claim / "root/precious").write_text("data")
     with pytest.raises(Refusal, match="exists and is not empty; it was not touched") as refused:
-        seal(claim, Wanted())
+        seal(claim, PopulateRequest())
     assert refused.value.final
     assert (claim / "root/precious").read_text() == "data"
 
@@ -145,13 +145,13 @@ def test_a_seal_killed_before_the_rename_goes_on(tmp_path: Path, image: Path) ->
     assert copy(claim, image).returncode == 0
     complete(claim / "root.partial")
     assert copy(claim, image).returncode == 0
-    assert seal(claim, Wanted()).endswith("203 files, 0 MB.")
+    assert seal(claim, PopulateRequest()).endswith("203 files, 0 MB.")
 
 
 def test_seal_without_a_copy_is_refused(tmp_path: Path) -> None:
     """An empty claim cannot be sealed."""
     with pytest.raises(Refusal, match=r"copy\.sh has to run"):
-        seal(tmp_path, Wanted())
+        seal(tmp_path, PopulateRequest())
 
 
 def test_a_job_killed_after_the_rename_only_writes_the_record(tmp_path: Path, image: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_job_killed_after_the_rename_only_writes_the_record(tmp_path: Path, im
     (claim / ".soperator/populated.json").unlink()
     (claim / ".soperator/manifest").write_bytes(b"12 usr/bin/p0\0")
     assert copy(claim, image).returncode == 0
-    seal(claim, Wanted())
+    seal(claim, PopulateRequest())
     assert (root / "usr/bin/p9").exists()
     assert (claim / ".soperator/populated.json").exists()
 

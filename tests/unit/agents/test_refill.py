@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from soperator.agents.populate import Wanted, main, seal
-from soperator.agents.refusal import Refusal
+from soperator.agents.errors import Refusal
+from soperator.agents.populate import PopulateRequest, main, seal
 
 REPOSITORY = Path(__file__).parents[3]
 COPY = REPOSITORY / "images/populate/copy.sh"
 KEEP = ("/home", "/srv/data", "/not/there")
-OVERWRITE, MISSING = Wanted("image:2", "r2", "Overwrite", KEEP), Wanted("image:2", "r2", "Missing")
+OVERWRITE, MISSING = PopulateRequest("image:2", "r2", "Overwrite", KEEP), PopulateRequest("image:2", "r2", "Missing")
 
 
-def run_copy(claim: Path, image: Path, wanted: Wanted) -> subprocess.CompletedProcess[str]:
+def run_copy(claim: Path, image: Path, wanted: PopulateRequest) -> subprocess.CompletedProcess[str]:
     """Run copy.sh as the Job does."""
     said = {
         "SOPERATOR_JAIL_IMAGE": wanted.image,
@@ -31,7 +31,7 @@ def run_copy(claim: Path, image: Path, wanted: Wanted) -> subprocess.CompletedPr
     )
 
 
-def job(claim: Path, image: Path, wanted: Wanted) -> str:
+def job(claim: Path, image: Path, wanted: PopulateRequest) -> str:
     """Both halves of the Job."""
     done = run_copy(claim, image, wanted)
     assert done.returncode == 0, done.stderr
@@ -55,7 +55,7 @@ def claim(tmp_path: Path) -> Path:
     """A jail of the first image in which people have worked."""
     claim = tmp_path / "claim"
     claim.mkdir()
-    job(claim, root_of(tmp_path / "one", "first"), Wanted("image:1"))
+    job(claim, root_of(tmp_path / "one", "first"), PopulateRequest("image:1"))
     root = claim / "root"
     (root / "home/alice").mkdir()
     (root / "home/alice/notes").write_text("hers")
@@ -98,7 +98,7 @@ def test_a_request_is_carried_out_once(claim: Path, second: Path) -> None:
     """The same request again, or none, touches nothing, whatever changed since."""
     job(claim, second, OVERWRITE)
     (claim / "root/usr/bin/tool").write_text("changed since")
-    for wanted in (OVERWRITE, Wanted("image:3"), MISSING):
+    for wanted in (OVERWRITE, PopulateRequest("image:3"), MISSING):
         assert job(claim, second, wanted).endswith("is complete already.")
     assert (claim / "root/usr/bin/tool").read_text() == "changed since"
 
@@ -183,7 +183,7 @@ def test_a_path_that_cannot_be_renamed_gives_the_former_jail_back(claim: Path, s
     assert_overwritten(claim)
 
 
-def die_or_refuse(claim: Path, wanted: Wanted, how: str, what: str) -> int:
+def die_or_refuse(claim: Path, wanted: PopulateRequest, how: str, what: str) -> int:
     """Run seal in a process that ends at the n-th change of a name (`die`), or is refused the renames of one path; return its exit code."""
     words = ["seal", "--claim", str(claim), "--image", wanted.image, "--request", wanted.request, "--mode", wanted.mode]
     words += [word for path in wanted.keep for word in ("--keep", path)]
@@ -219,7 +219,9 @@ def _watch(how: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("wanted", [OVERWRITE, MISSING], ids=["overwrite", "missing"])
-def test_a_job_killed_at_any_change_of_a_name_goes_on_from_there(claim: Path, second: Path, wanted: Wanted) -> None:
+def test_a_job_killed_at_any_change_of_a_name_goes_on_from_there(
+    claim: Path, second: Path, wanted: PopulateRequest
+) -> None:
     """Whatever the last rename or removal was, nothing that is to be kept is lost, and the next run ends as it should."""
     (claim / "root/usr/bin/other").unlink()
     assert run_copy(claim, second, wanted).returncode == 0
@@ -251,7 +253,7 @@ def test_a_withdrawn_overwrite_is_finished_before_anything_else(claim: Path, sec
         die_or_refuse(claim, OVERWRITE, "die", str(steps))
         if (claim / ".soperator/moving").exists() and not (claim / "root/home").exists():
             break
-    newer = Wanted("image:2", "r3", "Overwrite", KEEP)
+    newer = PopulateRequest("image:2", "r3", "Overwrite", KEEP)
     with pytest.raises(Refusal, match="the next run does what r3 asks"):
         job(claim, second, newer)
     assert_overwritten(claim)

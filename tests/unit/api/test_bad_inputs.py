@@ -2,10 +2,10 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.strict import read
-from soperator.api.validate import World, validate_cluster, validate_nodeset
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.strict import read
+from soperator.api.validation.validate import World, validate_cluster, validate_nodeset
 from tests.bad_inputs import CASES, Bad
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.api.confinement import loosened, submounts_loosened
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.confinement import loosened, submounts_loosened
 
 
 def found(**spec):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.partial import as_far_as_readable, texts
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.partial import as_far_as_readable, texts
 
 
 def read(**said: Any) -> SlurmClusterSpec | None:

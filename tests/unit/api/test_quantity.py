@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.api.quantity import amount
+from soperator.api.validation.quantity import amount
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What is wrong with tokens that are to be kept, beyond what a schema says."""
 
-from soperator.api.rest import RestUsers, rest_problems
+from soperator.api.fields.rest import RestUsers, rest_problems
 
 
 def problems(**said):

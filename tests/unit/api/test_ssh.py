@@ -5,7 +5,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from soperator.api.ssh import fault_of
+from soperator.api.fields.ssh import fault_of
 
 ED25519 = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = ED25519.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()

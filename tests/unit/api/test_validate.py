@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from soperator.api.base import Problem
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.validate import World, validate_cluster, validate_nodeset
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.validate import World, validate_cluster, validate_nodeset
 
 
 def cluster(**said: Any) -> SlurmClusterSpec:

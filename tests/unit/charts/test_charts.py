@@ -12,13 +12,13 @@ import yaml
 
 from local.paths import cache
 from soperator import __version__
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.control.main import options
-from soperator.control.stores import CHILDREN
-from soperator.crd.columns import ALL
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.crdgen.columns import ALL
 from soperator.kube import kinds
-from soperator.render.labels import role
+from soperator.reconcile.app import options
+from soperator.reconcile.cache.informers import CHILDREN
+from soperator.render.parts.labels import role
 
 CHARTS = Path(__file__).parents[3] / "charts"
 NAMES = sorted(path.name for path in CHARTS.iterdir())

@@ -1,6 +1,6 @@
 import pytest
 
-from soperator.checks.check import Check, CheckError, Rule, read_check, table
+from soperator.checks.check import Check, CheckError, FailRule, read_check, table
 
 GOOD = {
     "about": "a",
@@ -13,7 +13,9 @@ GOOD = {
 def test_a_check_is_read_with_the_defaults_that_the_reference_names():
     """What a file leaves out is as documented: in the interval, two failures, three passes, three seconds, a drain."""
     read = read_check("x", GOOD)
-    assert read == Check("x", "a", "filesystem", {"paths": {"/": "/"}}, rules=(Rule({"used": {"above": 95}}, "{of}"),))
+    assert read == Check(
+        "x", "a", "filesystem", {"paths": {"/": "/"}}, rules=(FailRule({"used": {"above": 95}}, "{of}"),)
+    )
     assert (read.at, read.then, read.confirm, read.passes, read.limit) == (("interval",), "drain", 2, 3, 3.0)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from soperator.api.health import Health, Own
-from soperator.checks import catalog, chosen
+from soperator.api.fields.health import HealthSpec, Own
+from soperator.checks import catalog, node_plan
 from soperator.checks.check import CheckError
 
 FULL = {"when": {"used": {"above": 80}}, "says": "{of} is full"}
@@ -9,15 +9,15 @@ SCRATCH = {"name": "scratch", "probe": "filesystem", "given": {"paths": {"/scrat
 
 
 def made(**said):
-    return Health.model_validate(said)
+    return HealthSpec.model_validate(said)
 
 
 def chosen_ones(nodeset="cpu", facts=None, **said):
-    return {each.name: each for each in chosen.checks(made(**said), nodeset, facts or {})}
+    return {each.name: each for each in node_plan.checks(made(**said), nodeset, facts or {})}
 
 
 def told(**said):
-    return [str(each) for each in chosen.problems(made(**said))]
+    return [str(each) for each in node_plan.problems(made(**said))]
 
 
 def test_without_a_word_the_shipped_checks_that_apply_are_chosen():
@@ -106,4 +106,4 @@ def test_a_check_of_ones_own_can_be_left_out_and_limited_by_its_name():
 def test_a_malformed_check_of_ones_own_is_no_check():
     """Who asks for it without having asked for the problems is told as well."""
     with pytest.raises(CheckError, match="check x: say one of"):
-        chosen.own(Own(name="x"))
+        node_plan.own(Own(name="x"))

@@ -4,7 +4,13 @@ import pytest
 
 from soperator.checks import catalog
 from soperator.checks.check import CheckError
-from soperator.checks.deepcheck import Deviation, applicable, command, read_deep, shipped_deep
+from soperator.checks.deep_check import (
+    Deviation,
+    applicable,
+    command,
+    read_deep,
+    shipped_deep,
+)
 
 ALL = shipped_deep()
 PLAIN = {

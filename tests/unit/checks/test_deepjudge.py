@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator.checks.deepcheck import read_deep, shipped_deep
-from soperator.checks.deepjudge import judge, named, of_node
+from soperator.checks.deep_check import read_deep, shipped_deep
+from soperator.checks.deep_evaluate import judge, named, of_node
 from tests.examples import examples
 
 CHECKS = {each.name: each for each in shipped_deep()}

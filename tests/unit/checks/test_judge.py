@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.checks.check import Check, Rule
-from soperator.checks.judge import judge
+from soperator.checks.check import Check, FailRule
+from soperator.checks.evaluate import judge
 
 
 def check(when, says="{of} is bad"):
-    return Check("x", "about", "probe", rules=(Rule(when, says),))
+    return Check("x", "about", "probe", rules=(FailRule(when, says),))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.checks.deepcheck import Deviation
-from soperator.checks.peers import LEAST, MINORITY, compare
+from soperator.checks.deep_check import Deviation
+from soperator.checks.outliers import LEAST, MINORITY, compare
 
 BELOW = Deviation("gflops", "below", 10)
 ABOVE = Deviation("latency", "above", 100)

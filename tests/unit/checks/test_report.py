@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.checks.report import LONGEST, Ended, Report, read, report_of, timeless, write
-from soperator.checks.standing import Standing
+from soperator.checks.check_state import CheckState
+from soperator.checks.report import LONGEST, Report, ResolvedCheck, read, report_of, timeless, write
 
 NAMES = st.from_regex(r"[a-z-]{1,30}", fullmatch=True)
 TEXTS = st.text('ab "\\é€\n', max_size=400)
 STANDINGS = st.builds(
-    Standing,
+    CheckState,
     check=NAMES,
     state=st.sampled_from(["suspect", "failing", "recovering", "broken"]),
     since=st.floats(0, 2e9),
@@ -22,14 +22,14 @@ STANDINGS = st.builds(
 
 def test_a_report_is_read_as_it_was_written():
     """What a node says of its checks is what the operator hears, with sentence, time and numbers."""
-    bad = Standing("disk-full", "failing", 12.0, "/tmp is 97 % full", "drain", {"used": 97})
+    bad = CheckState("disk-full", "failing", 12.0, "/tmp is 97 % full", "drain", {"used": 97})
     assert read(write(report_of([bad], 20.0))) == Report(20.0, (bad,))
 
 
 def test_the_failure_that_ended_last_is_told():
     """Its sentence is cut, for it is only there to remember by."""
-    last = Ended("disk-full", 1.0, 2.0, "x" * 99)
-    assert read(write(Report(5.0, last=last))).last == Ended("disk-full", 1.0, 2.0, "x" * 60)
+    last = ResolvedCheck("disk-full", 1.0, 2.0, "x" * 99)
+    assert read(write(Report(5.0, last=last))).last == ResolvedCheck("disk-full", 1.0, 2.0, "x" * 60)
 
 
 def test_nothing_bad_is_a_report_too():
@@ -53,7 +53,7 @@ def test_what_is_failing_comes_first(standings):
     """What there is no room for is never a failing check while another kind is told."""
     heard = read(write(report_of(standings, 1.0)))
     failing = sum(each.state == "failing" for each in standings)
-    assert len(heard.of("failing")) == min(failing, len(heard.checks))
+    assert len(heard.in_state("failing")) == min(failing, len(heard.checks))
 
 
 @pytest.mark.parametrize(

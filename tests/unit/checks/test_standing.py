@@ -4,8 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.checks.check import Check
-from soperator.checks.judge import Verdict
-from soperator.checks.standing import SOON, Recovery, fold, needed
+from soperator.checks.check_state import (
+    SOON,
+    Recovery,
+    fold,
+    needed,
+)
+from soperator.checks.evaluate import Verdict
 
 CHECK = Check("x", "about", "probe", confirm=2, passes=3)
 FAIL, PASS, BROKEN = Verdict("fail", "it is bad", {"v": 1}), Verdict("pass"), Verdict("broken", "no answer")

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.cli.diff import Live, _digest, compare
-from soperator.render import config, worker
-from soperator.render.cluster import render_cluster
-from soperator.render.model import Cluster, NodeSet
-from soperator.slurm.transaction import State
+from soperator.render.cluster.objects import render_cluster
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import slurm_conf
+from soperator.render.worker import pod
+from soperator.slurm.settings.state import ConfigState
 from tests.golden.cases import DEFAULTS
 
 
@@ -22,12 +23,12 @@ def nodes(**said):
 
 def live(of, *members):
     """What an operator would have left of these."""
-    name = config.generation(of)
-    state = State(name, name, asked=name)
+    name = slurm_conf.generation(of)
+    state = ConfigState(name, name, asked=name)
     objects = render_cluster(of, DEFAULTS, jail_ready=True, state=state)
     applied = {f"{each['kind']}/{each['metadata']['name']}": _digest(each, of) for each in objects}
-    templates = {each.name: [worker.template_hash(of, each, DEFAULTS)] * each.spec.replicas for each in members}
-    return Live("uid", applied, config.files(of), state, {}, templates)
+    templates = {each.name: [pod.template_hash(of, each, DEFAULTS)] * each.spec.replicas for each in members}
+    return Live("uid", applied, slurm_conf.files(of), state, {}, templates)
 
 
 def told(was, now, members=()):

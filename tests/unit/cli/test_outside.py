@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soperator.cli.outside import Host, Like, for_host, script
-from soperator.cli.told import Refused
-from soperator.render import labels
-from soperator.slurm.keys import Record, known, turned
+from soperator.cli.support.errors import CliError
+from soperator.cli.support.join_script import (
+    Host,
+    Like,
+    for_host,
+    script,
+)
+from soperator.render.parts import labels
+from soperator.slurm.keys import RotationRecord, known, turned
 
 KEY = b"\x00\xffsecret"
 
@@ -74,13 +79,13 @@ def test_what_a_host_cannot_have_is_refused(claims, volume, words):
     """By the name of the volume, and of the option."""
     source = like()
     volumes = [volume if each["name"] == volume.get("name") else each for each in source.volumes]
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(CliError, match=words):
         script(Host("demo", "bare-1", claims), Like(source.container, volumes, source.files, source.domain))
 
 
 def test_a_cluster_with_munge_is_refused():
     """Its daemons need a munged beside them."""
-    with pytest.raises(Refused, match="of the cluster is munge"):
+    with pytest.raises(CliError, match="of the cluster is munge"):
         script(Host("demo", "", {}), like("StatefulSet", "sackd", env=[{"name": "SOPERATOR_AUTH", "value": "munge"}]))
 
 
@@ -98,7 +103,7 @@ def test_the_shell_takes_it():
 
 def test_a_host_that_joins_in_a_rotation_signs_with_the_new_key_and_believes_both():
     """It is asked when every daemon knows the new key, and before anybody signs with it."""
-    files = turned({"slurm.key": b"former"}, Record("x", "Known"), b"new")
+    files = turned({"slurm.key": b"former"}, RotationRecord("x", "Known"), b"new")
     got = for_host({labels.ROTATION: "x", labels.STAGE: "Known"}, files)
     assert known(got) == [("x", b"new"), (":first", b"former")]
     assert got["slurm.key"] == b"new"

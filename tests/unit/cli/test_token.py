@@ -2,16 +2,16 @@
 
 import pytest
 
+from soperator.cli.support.errors import CliError
 from soperator.cli.token import bounded
-from soperator.cli.told import Refused
-from soperator.control.tokens import refusal
+from soperator.reconcile.keys.user_tokens import refusal
 
 
 def test_a_lifetime_is_bounded_by_the_clusters():
     """Up to the bound it is taken; beyond, too short and without a unit it is refused with what to write."""
     assert bounded("8h", "1d") == 8 * 3600
     for wrong in ("2d", "30s", "8"):
-        with pytest.raises(Refused, match=f"--lifetime: {wrong}: "):
+        with pytest.raises(CliError, match=f"--lifetime: {wrong}: "):
             bounded(wrong, "1d")
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from soperator.cli.__main__ import app
 from soperator.cli.why import notes, reasons
-from soperator.crd import generate
+from soperator.crdgen import generate
 from soperator.kube.views import Custom, ObjectMeta
 
 ROOT = Path(__file__).parents[3]

@@ -99,8 +99,8 @@ def test_a_reader_that_is_killed_is_back_and_no_line_waits_for_it_in_vain(pod: P
 
 def test_a_check_says_who_it_is_and_which_job_it_was_for(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
     """By what slurmd calls the script; a line is a line whatever is in it."""
-    log.say("gpu-xid is failing: Xid 79\n\nand more\n", {}, pod.pipe)
-    log.say("job 7 was put back", {"SLURM_SCRIPT_CONTEXT": "prolog_slurmd", "SLURM_JOB_ID": "7"}, pod.pipe)
+    log.write("gpu-xid is failing: Xid 79\n\nand more\n", {}, pod.pipe)
+    log.write("job 7 was put back", {"SLURM_SCRIPT_CONTEXT": "prolog_slurmd", "SLURM_JOB_ID": "7"}, pod.pipe)
     said = ["checks: gpu-xid is failing: Xid 79", "checks: and more", "prolog: [7] job 7 was put back"]
     assert pod.said(said[-1]) == said
     assert capsys.readouterr().err == ""
@@ -113,13 +113,13 @@ def test_without_a_pipe_a_check_says_it_where_slurmd_listens(
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "unread")
     for name in ("missing", "file", "unread"):
-        log.say("all pass", {}, tmp_path / name)
+        log.write("all pass", {}, tmp_path / name)
     full = os.open(tmp_path / "unread", os.O_RDWR | os.O_NONBLOCK)
     try:
         while True:
             os.write(full, b"x" * 4096)
     except BlockingIOError:
-        log.say("all pass", {}, tmp_path / "unread")
+        log.write("all pass", {}, tmp_path / "unread")
     os.close(full)
     assert capsys.readouterr().err.splitlines() == ["checks: all pass"] * 4
     assert (tmp_path / "file").read_text() == ""

@@ -4,10 +4,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import text, worker_plan
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.jail.mount_plan import text, worker_plan
+from soperator.render.parts.model import Cluster, NodeSet
 
 ROOT = Path(__file__).parents[3]
 STUB = '#!/bin/sh\ncat "$3" >{folder}/plan\nprintf "%s\\n" "$@" >{folder}/words\n{then}\n'

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.common import Resources
-from soperator.render import config, database, storage
-from soperator.render.cluster import render_accounted, when_settled
-from soperator.render.keys import render_secret, wanted_files
-from soperator.render.model import Cluster
-from soperator.render.network import render_network
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster import database, database_connection
+from soperator.render.cluster.keys import render_secret, wanted_files
+from soperator.render.cluster.network import render_network
+from soperator.render.cluster.objects import render_accounted, when_settled
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import accounting, slurm_conf
 from tests.golden.cases import DEFAULTS, EMBEDDED, EXTERNAL, MARIADB
 
 WAYS = {"embedded": EMBEDDED, "external": EXTERNAL, "mariadb": MARIADB}
@@ -34,7 +35,7 @@ def test_the_password_is_in_its_secret_alone(way):
     objects = render_accounted(made, DEFAULTS)
     slurmdbd = named(objects, "StatefulSet", "demo-accounting")["spec"]["template"]["spec"]
     assert "StoragePass" not in str(objects)
-    secret = storage.storage(made).password
+    secret = database_connection.storage(made).password
     (volume,) = [each for each in slurmdbd["volumes"] if each["name"] == "database"]
     first = volume["projected"]["sources"][0]["secret"]
     assert first == {"name": secret.secret, "items": [{"key": secret.key, "path": "password"}]}
@@ -46,8 +47,8 @@ def test_the_password_is_in_its_secret_alone(way):
 @each_way
 def test_all_ways_are_one_for_slurmctld(way):
     """Its lines name slurmdbd's Service, wherever the database is."""
-    assert storage.settings(cluster(WAYS[way][0]))["AccountingStorageHost"] == "demo-accounting"
-    assert "AccountingStorageType=accounting_storage/slurmdbd" in config.slurm_conf(cluster(WAYS[way][0]))
+    assert accounting.settings(cluster(WAYS[way][0]))["AccountingStorageHost"] == "demo-accounting"
+    assert "AccountingStorageType=accounting_storage/slurmdbd" in slurm_conf.slurm_conf(cluster(WAYS[way][0]))
 
 
 def test_without_accounting_nothing_is_made_and_nothing_said():
@@ -55,7 +56,7 @@ def test_without_accounting_nothing_is_made_and_nothing_said():
     off = Cluster("slurm", "demo", "1", SlurmClusterSpec())
     assert render_accounted(off, DEFAULTS) == []
     waiting = Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(EMBEDDED[0]))
-    assert "Accounting" not in config.slurm_conf(off) + config.slurm_conf(waiting)
+    assert "Accounting" not in slurm_conf.slurm_conf(off) + slurm_conf.slurm_conf(waiting)
 
 
 @each_way
@@ -125,4 +126,4 @@ def test_a_mariadb_resource_says_what_its_operator_asks_for():
     ].keys()
     assert made["spec"]["galera"] == {"enabled": True}
     assert made["spec"]["storage"] == {"size": "50Gi", "storageClassName": "fast", "resizeInUseVolumes": True}
-    assert storage.storage(cluster(MARIADB[0])).host == "demo-database-primary"
+    assert database_connection.storage(cluster(MARIADB[0])).host == "demo-database-primary"

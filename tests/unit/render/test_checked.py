@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render import config
-from soperator.render.model import Cluster
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf
 from soperator.slurm import conf
 
 PARTITIONS = [{"name": "main", "default": True}, {"name": "low", "options": {"PreemptMode": "REQUEUE"}}]
@@ -16,7 +16,7 @@ def lines(extra: str = "", checked: bool = True) -> tuple[dict[str, str], dict[s
     """The settings, and the PreemptMode of each partition."""
     spec = SlurmClusterSpec.model_validate({"partitions": PARTITIONS, "config": {"slurm": extra}})
     cluster = replace(Cluster("slurm", "demo", "u", spec), checked=checked)
-    found = conf.parse(config.slurm_conf(cluster))
+    found = conf.parse(slurm_conf.slurm_conf(cluster))
     settings = {each.head: each.pairs[0][1] for each in found}
     modes = {each.pairs[0][1]: each.get("PreemptMode") or "" for each in found if each.head == "PartitionName"}
     return settings, modes

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.validate import World
-from soperator.decide.admission import cluster_problems, nodeset_problems
-from soperator.render import config, worker
-from soperator.render.model import Cluster, NodeSet
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.validate import World
+from soperator.policy.validation import cluster_problems, nodeset_problems
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import slurm_conf
+from soperator.render.worker import pod as worker_pod
 from tests.golden.cases import DEFAULTS
 
 TREE = {"kind": "tree", "levels": ["example.com/spine", "example.com/rack"]}
@@ -28,12 +29,12 @@ def nodeset(**spec):
 
 def test_slurm_has_a_topology_as_soon_as_it_has_nodes():
     """Before that it would turn away every job; with blocks, slurm.conf names their spares."""
-    assert "TopologyPlugin" not in config.files(cluster({}, topology=TREE))["slurm.conf"]
-    assert "topology.conf" not in config.files(cluster({}, topology=TREE))
-    tree = config.files(cluster({"worker-0": ("s", "r")}, topology=TREE))
+    assert "TopologyPlugin" not in slurm_conf.files(cluster({}, topology=TREE))["slurm.conf"]
+    assert "topology.conf" not in slurm_conf.files(cluster({}, topology=TREE))
+    tree = slurm_conf.files(cluster({"worker-0": ("s", "r")}, topology=TREE))
     assert "TopologyPlugin=topology/tree\n" in tree["slurm.conf"]
     assert "SwitchName=s.r Nodes=worker-0\n" in tree["topology.conf"]
-    blocks = config.files(cluster({"worker-0": ("r",)}, topology=BLOCK))["slurm.conf"]
+    blocks = slurm_conf.files(cluster({"worker-0": ("r",)}, topology=BLOCK))["slurm.conf"]
     assert "TopologyPlugin=topology/block\n" in blocks
     assert "NodeName=soperator-spare-0-[0-1] State=FUTURE\n" in blocks
 
@@ -41,9 +42,9 @@ def test_slurm_has_a_topology_as_soon_as_it_has_nodes():
 def test_a_file_of_ones_own_is_read_anew_for_each_node_that_comes():
     """It ends in a remark that makes it another file."""
     own = {"topology": "SwitchName=a Nodes=worker-[0-9]"}
-    first = config.files(cluster({}, config=own))["topology.conf"]
+    first = slurm_conf.files(cluster({}, config=own))["topology.conf"]
     assert first == "SwitchName=a Nodes=worker-[0-9]\n"
-    assert config.files(cluster({"worker-0": ()}, config=own))["topology.conf"] == f"{first}# read with worker-0\n"
+    assert slurm_conf.files(cluster({"worker-0": ()}, config=own))["topology.conf"] == f"{first}# read with worker-0\n"
 
 
 def test_pods_wish_to_lie_close_and_none_is_replaced_for_the_wish():
@@ -51,18 +52,18 @@ def test_pods_wish_to_lie_close_and_none_is_replaced_for_the_wish():
     mine = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}, "nodeAffinity": {}}
     made, plain = nodeset(scheduling={"affinity": mine}), cluster({})
     wishing = cluster({}, topology=TREE)
-    affinity = worker.render_worker(wishing, made, 0, DEFAULTS)["spec"]["affinity"]
+    affinity = worker_pod.render_worker(wishing, made, 0, DEFAULTS)["spec"]["affinity"]
     wishes = affinity["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     keys = [(each["weight"], each.get("podAffinityTerm", {}).get("topologyKey", "")) for each in wishes]
     assert keys == [(1, ""), (100, "example.com/rack"), (50, "example.com/spine")]
     assert "nodeAffinity" in affinity
-    assert worker.template_hash(wishing, made, DEFAULTS) == worker.template_hash(plain, made, DEFAULTS)
+    assert worker_pod.template_hash(wishing, made, DEFAULTS) == worker_pod.template_hash(plain, made, DEFAULTS)
 
 
 def test_a_place_is_where_nodes_run():
     """It is a node selector beside the NodeSet's own."""
     made = nodeset(place={"example.com/rack": "r1"}, scheduling={"nodeSelector": {"pool": "a"}})
-    pod = worker.render_worker(cluster({}, topology=TREE), made, 0, DEFAULTS)
+    pod = worker_pod.render_worker(cluster({}, topology=TREE), made, 0, DEFAULTS)
     assert pod["spec"]["nodeSelector"] == {"pool": "a", "example.com/rack": "r1"}
 
 

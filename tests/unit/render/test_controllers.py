@@ -2,10 +2,10 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render.cluster import render_cluster
-from soperator.render.config import slurm_conf
-from soperator.render.model import Cluster
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.objects import render_cluster
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf.slurm_conf import slurm_conf
 from tests.golden.cases import DEFAULTS
 
 

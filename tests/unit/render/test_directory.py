@@ -1,12 +1,12 @@
 """SSSD in the pods: who has its password, who its sockets."""
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render.controller import render_controller
-from soperator.render.login import render_login
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import login_plan, worker_plan
-from soperator.render.worker import render_worker
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.login import render_login
+from soperator.render.cluster.slurmctld import render_controller
+from soperator.render.jail.mount_plan import login_plan, worker_plan
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.worker.pod import render_worker
 from tests.golden.cases import DEFAULTS
 
 NODESET = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo"}))

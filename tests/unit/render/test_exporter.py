@@ -2,11 +2,11 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render import labels
-from soperator.render.exporter import render_exporter
-from soperator.render.model import Cluster, Defaults
-from soperator.render.network import render_network
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.exporter import render_exporter
+from soperator.render.cluster.network import render_network
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster, Defaults
 
 DEFAULTS = Defaults("slurm:1", "login:1", "munge:1", "populate:1", "jail:1")
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.api.validate import World
-from soperator.decide.admission import cluster_problems
-from soperator.render import config, generation, labels
-from soperator.render.model import Cluster
-from soperator.slurm.transaction import State, read_state
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.validate import World
+from soperator.policy.validation import cluster_problems
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf, trial
+from soperator.slurm.settings.state import ConfigState, read_state
 from tests.golden.cases import DEFAULTS
 
 SCRIPT = "#!/bin/sh\nexit 0"
@@ -20,18 +21,18 @@ def cluster(**said):
 def test_the_name_of_a_generation_stands_in_its_files_and_follows_every_one_of_them():
     """Slurm can say it, and another byte in any file is another generation."""
     plain = cluster()
-    name = config.generation(plain)
-    assert f"generation={name}\n" in config.files(plain)["slurm.conf"]
+    name = slurm_conf.generation(plain)
+    assert f"generation={name}\n" in slurm_conf.files(plain)["slurm.conf"]
     said = ({"slurm": "MaxJobCount=5"}, {"gres": "AutoDetect=nvidia"}, {"prolog": SCRIPT}, {"topology": "SwitchName=a"})
     others = [cluster(config=each) for each in said]
-    assert len({name, *(config.generation(each) for each in others)}) == 5
+    assert len({name, *(slurm_conf.generation(each) for each in others)}) == 5
 
 
 def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
     """Scripts have no path, for then slurmctld hands them out; a list that holds ours keeps it."""
     brought = {"topology": "SwitchName=a Nodes=b", "jobSubmit": "--", "prolog": SCRIPT, "epilog": SCRIPT}
     lines = "TopologyPlugin=topology/block\nJobSubmitPlugins=require_timelimit"
-    files = config.files(cluster(config=brought | {"slurm": lines}))
+    files = slurm_conf.files(cluster(config=brought | {"slurm": lines}))
     assert {"topology.conf", "job_submit.lua", "prolog.sh", "epilog.sh"} < files.keys()
     last = dict(line.split("=", 1) for line in files["slurm.conf"].splitlines() if line)
     assert (last["Prolog"], last["Epilog"]) == ("prolog.sh", "epilog.sh")
@@ -41,7 +42,7 @@ def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
 def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
     """Slurm drains a node by itself when a script of these ends badly; and nothing of it is there where no checks run."""
     around = {"checks": "Drain", "aroundJobs": True}
-    files = config.files(cluster(config={"prolog": SCRIPT}, health=around))
+    files = slurm_conf.files(cluster(config={"prolog": SCRIPT}, health=around))
     lines = files["slurm.conf"].splitlines()
     assert [each for each in lines if each.startswith(("Prolog=", "Epilog="))] == [
         "Prolog=checks-prolog.sh",
@@ -50,29 +51,29 @@ def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
     ]
     assert files["checks-epilog.sh"] == "#!/bin/sh\n/usr/lib/soperator/checks epilog\nexit 0\n"
     for health in ({"checks": "Off", "aroundJobs": True}, {"checks": "Drain"}):
-        assert "checks-prolog.sh" not in str(config.files(cluster(health=health)))
+        assert "checks-prolog.sh" not in str(slurm_conf.files(cluster(health=health)))
 
 
 def test_what_slurm_says_of_a_line_names_the_line_of_the_spec():
     """A line of ours is left as it is."""
     made = cluster(config={"slurm": "# mine\nPartitionName=x Bogus=3"})
-    number = config.files(made)["slurm.conf"].splitlines().index("PartitionName=x Bogus=3") + 1
-    assert config.place(made, f"error in slurm.conf line {number}: x").endswith("(spec.config.slurm, line 2): x")
-    assert config.place(made, "error in slurm.conf line 2") == "error in slurm.conf line 2"
-    assert config.place(cluster(), "error in slurm.conf line 2") == "error in slurm.conf line 2"
+    number = slurm_conf.files(made)["slurm.conf"].splitlines().index("PartitionName=x Bogus=3") + 1
+    assert slurm_conf.place(made, f"error in slurm.conf line {number}: x").endswith("(spec.config.slurm, line 2): x")
+    assert slurm_conf.place(made, "error in slurm.conf line 2") == "error in slurm.conf line 2"
+    assert slurm_conf.place(cluster(), "error in slurm.conf line 2") == "error in slurm.conf line 2"
 
 
 def test_what_slurm_says_of_a_partition_is_placed_too():
     """By its name, as Slurm writes it."""
     made = cluster(partitions=[{"name": "a"}, {"name": "a-b"}])
-    said = config.place(made, "fatal: Invalid node names in partition a-b")
+    said = slurm_conf.place(made, "fatal: Invalid node names in partition a-b")
     assert said == "fatal: Invalid node names in partition a-b (spec.partitions[1])"
 
 
 def test_a_partition_may_be_over_features_of_nodes():
     """Beside NodeSets or without; each feature is a set of nodes that need not be there yet."""
     wide = [{"name": "a", "nodeSets": ["w"], "features": ["big"]}, {"name": "b", "features": ["big"]}]
-    text = config.slurm_conf(cluster(partitions=wide))
+    text = slurm_conf.slurm_conf(cluster(partitions=wide))
     assert "NodeSet=big Feature=big\nNodeSet=w Feature=w\n" in text
     assert "PartitionName=a Nodes=w,big" in text
     assert "PartitionName=b Nodes=big" in text
@@ -82,8 +83,8 @@ def test_files_that_no_configmap_holds_are_a_problem():
     """The problem says how large they are."""
     options = {f"Option{number}": "x" * 1024 for number in range(60)}
     partitions = [{"name": f"p{number}", "options": options} for number in range(20)]
-    assert config.too_large(cluster()) == []
-    assert "KiB together" in str(config.too_large(cluster(partitions=partitions))[0])
+    assert slurm_conf.too_large(cluster()) == []
+    assert "KiB together" in str(slurm_conf.too_large(cluster(partitions=partitions))[0])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_settings_of_another_slurm_are_judged_by_that_slurm():
 
 def test_a_trial_can_reach_nothing_of_the_cluster():
     """No key, no credentials, no state, no name in the cluster; the controller's names are its own address."""
-    pod = generation.render_trial(cluster(), DEFAULTS, "abc")
+    pod = trial.render_trial(cluster(), DEFAULTS, "abc")
     spec, text = pod["spec"], str(pod)
     assert "secret" not in text
     assert "persistentVolumeClaim" not in text
@@ -126,7 +127,7 @@ def test_a_trial_can_reach_nothing_of_the_cluster():
 
 def test_a_trial_of_files_with_backups_does_not_tell_itself_to_give_way():
     """A backup's names lead to no address at all, not even this pod's: a connection there fails at once."""
-    pod = generation.render_trial(cluster(controller={"replicas": 3}), DEFAULTS, "abc")
+    pod = trial.render_trial(cluster(controller={"replicas": 3}), DEFAULTS, "abc")
     assert pod["spec"]["hostAliases"] == [
         {"ip": "127.0.0.1", "hostnames": ["demo-controller"]},
         {"ip": "255.255.255.255", "hostnames": ["demo-controller-1", "demo-controller-2"]},
@@ -135,8 +136,8 @@ def test_a_trial_of_files_with_backups_does_not_tell_itself_to_give_way():
 
 def test_what_is_known_of_the_files_stands_beside_them():
     """The live ConfigMap carries the state, and a kept generation never changes."""
-    files, state = config.files(cluster()), State("a", "b", 1.5, "a", 2.5)
-    live, kept = generation.render_live(cluster(), files, state), generation.render_generation(cluster(), "a", files)
+    files, state = slurm_conf.files(cluster()), ConfigState("a", "b", 1.5, "a", 2.5)
+    live, kept = trial.render_live(cluster(), files, state), trial.render_generation(cluster(), "a", files)
     assert read_state(live["metadata"]["annotations"][labels.TRANSACTION]) == state
     assert kept["immutable"] is True
     assert live["data"] == kept["data"] == files

@@ -1,9 +1,9 @@
 """The pod of a node that gives way."""
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render import worker
-from soperator.render.model import Cluster, NodeSet, Object
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.parts.model import Cluster, NodeSet, Object
+from soperator.render.worker import pod as worker_pod
 from tests.golden.cases import DEFAULTS
 
 
@@ -11,7 +11,7 @@ def pod(**more: object) -> Object:
     """The pod of a NodeSet."""
     spec = SlurmClusterSpec.model_validate({"jail": {"claim": {"name": "a"}}, "controller": {"state": {"name": "b"}}})
     nodeset = NodeSet("slurm", "w", "uid", NodeSetSpec.model_validate({"cluster": "demo", **more}))
-    return worker.render_worker(Cluster("slurm", "demo", "uid", spec), nodeset, 0, DEFAULTS)
+    return worker_pod.render_worker(Cluster("slurm", "demo", "uid", spec), nodeset, 0, DEFAULTS)
 
 
 def test_it_is_given_time_and_a_hook_that_waits_and_no_other_pod_is() -> None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render import config, limits, worker
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import worker_plan
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.jail.mount_plan import worker_plan
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import job_limits, slurm_conf
+from soperator.render.worker import pod
 from tests.golden.cases import DEFAULTS
 
 SIZED = {"cluster": "demo", "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}
@@ -22,12 +23,12 @@ UNSIZED = {"cluster": "demo", "resources": {"limits": {"cpu": "4"}}}
 def cluster(nodesets: dict[str, Any], **spec: Any) -> Cluster:
     """A cluster with NodeSets."""
     members = {name: NodeSetSpec.model_validate(each) for name, each in nodesets.items()}
-    return Cluster("slurm", "demo", "uid", SlurmClusterSpec.model_validate(spec), limits.shares(members))
+    return Cluster("slurm", "demo", "uid", SlurmClusterSpec.model_validate(spec), job_limits.shares(members))
 
 
 def lines(made: Cluster) -> list[str]:
     """The lines of slurm.conf."""
-    return config.slurm_conf(made).splitlines()
+    return slurm_conf.slurm_conf(made).splitlines()
 
 
 def test_a_job_that_asks_for_no_memory_gets_the_share_of_its_cpus() -> None:
@@ -57,20 +58,20 @@ def test_a_partition_takes_the_smallest_share_of_its_own_nodesets() -> None:
 )
 def test_the_administrator_s_word_stands(spec: dict[str, Any]) -> None:
     """Where a default is said already, or limits are off, no share is written."""
-    assert "DefMemPerCPU" not in config.slurm_conf(cluster({"a": SIZED}, **spec))
+    assert "DefMemPerCPU" not in slurm_conf.slurm_conf(cluster({"a": SIZED}, **spec))
 
 
 def test_what_slurm_sets_aside_is_nobodys() -> None:
     """MemSpecLimit of slurmdConf is taken off before the memory is divided."""
-    assert limits.share(NodeSetSpec.model_validate(SIZED | {"slurmdConf": "MemSpecLimit=192"})) == 2000
+    assert job_limits.share(NodeSetSpec.model_validate(SIZED | {"slurmdConf": "MemSpecLimit=192"})) == 2000
 
 
 def test_a_nodeset_of_unknown_size_changes_nothing_for_the_others() -> None:
     """Its nodes have the machine's memory, so the share of the others fits; the condition names it."""
     made = cluster({"a": SIZED, "b": UNSIZED})
     assert lines(made) == lines(cluster({"a": SIZED}))
-    assert limits.shortfall(made)[0] == "SizeUnknown"
-    assert "NodeSet b" in limits.shortfall(made)[1]
+    assert job_limits.shortfall(made)[0] == "SizeUnknown"
+    assert "NodeSet b" in job_limits.shortfall(made)[1]
 
 
 def test_where_no_size_is_known_cpus_alone_are_given_out() -> None:
@@ -87,7 +88,7 @@ def test_a_job_on_all_cpus_of_any_node_fits(memory: dict[str, int], cpus: int) -
         name: {"cluster": "demo", "resources": {"limits": {"cpu": str(cpus), "memory": f"{each}Gi"}}}
         for name, each in memory.items()
     }
-    found = re.search("DefMemPerCPU=([0-9]+)", config.slurm_conf(cluster(sets)))
+    found = re.search("DefMemPerCPU=([0-9]+)", slurm_conf.slurm_conf(cluster(sets)))
     assert found
     assert int(found[1]) * cpus <= min(memory.values()) * 1024
 
@@ -104,18 +105,18 @@ def test_who_holds_a_job(limit: str, reason: str, expected: set[str]) -> None:
     """Each setting chooses its plugins, and only the kernel's is told without a shortfall."""
     made = cluster({"a": SIZED}, jobs={"limits": limit})
     assert expected <= set(lines(made))
-    assert limits.shortfall(made)[0] == reason
-    assert bool(limits.shortfall(made)[1]) is (limit != "Cgroup")
+    assert job_limits.shortfall(made)[0] == reason
+    assert bool(job_limits.shortfall(made)[1]) is (limit != "Cgroup")
 
 
 def test_with_cgroups_slurmd_prepares_its_own_and_a_step_sees_them() -> None:
     """cgroup.conf constrains cores and memory without systemd, the pod is told to prepare, and the plan shows the tree writable to root alone."""
     made = cluster({"a": SIZED}, jobs={"limits": "Cgroup"})
     nodeset = NodeSet("slurm", "a", "uid", NodeSetSpec.model_validate(SIZED))
-    said = set(config.files(made)["cgroup.conf"].splitlines())
+    said = set(slurm_conf.files(made)["cgroup.conf"].splitlines())
     assert {"CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes", "ConstrainCores=yes", "ConstrainRAMSpace=yes"} <= said
     assert "/sys/fs/cgroup" in [each.target for each in worker_plan(made, nodeset)]
-    env = worker.render_worker(made, nodeset, 0, DEFAULTS)["spec"]["containers"][0]["env"]
+    env = pod.render_worker(made, nodeset, 0, DEFAULTS)["spec"]["containers"][0]["env"]
     assert {"name": "SOPERATOR_LIMITS", "value": "Cgroup"} in env
 
 
@@ -124,6 +125,6 @@ def test_binding_tasks_takes_a_plugin_and_a_capability() -> None:
     nodeset = NodeSet("slurm", "a", "uid", NodeSetSpec.model_validate(SIZED))
     for binds, plugin in ((True, "TaskPlugin=task/cgroup,task/affinity"), (False, "TaskPlugin=task/cgroup")):
         made = cluster({"a": SIZED}, jobs={"limits": "Cgroup", "bindCpus": binds})
-        context = worker.render_worker(made, nodeset, 0, DEFAULTS)["spec"]["containers"][0]["securityContext"]
+        context = pod.render_worker(made, nodeset, 0, DEFAULTS)["spec"]["containers"][0]["securityContext"]
         assert plugin in lines(made)
         assert ("SYS_NICE" in context["capabilities"]["add"]) is binds

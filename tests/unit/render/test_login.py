@@ -3,7 +3,7 @@
 import pytest
 
 from soperator.api.common import Resources
-from soperator.render.login import with_cpu
+from soperator.render.cluster.login import with_cpu
 
 
 @pytest.mark.parametrize(

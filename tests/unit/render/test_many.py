@@ -6,19 +6,20 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.validate import World
-from soperator.decide.admission import problems
-from soperator.render import config, labels
-from soperator.render.cluster import render_cluster
-from soperator.render.generation import render_generation, render_live, render_trial
-from soperator.render.keys import render_secret, wanted_files
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.points import render_mount_points
-from soperator.render.populate import render_populate
-from soperator.render.worker import render_plan, render_worker
-from soperator.slurm.transaction import State
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.validate import World
+from soperator.policy.validation import problems
+from soperator.render.cluster.keys import render_secret, wanted_files
+from soperator.render.cluster.objects import render_cluster
+from soperator.render.jail.mount_points import render_mount_points
+from soperator.render.jail.populate_job import render_populate
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import slurm_conf
+from soperator.render.slurm_conf.trial import render_generation, render_live, render_trial
+from soperator.render.worker.pod import render_plan, render_worker
+from soperator.slurm.settings.state import ConfigState
 from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_network import matches
@@ -38,9 +39,12 @@ def rendered(cluster, nodesets, namespace="slurm"):
         NodeSet(namespace, name, f"uid-{name}", NodeSetSpec.model_validate({"cluster": cluster})) for name in nodesets
     ]
     objects = [render_secret(made, name, dict.fromkeys(files, b"")) for name, files in wanted_files(made).items()]
-    files, name = config.files(made), config.generation(made)
-    objects += [render_live(made, files, State()), render_generation(made, name, files)]
-    objects += [*render_cluster(made, DEFAULTS, jail_ready=True, state=State()), render_trial(made, DEFAULTS, name)]
+    files, name = slurm_conf.files(made), slurm_conf.generation(made)
+    objects += [render_live(made, files, ConfigState()), render_generation(made, name, files)]
+    objects += [
+        *render_cluster(made, DEFAULTS, jail_ready=True, state=ConfigState()),
+        render_trial(made, DEFAULTS, name),
+    ]
     objects += render_populate(made, DEFAULTS)
     objects += render_mount_points(made, members, DEFAULTS, "uid-job")
     for each in members:

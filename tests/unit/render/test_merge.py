@@ -1,6 +1,6 @@
 """A pod template is merged over the generated pod."""
 
-from soperator.render.merge import strategic
+from soperator.render.parts.strategic_merge import strategic
 
 
 def test_a_merge_is_by_name_and_changes_neither_side():

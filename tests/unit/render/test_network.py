@@ -2,10 +2,10 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render import labels
-from soperator.render.model import Cluster
-from soperator.render.network import render_network
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.network import render_network
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster
 
 CLUSTER = Cluster("slurm", "demo", "1", SlurmClusterSpec())
 POLICIES = [each for each in render_network(CLUSTER, "soperator-system") if each["kind"] == "NetworkPolicy"]

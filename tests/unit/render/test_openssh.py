@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key, load_ssh_public_key
 
-from soperator.render.openssh import private_file, public_line
+from soperator.render.parts.openssh import private_file, public_line
 
 COMMENTS = ["", "demo", "a-cluster-with-a-longer-name"]
 

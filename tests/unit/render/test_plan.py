@@ -6,15 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soperator.agents.populate import FOLDERS, PLACEHOLDERS
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.common import Submount
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.submounts import SUBMOUNT
-from soperator.api.validate import World
-from soperator.decide.admission import problems
-from soperator.render import login, worker
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import holder, is_below, login_plan, text, worker_plan
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.submounts import SUBMOUNT
+from soperator.api.validation.validate import World
+from soperator.policy.validation import problems
+from soperator.render.cluster import login
+from soperator.render.jail.mount_plan import (
+    holder,
+    is_below,
+    login_plan,
+    text,
+    worker_plan,
+)
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.worker import pod as worker_pod
 from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 
@@ -83,7 +90,7 @@ def worlds(draw):
 def plans(world):
     """The plans of both roles, each with the container that carries it out."""
     cluster, nodeset = Cluster("slurm", "demo", "u", world[0]), NodeSet("slurm", "worker", "u", world[1])
-    pod = worker.render_worker(cluster, nodeset, 0, DEFAULTS)["spec"]
+    pod = worker_pod.render_worker(cluster, nodeset, 0, DEFAULTS)["spec"]
     yield worker_plan(cluster, nodeset), pod["containers"][0], pod
     stateful = next(each for each in login.render_login(cluster, DEFAULTS) if each["kind"] == "StatefulSet")
     pod = stateful["spec"]["template"]["spec"]

@@ -1,7 +1,7 @@
 """plugstack.conf: which plugins every Slurm command and slurmstepd load, and in which order."""
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render.config import plugstack_conf
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.slurm_conf.slurm_conf import plugstack_conf
 
 CONTAINER = "required /opt/soperator/lib/slurm/spank_container.so"
 JAIL = "required /opt/soperator/lib/slurm/spank_jail.so plan=/etc/soperator/jail/plan"

@@ -5,12 +5,18 @@ import json
 from hypothesis import given, settings
 
 from soperator.agents import populate
-from soperator.agents.mountpoints import Point as AgentsPoint
-from soperator.api.cluster import SlurmClusterSpec
+from soperator.agents.mountpoints import PodMountPoint as AgentsPoint
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import holder, login_plan, worker_plan
-from soperator.render.points import MADE, keys, own_points, points, render_mount_points
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.jail.mount_plan import holder, login_plan, worker_plan
+from soperator.render.jail.mount_points import (
+    MADE,
+    keys,
+    own_points,
+    points,
+    render_mount_points,
+)
+from soperator.render.parts.model import Cluster, NodeSet
 from tests.examples import examples
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_plan import accepted, worlds

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render import names
-from soperator.render.model import Cluster
-from soperator.render.rest import render_rest
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.slurmrestd import render_rest
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster
 from tests.golden.cases import DEFAULTS
 
 CONF = (Path(__file__).parents[3] / "images/proxy/operator.conf").read_text()

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from soperator.api.cluster import SlurmClusterSpec
-from soperator.render import config, names
-from soperator.render.model import Cluster
-from soperator.render.network import render_network
-from soperator.render.rest_users import render_rest_users
-from soperator.slurm import effects
-from soperator.slurm.transaction import State
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.network import render_network
+from soperator.render.cluster.user_rest_api import render_rest_users
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf
+from soperator.slurm.settings import diff
+from soperator.slurm.settings.state import ConfigState
 from tests.golden.cases import DEFAULTS
 
 
@@ -30,24 +31,24 @@ def test_there_is_none_unless_it_is_asked_for():
     """A cluster that says nothing of it has the same slurm.conf and the same objects as ever."""
     plain = Cluster("slurm", "demo", "1", SlurmClusterSpec())
     assert render_rest_users(plain, DEFAULTS) == []
-    assert config.LONGEST not in config.slurm_conf(plain)
+    assert slurm_conf.LONGEST not in slurm_conf.slurm_conf(plain)
 
 
 def test_users_without_a_slurmrestd_make_no_tokens():
     """Slurm would give them tokens without end, which are good at the operator's slurmrestd too; with one of their own they end."""
     plain = Cluster("slurm", "demo", "1", SlurmClusterSpec())
-    assert "jwt_hs256.key,disable_token_creation" in config.slurm_conf(plain)
-    assert "disable_token_creation" not in config.slurm_conf(cluster())
+    assert "jwt_hs256.key,disable_token_creation" in slurm_conf.slurm_conf(plain)
+    assert "disable_token_creation" not in slurm_conf.slurm_conf(cluster())
 
 
 def test_it_comes_when_slurmctld_bounds_tokens():
     """Not while slurmctld mounts a slurm.conf by which a token may last for ever."""
     wanted = cluster(maxLifetime="1d")
-    assert "max_token_lifespan=86400" in config.slurm_conf(wanted)
-    former = effects.fixed(config.files(Cluster("slurm", "demo", "1", SlurmClusterSpec())))
-    state = State("new", "new", 1.0, "new", 1.0, 0, fixed=former)
+    assert "max_token_lifespan=86400" in slurm_conf.slurm_conf(wanted)
+    former = diff.fixed(slurm_conf.files(Cluster("slurm", "demo", "1", SlurmClusterSpec())))
+    state = ConfigState("new", "new", 1.0, "new", 1.0, 0, fixed=former)
     assert rendered(wanted, state) == {}
-    assert set(rendered(wanted, replace(state, fixed=effects.fixed(config.files(wanted))))) == {
+    assert set(rendered(wanted, replace(state, fixed=diff.fixed(slurm_conf.files(wanted))))) == {
         "Deployment", "Service", "NetworkPolicy", "PodDisruptionBudget",
     }  # fmt: skip
 

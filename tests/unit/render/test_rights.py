@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from soperator.render import rights
+from soperator.render.parts import capabilities
 from tests.golden.cases import CASES, rendered
 
 REPOSITORY = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ def contexts(case: str) -> dict[str, dict[str, Any]]:
 def test_what_root_of_the_jail_keeps_is_what_the_container_was_given() -> None:
     """The list of the C code, which bounds a user's programs, and that of the renderer are one list."""
     kept = set(re.findall(r"\{ CAP_([A-Z_]+), ", (REPOSITORY / "spank" / "caps.c").read_text()))
-    assert kept == set(rights.JAIL)
+    assert kept == set(capabilities.JAIL)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -55,4 +55,4 @@ def test_the_documents_name_every_right() -> None:
     page = (REPOSITORY / "docs" / "explain" / "isolation.md").read_text()
     table = page.partition("| capability | what needs it |\n|---|---|\n")[2].partition("\n\n")[0]
     named = {name for row in table.splitlines() for name in re.findall("[A-Z_]+", row.split("|")[1])}
-    assert named == {*rights.JAIL, *rights.MAKER, *rights.ACCOUNTANT, *rights.BINDER}
+    assert named == {*capabilities.JAIL, *capabilities.MAKER, *capabilities.ACCOUNTANT, *capabilities.BINDER}

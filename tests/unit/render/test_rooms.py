@@ -2,12 +2,12 @@
 
 import pytest
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render.login import render_login
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.plan import login_plan, worker_plan
-from soperator.render.worker import render_worker
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.login import render_login
+from soperator.render.jail.mount_plan import login_plan, worker_plan
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.worker.pod import render_worker
 from tests.golden.cases import DEFAULTS
 from tests.unit.render.test_secrets import pods
 

@@ -1,10 +1,10 @@
 """The workers' sshd in the rendered pod: there with what it needs, or not at all."""
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
-from soperator.render.login import render_login
-from soperator.render.model import Cluster, NodeSet
-from soperator.render.worker import render_worker
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster.login import render_login
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.worker.pod import render_worker
 from tests.golden.cases import DEFAULTS
 
 CLUSTER = Cluster("slurm", "demo", "1", SlurmClusterSpec())

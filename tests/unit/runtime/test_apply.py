@@ -14,9 +14,9 @@ from soperator.kube.errors import ApiError
 from soperator.kube.kinds import CONFIGMAP, JOB, SECRET, SLURMCLUSTER, STATEFULSET, Kind
 from soperator.kube.objects import Job, StatefulSet
 from soperator.kube.views import Meta
-from soperator.runtime.apply import KEEP, Applied, Applier, Owner, Refused
-from soperator.runtime.reflector import Reflector, Source
-from soperator.runtime.store import Store
+from soperator.runtime.apply import KEEP, Applied, Applier, ApplyRefused, Owner
+from soperator.runtime.cache.informer import Informer, InformerSource
+from soperator.runtime.cache.store import Store
 from tests.unit.fake_api import FakeApi, eventually
 from tests.unit.fake_world import Fault, Json
 from tests.unit.objects import make
@@ -78,7 +78,7 @@ class Lab:
 async def lab() -> AsyncIterator[Lab]:
     """Yield a lab whose caches are running."""
     lab = Lab()
-    reflectors = [Reflector(lab.server.api(), Source(kind, VIEWS[kind]), lab.stores[kind]) for kind in KINDS]
+    reflectors = [Informer(lab.server.api(), InformerSource(kind, VIEWS[kind]), lab.stores[kind]) for kind in KINDS]
     tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
     await eventually(lambda: all(store.is_synced for store in lab.stores.values()))
     lab.server.requests.clear()
@@ -244,7 +244,7 @@ async def test_a_job_that_is_refused_for_another_reason_is_not_deleted() -> None
     async with lab() as it:
         await it.apply(job("one"))
         it.server.world.rules.append(lambda _, new: "spec.template: Required value" if new["kind"] == "Job" else None)
-        with pytest.raises(Refused, match="Required value"):
+        with pytest.raises(ApplyRefused, match="Required value"):
             await it.apply(job("two"))
         assert it.live(JOB, "fill")["spec"] == {"template": {"command": "one"}}
 
@@ -264,7 +264,7 @@ async def test_a_refused_object_is_named_with_its_field() -> None:
     async with lab() as it:
         it.server.world.rules.append(immutable(STATEFULSET))
         await it.apply(make(STATEFULSET, "sts", spec={"replicas": 1}))
-        with pytest.raises(Refused, match=r"^StatefulSet/sts is refused: spec.template: field is immutable$"):
+        with pytest.raises(ApplyRefused, match=r"^StatefulSet/sts is refused: spec.template: field is immutable$"):
             await it.apply(make(STATEFULSET, "sts", spec={"replicas": 2}))
         assert it.live(STATEFULSET, "sts")["spec"] == {"replicas": 1}
 
@@ -274,7 +274,7 @@ async def test_a_refused_object_stops_what_comes_after_it() -> None:
     async with lab() as it:
         await it.apply(config("old"))
         it.server.world.rules.append(lambda _, new: "data: bad" if new["metadata"]["name"] == "bad" else None)
-        with pytest.raises(Refused, match="ConfigMap/bad is refused: data: bad"):
+        with pytest.raises(ApplyRefused, match="ConfigMap/bad is refused: data: bad"):
             await it.apply(config("bad"), config("good"), make(STATEFULSET, "sts", spec={}))
         assert it.live(CONFIGMAP, "good")
         assert it.live(CONFIGMAP, "old")

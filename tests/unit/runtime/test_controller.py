@@ -8,21 +8,21 @@ import pytest
 import structlog
 
 from soperator.kube.errors import TooBusy
-from soperator.runtime.controller import LONGEST_REST, REST, Controller, Outcome, Retry, Terminal
-from soperator.runtime.metrics import Metrics
-from soperator.runtime.store import Key
+from soperator.runtime.cache.store import Key
+from soperator.runtime.controller import LONGEST_REST, REST, Controller, PassOutcome, PermanentError, TransientError
+from soperator.runtime.metrics import OperatorMetrics
 
 pytestmark = pytest.mark.looptime
 A: Key = ("ns", "a")
 
 
-def script(*steps: Outcome | Exception) -> tuple[Callable[[Key], Awaitable[Outcome]], list[float]]:
+def script(*steps: PassOutcome | Exception) -> tuple[Callable[[Key], Awaitable[PassOutcome]], list[float]]:
     """Return a reconcile that ends as told, then says `still`, and the times of its passes."""
     times: list[float] = []
 
-    async def reconcile(_: Key) -> Outcome:
+    async def reconcile(_: Key) -> PassOutcome:
         times.append(asyncio.get_running_loop().time())
-        step = steps[len(times) - 1] if len(times) <= len(steps) else Outcome("still")
+        step = steps[len(times) - 1] if len(times) <= len(steps) else PassOutcome("still")
         if isinstance(step, Exception):
             raise step
         return step
@@ -41,21 +41,21 @@ async def run_for(controller: Controller, seconds: float) -> None:
 
 async def test_a_pass_comes_again_when_it_said() -> None:
     """The outcome's `again` is when the next pass begins."""
-    reconcile, times = script(Outcome("one", again=30), Outcome("two"))
+    reconcile, times = script(PassOutcome("one", requeue_after=30), PassOutcome("two"))
     await run_for(Controller("c", reconcile), 100)
     assert times == [pytest.approx(0), pytest.approx(30)]
 
 
 async def test_a_failed_pass_comes_again_by_itself() -> None:
     """Unexpected exceptions and Retry are tried again with back-off."""
-    reconcile, times = script(RuntimeError("boom"), Retry("not yet"))
+    reconcile, times = script(RuntimeError("boom"), TransientError("not yet"))
     await run_for(Controller("c", reconcile), 10)
     assert len(times) == 3
 
 
 async def test_a_terminal_failure_comes_again_after_minutes_or_with_a_change() -> None:
     """What refused may be an admission policy, which its author mends without touching anything of ours."""
-    reconcile, times = script(Terminal("spec.size: must be positive"), Terminal("policy says no"))
+    reconcile, times = script(PermanentError("spec.size: must be positive"), PermanentError("policy says no"))
     controller = Controller("c", reconcile)
     asyncio.get_running_loop().call_later(100, controller.queue.add, A)
     await run_for(controller, 1000)
@@ -73,11 +73,11 @@ async def test_a_pass_that_hangs_is_stopped() -> None:
     """A pass may take 300 s; after that it counts as failed and other passes go on."""
     calls = 0
 
-    async def reconcile(_: Key) -> Outcome:
+    async def reconcile(_: Key) -> PassOutcome:
         nonlocal calls
         calls += 1
         await asyncio.sleep(10_000 if calls == 1 else 0)
-        return Outcome("done")
+        return PassOutcome("done")
 
     with structlog.testing.capture_logs() as logs:
         await run_for(Controller("c", reconcile), 400)
@@ -86,7 +86,7 @@ async def test_a_pass_that_hangs_is_stopped() -> None:
 
 async def test_a_sentence_is_logged_once() -> None:
     """A pass that says what it said before is silent."""
-    reconcile, times = script(*[Outcome("all is well", again=1)] * 5, Outcome("a worker is missing"))
+    reconcile, times = script(*[PassOutcome("all is well", requeue_after=1)] * 5, PassOutcome("a worker is missing"))
     with structlog.testing.capture_logs() as logs:
         await run_for(Controller("c", reconcile), 60)
     assert len(times) == 6
@@ -101,7 +101,7 @@ async def test_errors_are_told_to_the_object() -> None:
         told.append(f"{key[1]}: {error}")
         raise RuntimeError("the status cannot be written either")
 
-    reconcile, times = script(Retry("first"), Retry("second"))
+    reconcile, times = script(TransientError("first"), TransientError("second"))
     await run_for(Controller("c", reconcile, tell=tell), 20)
     assert told == ["a: first", "a: second"]
     assert len(times) == 3
@@ -111,10 +111,10 @@ async def test_closing_lets_running_passes_end() -> None:
     """After the queue is closed, a pass that runs ends, and no other begins."""
     ended: list[Key] = []
 
-    async def reconcile(key: Key) -> Outcome:
+    async def reconcile(key: Key) -> PassOutcome:
         await asyncio.sleep(5)
         ended.append(key)
-        return Outcome("done")
+        return PassOutcome("done")
 
     controller = Controller("c", reconcile, workers=1)
     controller.queue.add(A)
@@ -128,8 +128,8 @@ async def test_closing_lets_running_passes_end() -> None:
 
 async def test_passes_are_counted_by_result() -> None:
     """The metrics tell successes, failures and terminal failures apart."""
-    metrics = Metrics()
-    reconcile, _ = script(Retry("x"), Terminal("y"))
+    metrics = OperatorMetrics()
+    reconcile, _ = script(TransientError("x"), PermanentError("y"))
     await run_for(Controller("c", reconcile, metrics=metrics), 20)
     read = metrics.registry.get_sample_value
     assert read("soperator_passes_total", {"controller": "c", "result": "failed"}) == 1
@@ -141,12 +141,12 @@ async def test_a_pass_that_keeps_the_processor_busy_rests() -> None:
     """Events do not bring a long pass again before it has rested, at most so long; they are not lost."""
     times: list[float] = []
 
-    async def reconcile(_: Key) -> Outcome:
+    async def reconcile(_: Key) -> PassOutcome:
         times.append(asyncio.get_running_loop().time())
         until = time.thread_time() + LONGEST_REST / REST
         while time.thread_time() < until:
             pass
-        return Outcome("")
+        return PassOutcome("")
 
     controller = Controller("test", reconcile)
     task = asyncio.create_task(run_for(controller, 1.5))

@@ -6,13 +6,13 @@ import pytest
 
 from soperator.kube.kinds import EVENT, SLURMCLUSTER
 from soperator.kube.views import ObjectMeta
-from soperator.runtime.events import Note, Recorder, Regarding
+from soperator.runtime.events import EventNote, Recorder, Regarding
 from tests.unit.fake_api import FakeApi
 from tests.unit.fake_world import Fault, Where
 
 pytestmark = pytest.mark.looptime
 ABOUT = Regarding(SLURMCLUSTER, ObjectMeta(name="c", namespace="ns", uid="u1"))
-NOTE = Note("Warning", "JailMissing", "claim jail does not exist")
+NOTE = EventNote("Warning", "JailMissing", "claim jail does not exist")
 
 
 class Lab:
@@ -62,11 +62,11 @@ async def test_one_object_cannot_flood_the_server() -> None:
     """An object has twenty Events at once and two per minute after that."""
     lab = Lab()
     for number in range(200):
-        lab.recorder.emit(ABOUT, Note("Normal", "Noise", str(number)))
+        lab.recorder.emit(ABOUT, EventNote("Normal", "Noise", str(number)))
     assert await lab.settle() == 20
     await asyncio.sleep(60)
     for number in range(200):
-        lab.recorder.emit(ABOUT, Note("Normal", "More", str(number)))
+        lab.recorder.emit(ABOUT, EventNote("Normal", "More", str(number)))
     assert await lab.settle() == 22
     await lab.close()
 
@@ -76,7 +76,7 @@ async def test_a_failing_server_does_not_matter() -> None:
     lab = Lab()
     lab.server.faults.append(Fault(verb="create", status=403, reason="Forbidden"))
     lab.recorder.emit(ABOUT, NOTE)
-    lab.recorder.emit(ABOUT, Note("Normal", "Other", "x"))
+    lab.recorder.emit(ABOUT, EventNote("Normal", "Other", "x"))
     assert await lab.settle() == 1
     assert lab.recorder.dropped == 1
     await lab.close()

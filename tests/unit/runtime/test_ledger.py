@@ -8,8 +8,13 @@ import msgspec
 import pytest
 
 from soperator.kube.views import ChildMeta, ManagedField, Meta
-from soperator.runtime.ledger import APPLIED, Written, digest_of, is_current
-from soperator.runtime.store import Store
+from soperator.runtime.apply_ledger import (
+    APPLIED,
+    Written,
+    digest_of,
+    is_current,
+)
+from soperator.runtime.cache.store import Store
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = ManagedField(manager="soperator", operation="Apply", time=NOON)

@@ -9,11 +9,11 @@ import pytest
 
 from soperator.kube.kinds import CONFIGMAP, LEASE, SECRET
 from soperator.kube.views import Meta
-from soperator.runtime.controller import Controller, Outcome
+from soperator.runtime.cache.informer import Informer, InformerSource
+from soperator.runtime.cache.store import Key, Store, key_of
+from soperator.runtime.controller import Controller, PassOutcome
 from soperator.runtime.lease import Elector
-from soperator.runtime.main import Manager, run
-from soperator.runtime.reflector import Reflector, Source
-from soperator.runtime.store import Key, Store, key_of
+from soperator.runtime.manager import Manager, run
 from tests.unit.fake_api import FakeApi, eventually
 from tests.unit.fake_world import Fault
 from tests.unit.objects import make
@@ -34,19 +34,19 @@ class Replica:
 
     def __post_init__(self) -> None:
         api = self.server.api()
-        reflector = Reflector(api, Source(CONFIGMAP, Meta), Store())
-        other = Reflector(api, Source(SECRET, Meta), Store())
+        reflector = Informer(api, InformerSource(CONFIGMAP, Meta), Store())
+        other = Informer(api, InformerSource(SECRET, Meta), Store())
         controller = Controller("c", self.reconcile)
         reflector.feed(controller.queue, lambda obj: [key_of(obj)])
         elector = Elector(api, ("ns", "lock"), self.name)
         manager = Manager(api=api, reflectors=[reflector, other], controllers=[controller], elector=elector)
         self.task = asyncio.create_task(run(manager, self.stop))
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key) -> PassOutcome:
         """Take a while."""
         await asyncio.sleep(self.slow)
         self.passes.append(key[1])
-        return Outcome("done")
+        return PassOutcome("done")
 
 
 def server() -> FakeApi:
@@ -137,7 +137,7 @@ async def test_a_crashed_part_ends_the_process_with_1_and_frees_the_lease() -> N
     """A bug in a listener takes the operator down in good order instead of leaving a deaf one behind."""
     world = server()
     api = world.api()
-    reflector = Reflector(api, Source(CONFIGMAP, Meta), Store())
+    reflector = Informer(api, InformerSource(CONFIGMAP, Meta), Store())
     elector = Elector(api, ("ns", "lock"), "one")
     controller = Controller("c", Replica.reconcile)  # type: ignore[arg-type]
     task = asyncio.create_task(run(Manager(api=api, reflectors=[reflector], controllers=[controller], elector=elector)))

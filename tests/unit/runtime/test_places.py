@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from soperator.runtime.controller import Controller, Outcome
-from soperator.runtime.queue import Queue
+from soperator.runtime.controller import Controller, PassOutcome
+from soperator.runtime.workqueue import Queue
 
 pytestmark = pytest.mark.looptime
 
@@ -19,7 +19,7 @@ async def test_passes_of_other_namespaces_go_on_while_those_of_one_hang():
         if key[0] == "bad":
             await asyncio.sleep(280.0)
         done.append((key[0], clock()))
-        return Outcome("done")
+        return PassOutcome("done")
 
     running = asyncio.create_task(Controller("nodeset", reconcile, queue, 8).run())
     for number in range(20):
@@ -44,7 +44,7 @@ async def test_a_namespace_that_is_alone_has_its_places_all_the_time():
         await asyncio.sleep(1.0)
         now -= 1
         done.append(key)
-        return Outcome("done")
+        return PassOutcome("done")
 
     running = asyncio.create_task(Controller("nodeset", reconcile, queue, 8).run())
     for number in range(20):

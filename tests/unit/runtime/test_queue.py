@@ -9,7 +9,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from soperator.runtime.queue import CALM, FIRST, LONGEST, Queue
+from soperator.runtime.workqueue import (
+    CALM,
+    FIRST,
+    LONGEST,
+    Queue,
+)
 from tests.examples import examples
 
 KEYS = st.sampled_from([("ns", name) for name in "abcd"])

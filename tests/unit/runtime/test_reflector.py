@@ -9,9 +9,9 @@ import pytest
 
 from soperator.kube.kinds import CONFIGMAP, POD
 from soperator.kube.views import Meta, Pod
-from soperator.runtime.queue import Queue
-from soperator.runtime.reflector import Pace, Reflector, Source
-from soperator.runtime.store import Changed, Store, key_of
+from soperator.runtime.cache.informer import Informer, InformerPace, InformerSource
+from soperator.runtime.cache.store import Changed, Store, key_of
+from soperator.runtime.workqueue import Queue
 from tests.unit.fake_api import FakeApi, eventually
 from tests.unit.fake_world import Fault
 from tests.unit.objects import make
@@ -26,10 +26,12 @@ class Lab:
     server: FakeApi = field(default_factory=FakeApi)
     store: Store[Pod] = field(default_factory=Store)
     told: list[str] = field(default_factory=list)
-    reflector: Reflector[Pod] = field(init=False)
+    reflector: Informer[Pod] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reflector = Reflector(self.server.api(), Source(POD, Pod), self.store, Pace(random=lambda: 1.0))
+        self.reflector = Informer(
+            self.server.api(), InformerSource(POD, Pod), self.store, InformerPace(random=lambda: 1.0)
+        )
         self.reflector.listen(self._tell)
 
     def _tell(self, change: Changed[Pod]) -> None:
@@ -207,7 +209,7 @@ async def test_both_the_old_and_the_new_owner_are_told() -> None:
     """An object that changes hands wakes the keys of both hands."""
     server = FakeApi()
     queue = Queue()
-    reflector = Reflector(server.api(), Source(CONFIGMAP, Meta), Store())
+    reflector = Informer(server.api(), InformerSource(CONFIGMAP, Meta), Store())
     reflector.feed(queue, lambda each: [("ns", each.metadata.labels["of"])])
     server.world.seed(make(CONFIGMAP, "a", labels={"of": "one"}))
     task = asyncio.create_task(reflector.run())
@@ -225,8 +227,8 @@ async def test_a_kind_that_is_not_installed_is_an_empty_one_until_it_is() -> Non
     """Three answers that there is none in a row: the cache is whole, listeners hear of what is gone, and the objects come with the kind."""
     server, told = FakeApi(), list[Changed[Pod]]()
     store: Store[Pod] = Store()
-    source = Source(POD, Pod, missing="install it")
-    reflector = Reflector(server.api(), source, store, Pace(random=lambda: 1.0))
+    source = InformerSource(POD, Pod, missing="install it")
+    reflector = Informer(server.api(), source, store, InformerPace(random=lambda: 1.0))
     reflector.listen(told.append)
     server.world.seed(make(POD, "a", spec={}))
     server.faults.append(Fault("list", "pods", 404, "NotFound", times=4))
@@ -246,7 +248,9 @@ async def test_a_kind_that_has_to_be_there_is_waited_for() -> None:
     server = FakeApi()
     store: Store[Pod] = Store()
     server.faults.append(Fault("list", "pods", 404, "NotFound", times=100))
-    task = asyncio.create_task(Reflector(server.api(), Source(POD, Pod), store, Pace(random=lambda: 1.0)).run())
+    task = asyncio.create_task(
+        Informer(server.api(), InformerSource(POD, Pod), store, InformerPace(random=lambda: 1.0)).run()
+    )
     await asyncio.sleep(120)
     assert not store.is_synced
     task.cancel()

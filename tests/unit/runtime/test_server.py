@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from soperator.observe import operator as names
 from soperator.runtime.connections import bounded
-from soperator.runtime.metrics import Metrics, QueueState, Sources
+from soperator.runtime.metrics import OperatorMetrics, QueueState, Sources
 from soperator.runtime.server import build_app, serve
 
 #: Those of them that tell of volumes.
 VOLUMES = (names.VOLUME_SIZE, names.VOLUME_AVAILABLE, names.VOLUME_FILES, names.VOLUME_LOOK)
 
 
-async def ask(path: str, metrics: Metrics, **checks: bool) -> httpx2.Response:
+async def ask(path: str, metrics: OperatorMetrics, **checks: bool) -> httpx2.Response:
     """Ask the application, in process."""
     app = build_app(metrics.registry, lambda: checks)
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://operator") as client:
@@ -30,20 +30,20 @@ async def ask(path: str, metrics: Metrics, **checks: bool) -> httpx2.Response:
 
 async def test_readiness_names_what_is_missing() -> None:
     """/readyz is 503 until every cache is whole, and says which is not."""
-    waiting = await ask("/readyz", Metrics(), pods=True, nodes=False)
+    waiting = await ask("/readyz", OperatorMetrics(), pods=True, nodes=False)
     assert (waiting.status_code, waiting.text) == (503, "waiting for nodes\n")
-    assert (await ask("/readyz", Metrics(), pods=True, nodes=True)).status_code == 200
+    assert (await ask("/readyz", OperatorMetrics(), pods=True, nodes=True)).status_code == 200
 
 
 async def test_liveness_needs_no_cache() -> None:
     """/healthz answers as long as the loop runs."""
-    assert (await ask("/healthz", Metrics(), pods=False)).status_code == 200
+    assert (await ask("/healthz", OperatorMetrics(), pods=False)).status_code == 200
 
 
 async def test_metrics_show_counts_as_they_are_when_scraped() -> None:
     """Requests, stores, queues and leadership are read from where they are kept."""
     requests: Counter[tuple[str, str, int]] = Counter({("patch", "Pod", 200): 3})
-    metrics = Metrics()
+    metrics = OperatorMetrics()
     metrics.read_from(
         Sources(
             requests=lambda: requests,
@@ -75,7 +75,7 @@ async def test_metrics_show_counts_as_they_are_when_scraped() -> None:
 
 async def test_every_metric_of_the_registry_is_exported() -> None:
     """What alerts and documents name is there; those that the clusters' caches give come with `export`."""
-    metrics = Metrics()
+    metrics = OperatorMetrics()
     metrics.read_from(Sources())
     metrics.export(lambda: [(each, []) for each in (names.INFO, names.CONDITION, names.ANSWERING, *VOLUMES)])
     text = (await ask("/metrics", metrics)).text
@@ -118,7 +118,7 @@ async def closed(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 async def test_a_client_that_never_asks_goes_and_the_oldest_goes_first() -> None:
     """There are so many places; each newcomer is answered, and those that were there before it and say nothing are ended."""
-    async with served(build_app(Metrics().registry, dict), 8, 30.0) as port:
+    async with served(build_app(OperatorMetrics().registry, dict), 8, 30.0) as port:
         idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
         for _ in range(20):
             async with httpx2.AsyncClient(trust_env=False) as client:
@@ -133,7 +133,7 @@ async def test_a_client_that_never_asks_goes_and_the_oldest_goes_first() -> None
 @pytest.mark.parametrize("said", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n"])
 async def test_a_client_has_so_many_seconds_to_ask(said: bytes) -> None:
     """One that says nothing, and one that says half of it."""
-    async with served(build_app(Metrics().registry, dict), 8, 0.2) as port:
+    async with served(build_app(OperatorMetrics().registry, dict), 8, 0.2) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
         assert await closed(reader, 2)

@@ -9,20 +9,20 @@ import pytest
 from soperator.kube.errors import Conflict
 from soperator.kube.kinds import SLURMCLUSTER
 from soperator.kube.views import Custom
-from soperator.runtime.status import Condition, StatusWriter, merge
+from soperator.runtime.status import ReportedCondition, StatusWriter, merge
 from tests.unit.fake_api import FakeApi
 from tests.unit.objects import make
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-READY = Condition("Available", "True", "AllReady", "2 of 2 workers are ready")
-NOT_READY = Condition("Available", "False", "WorkersMissing", "1 of 2 workers is ready")
+READY = ReportedCondition("Available", "True", "AllReady", "2 of 2 workers are ready")
+NOT_READY = ReportedCondition("Available", "False", "WorkersMissing", "1 of 2 workers is ready")
 
 
 def test_the_transition_time_moves_with_the_status_only() -> None:
     """A new reason or message keeps the time, a new status does not."""
     first = merge([], [READY], 1, NOON)
     later = NOON + timedelta(hours=1)
-    reworded = merge(first, [Condition("Available", "True", "Other", "other words")], 2, later)
+    reworded = merge(first, [ReportedCondition("Available", "True", "Other", "other words")], 2, later)
     assert reworded[0]["lastTransitionTime"] == "2026-01-01T12:00:00Z"
     assert reworded[0]["observedGeneration"] == 2
     assert merge(reworded, [NOT_READY], 2, later)[0]["lastTransitionTime"] == "2026-01-01T13:00:00Z"
@@ -52,7 +52,7 @@ class Lab:
         assert found is not None
         return found
 
-    async def write(self, obj: Custom, *conditions: Condition, **fields: Any) -> bool:
+    async def write(self, obj: Custom, *conditions: ReportedCondition, **fields: Any) -> bool:
         """Write a status."""
         return await self.writer.write(SLURMCLUSTER, obj, fields, conditions)
 

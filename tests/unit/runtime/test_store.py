@@ -3,7 +3,13 @@
 from typing import Any
 
 from soperator.kube.views import ObjectMeta, OwnerReference, Pod
-from soperator.runtime.store import OWNER, TOMBSTONES, Changed, Store, by_label
+from soperator.runtime.cache.store import (
+    OWNER,
+    TOMBSTONES,
+    Changed,
+    Store,
+    by_label,
+)
 
 
 def pod(name: str, version: str = "1", uid: str = "", **fields: Any) -> Pod:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from soperator.slurm import checkjob
+from soperator.slurm import check_job
 
 
 def run(tmp_path: Path, text: str) -> tuple[int, tuple[int, str] | None]:
@@ -16,10 +16,10 @@ def run(tmp_path: Path, text: str) -> tuple[int, tuple[int, str] | None]:
     scontrol.chmod(0o755)
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "TMPDIR": str(tmp_path)}
     batch = tmp_path / "batch"
-    batch.write_text(checkjob.script("disk", text))
+    batch.write_text(check_job.script("disk", text))
     done = subprocess.run(["sh", str(batch)], env=env, check=False, timeout=60, capture_output=True)
     assert not list(tmp_path.glob("tmp.*"))
-    return done.returncode, checkjob.said_of(kept.read_text())
+    return done.returncode, check_job.said_of(kept.read_text())
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,9 @@ def test_of_very_much_output_the_end_is_kept(tmp_path: Path) -> None:
     assert code == 1
     assert told is not None
     assert told[1].endswith("y\nthe end")
-    assert len(told[1]) <= checkjob.SAID
+    assert len(told[1]) <= check_job.SAID
 
 
 def test_who_else_writes_a_comment_has_said_nothing() -> None:
     """A comment of an administrator's, or half of ours, is no result."""
-    assert [checkjob.said_of(each) for each in ("", "by hand", "soperator exit=", "soperator exit=x\n")] == [None] * 4
+    assert [check_job.said_of(each) for each in ("", "by hand", "soperator exit=", "soperator exit=x\n")] == [None] * 4

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local import keywords as asked
-from soperator.slurm import keywords
-from soperator.slurm.effects import DANGERS, FIXED, diff, effect, fixed
+from soperator.slurm.settings import keywords
+from soperator.slurm.settings.diff import (
+    DANGERS,
+    FIXED,
+    diff,
+    effect,
+    fixed,
+)
 
 OLD = {
     "slurm.conf": "SlurmctldPort=6817\nSlurmctldParameters=a,generation=1\nPartitionName=main Nodes=ALL\n",

@@ -4,11 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.api.cluster import SlurmClusterSpec
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.slurm.conf import settings
-from soperator.slurm.lint import lint_cluster, lint_nodeset, lint_plugins, lint_text, shared_lines
-from soperator.slurm.owned import OWNED
+from soperator.slurm.settings.lint import (
+    lint_cluster,
+    lint_nodeset,
+    lint_plugins,
+    lint_text,
+    shared_lines,
+)
+from soperator.slurm.settings.managed import OWNED
 
 
 def found(text: str) -> list[tuple[str, str]]:

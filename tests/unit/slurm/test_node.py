@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from soperator.slurm.node import Record, SlurmNode, read_node
-from soperator.slurm.size import cpus, memory_mib, quantity
+from soperator.slurm.node import RestNode, SlurmNode, read_node
+from soperator.slurm.quantity import cpus, memory_mib, quantity
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,15 @@ def test_drained_needs_the_flag_and_nothing_that_runs(states, drained):
 def test_a_node_is_read_from_the_rest_answer():
     """Name, states and reason come from v0.0.42's fields."""
     text = b'{"name": "w-0", "state": ["IDLE", "DRAIN"], "reason": "soperator: scale-in", "boot_time": {"number": 5}}'
-    found = read_node(msgspec.json.decode(text, type=Record))
+    found = read_node(msgspec.json.decode(text, type=RestNode))
     assert (found.name, found.is_drained, found.is_ours, found.boot_time) == ("w-0", True, True, 5)
 
 
 def test_what_slurmd_adds_to_gres_makes_no_other_node():
     """A node that sleeps again is as it was made, although its GRES name sockets and its shards the type of their GPU."""
     shapes = [
-        read_node(Record("l4-0", gres=gres)).shape for gres in ("gpu:l4:2,shard:16", "gpu:l4:2(S:0-1),shard:l4:16(S:0)")
+        read_node(RestNode("l4-0", gres=gres)).shape
+        for gres in ("gpu:l4:2,shard:16", "gpu:l4:2(S:0-1),shard:l4:16(S:0)")
     ]
     assert shapes[0] == shapes[1]
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from soperator.slurm.records import JobRecord, cpus, gpus, gres, tasks
+from soperator.slurm.rest_records import (
+    JobRecord,
+    cpus,
+    gpus,
+    gres,
+    tasks,
+)
 
 
 @pytest.mark.parametrize(

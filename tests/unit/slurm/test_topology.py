@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.slurm import conf, hostlist, topology
-from soperator.slurm.switches import switch_problems
+from soperator.slurm.settings.topology_lint import switch_problems
 
 PLACES = {
     "a-0": ("z1", "r1"),

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.slurm.words import cause
+from soperator.slurm.daemon_log import cause
 
 NOISE = (
     "slurmctld: error: Configured MailProg is invalid\n"

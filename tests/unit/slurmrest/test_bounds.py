@@ -27,7 +27,7 @@ TALKS = {
     "a byte now and then": drips(HEAD + b'{"nodes": [' + b" " * 1000),
 }
 CALLS = {
-    "look": lambda client: client.look(),
+    "fetch_nodes": lambda client: client.fetch_nodes(),
     "has_changed": lambda client: client.has_changed(7),
     "run": lambda client: client.run(7),
     "jobs": lambda client: client.jobs(),
@@ -68,7 +68,7 @@ class Packed(httpx2.AsyncBaseTransport):
         )
 
 
-@pytest.mark.parametrize("call", [CALLS["look"], CALLS["run"], CALLS["jobs"]])
+@pytest.mark.parametrize("call", [CALLS["fetch_nodes"], CALLS["run"], CALLS["jobs"]])
 async def test_an_answer_that_would_grow_is_not_unpacked(call):
     """A few kilobytes of zeros become gigabytes."""
     with pytest.raises(SlurmError, match="compressed"):

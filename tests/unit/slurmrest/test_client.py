@@ -34,7 +34,7 @@ def client(*answers):
 async def test_a_look_has_the_moment_of_the_answer():
     """Nodes by name, and the time as slurmctld has it."""
     rest, _ = client(nodes("w-0", "w-1"))
-    seen = await rest.look()
+    seen = await rest.fetch_nodes()
     assert list(seen.nodes) == ["w-0", "w-1"]
     assert seen.moment == 1795293094
 

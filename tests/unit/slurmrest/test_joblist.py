@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from soperator.slurmrest.errors import SlurmError
-from soperator.slurmrest.joblist import KEPT, PATIENCE, PAUSE, JobList, Queue
+from soperator.slurmrest.joblist import KEPT, PATIENCE, PAUSE, JobList, JobQueue
 
 pytestmark = pytest.mark.looptime
 
@@ -21,7 +21,7 @@ class Slow:
         await asyncio.sleep(self.seconds)
         if self.error:
             raise SlurmError(self.error)
-        return Queue()
+        return JobQueue()
 
 
 async def test_all_who_ask_together_get_one_list():

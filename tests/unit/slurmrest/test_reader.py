@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.slurm.records import JobRecord
+from soperator.slurm.rest_records import JobRecord
 from soperator.slurmrest.client import SlurmDenied, SlurmError
 from soperator.slurmrest.cut import Cut
-from soperator.slurmrest.reader import Reader
+from soperator.slurmrest.reader import ListReader
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ['"job_id":', '{"job_id": 1}', "},{", '\\"', '"jobs":[{']
@@ -87,7 +87,7 @@ class Answers(httpx2.AsyncBaseTransport):
 
 def reader(status, body):
     transport = Answers(status, body if isinstance(body, bytes) else json.dumps(body).encode())
-    return Reader("http://rest", lambda: ("slurmrest", "token"), transport), transport
+    return ListReader("http://rest", lambda: ("slurmrest", "token"), transport), transport
 
 
 async def test_a_list_is_asked_for_with_user_and_token():
@@ -147,7 +147,7 @@ async def test_a_slurmrestd_that_is_not_there_is_an_error(error, says):
         async def handle_async_request(self, _):
             raise error
 
-    rest = Reader("http://rest", lambda: ("slurmrest", "token"), Gone())
+    rest = ListReader("http://rest", lambda: ("slurmrest", "token"), Gone())
     with pytest.raises(SlurmError, match=says):
         await rest.records("jobs", JobRecord, lambda _: None)
     with pytest.raises(SlurmError, match=says):

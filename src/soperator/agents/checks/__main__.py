@@ -19,11 +19,22 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from soperator.agents.checks import guard, log, memory, runner, turnaway
-from soperator.agents.checks.probes.place import Place
+from soperator.agents.checks import (
+    log,
+    memory,
+    requeue,
+    runner,
+    supervise,
+)
+from soperator.agents.checks.probes.place import ProbePaths
 from soperator.checks import report
-from soperator.checks.check import CONTEXTS, Check, CheckError, read_check
-from soperator.checks.standing import Standing
+from soperator.checks.check import (
+    CONTEXTS,
+    Check,
+    CheckError,
+    read_check,
+)
+from soperator.checks.check_state import CheckState
 
 PLAN, MEMORY = Path("/etc/soperator/checks/plan.json"), Path("/run/soperator/checks/memory.json")
 _SCONTROL = "/opt/soperator/bin/scontrol"
@@ -43,26 +54,26 @@ def main() -> None:
     try:
         plan = read_plan(said.plan)
     except CheckError as error:
-        broken = Standing("plan", "broken", runner.clock(), str(error), "tell")
-        _tell(said.scontrol, memory.load(said.memory), [broken], said.memory)
-        log.say(str(error))
+        broken = CheckState("plan", "broken", runner.clock(), str(error), "tell")
+        _report(said.scontrol, memory.load(said.memory), [broken], said.memory)
+        log.write(str(error))
         sys.exit(f"soperator: {error}")
     due = [each for each in plan.checks if said.context in each.at]
     if said.show:
-        _show(runner.run(due, plan.machines, memory.Memory(), Place(), runner.clock()))
+        _show(runner.run(due, plan.machines, memory.Memory(), ProbePaths(), runner.clock()))
         return
     with _alone(said.memory) as mine:
         if mine:
             known = memory.load(said.memory).only({each.name for each in plan.checks})
-            done = runner.run(due, plan.machines, known, Place(), runner.clock())
-            _tell(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
+            done = runner.run(due, plan.machines, known, ProbePaths(), runner.clock())
+            _report(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
             if said.context == "prolog" and plan.turns_away:
-                bad = turnaway.new_failures(known.standings, done.memory.standings)
-                log.say(turnaway.turn_away(said.scontrol, bad))
+                bad = requeue.new_failures(known.standings, done.memory.standings)
+                log.write(requeue.turn_away(said.scontrol, bad))
 
 
 @dataclass(frozen=True)
-class Plan:
+class NodePlan:
     """What the node is to check, the limits by machine type, in how many seconds a report is due again though nothing changed (0 is never), and
     whether a job is turned away for what is found before it begins.
     """
@@ -73,12 +84,12 @@ class Plan:
     turns_away: bool = False
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> NodePlan:
     """The plan in a file; raises CheckError, also where the file cannot be read."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         checks = [read_check(name, each) for name, each in said["checks"].items()]
-        return Plan(checks, said.get("machines", {}), float(said.get("renew", 0)), said.get("turnsAway") is True)
+        return NodePlan(checks, said.get("machines", {}), float(said.get("renew", 0)), said.get("turnsAway") is True)
     except OSError as error:
         raise CheckError(f"{path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -87,7 +98,7 @@ def read_plan(path: Path) -> Plan:
         ) from error
 
 
-def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: Path, renew: float = 0.0) -> None:
+def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], path: Path, renew: float = 0.0) -> None:
     """Report what differs from what this slurmd's slurmctld was told last, or was told so long ago that it is due again; and remember."""
     now = runner.clock()
     made = report.report_of(standings, now, known.last)
@@ -95,14 +106,14 @@ def _tell(scontrol: str, known: memory.Memory, standings: list[Standing], path: 
     if known.told == told and (known.changed_at > now or is_due(node, renew, known.told_at, now)):
         made = replace(made, at=known.changed_at, renewed=made.at)
     if known.told != told or made.renewed:
-        done = guard.ask((scontrol, "update", f"nodename={node}", f"extra={report.write(made)}"), _PATIENCE)
+        done = supervise.run_one((scontrol, "update", f"nodename={node}", f"extra={report.write(made)}"), _PATIENCE)
         if done.how == "ended" and done.code == 0:
             if known.told[1] != told[1]:
-                log.say("; ".join(f"{each.check} is {each.state}: {each.says}" for each in standings) or "all pass")
+                log.write("; ".join(f"{each.check} is {each.state}: {each.says}" for each in standings) or "all pass")
             known = replace(known, told=told, told_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
-            log.say(f"the report is not told yet: {why}")
+            log.write(f"the report is not told yet: {why}")
     memory.save(known, path)
 
 
@@ -133,7 +144,7 @@ def _alone(path: Path) -> Iterator[bool]:
             yield True
 
 
-def _show(done: runner.Round) -> None:
+def _show(done: runner.RoundResult) -> None:
     for name, verdict in sorted(done.verdicts.items()):
         print(f"{verdict.outcome:7} {name}" + (f": {verdict.says}" if verdict.says else ""))
     slowest = max(done.took.items(), key=lambda each: each[1], default=("none", 0.0))

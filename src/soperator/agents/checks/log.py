@@ -16,7 +16,7 @@ _MOST = 4096
 _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 
 
-def say(text: str, environment: Mapping[str, str] = os.environ, pipe: Path = PIPE) -> None:
+def write(text: str, environment: Mapping[str, str] = os.environ, pipe: Path = PIPE) -> None:
     """Write a line for each one of `text`; to standard error where there is no pipe, or nobody empties it. It never waits."""
     who = _CONTEXTS.get(environment.get("SLURM_SCRIPT_CONTEXT", ""), "checks")
     job = environment.get("SLURM_JOB_ID", "")

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from soperator.checks.check import Check
-from soperator.checks.report import Ended
-from soperator.checks.standing import Recovery, Standing
+from soperator.checks.check_state import CheckState, Recovery
+from soperator.checks.report import ResolvedCheck
 
 
 @dataclass(frozen=True)
 class Memory:
     """How checks stand, when they ran last, counters to compare with, what hangs, and what was told to whom, and when."""
 
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    standings: Mapping[str, CheckState] = field(default_factory=dict)
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)
     ran: Mapping[str, float] = field(default_factory=dict)
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Memory:
     told: tuple[str, str] = ("", "")
     told_at: float = 0.0
     changed_at: float = 0.0
-    last: Ended | None = None
+    last: ResolvedCheck | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
         """Whether a check is to run; one that does not simply pass is, and so are all after the clock was set back."""
@@ -48,7 +48,7 @@ def load(path: Path) -> Memory:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         return Memory(
-            {name: Standing(**each) for name, each in said["standings"].items()},
+            {name: CheckState(**each) for name, each in said["standings"].items()},
             {name: Recovery(**each) for name, each in said["recoveries"].items()},
             said["ran"],
             said["counters"],
@@ -56,7 +56,7 @@ def load(path: Path) -> Memory:
             (str(said["told"][0]), str(said["told"][1])),
             float(said["told_at"]),
             float(said["changed_at"]),
-            Ended(**said["last"]) if said["last"] else None,
+            ResolvedCheck(**said["last"]) if said["last"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return Memory()

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from soperator.agents.checks import guard
+from soperator.agents.checks import supervise
 from soperator.agents.checks.memory import Memory
 from soperator.agents.checks.probes import PROBES, probe
-from soperator.agents.checks.probes.place import Place
+from soperator.agents.checks.probes.place import ProbePaths
 from soperator.checks.check import Check, Reading
-from soperator.checks.judge import Machines, Verdict, judge
-from soperator.checks.report import Ended
-from soperator.checks.standing import Recovery, fold
+from soperator.checks.check_state import Recovery, fold
+from soperator.checks.evaluate import Machines, Verdict, judge
+from soperator.checks.report import ResolvedCheck
 
 #: For all measurements of a round together, in seconds. With what it takes to report, a round stays below ten.
 DEADLINE = 7.0
@@ -25,7 +25,7 @@ PASSES, FAILS = 0, 1
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundResult:
     """What one round came to: the verdicts of the checks that were due, how long each measurement took, and what is to be remembered."""
 
     verdicts: Mapping[str, Verdict]
@@ -40,21 +40,21 @@ class _Measured:
     readings: Sequence[Reading] = ()
     trouble: str = ""
     verdict: Verdict | None = None
-    ended: guard.Ended = field(default_factory=lambda: guard.Ended("ended"))
+    ended: supervise.TaskEnd = field(default_factory=lambda: supervise.TaskEnd("ended"))
 
 
-def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: Place, now: float) -> Round:
+def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: ProbePaths, now: float) -> RoundResult:
     """Run the checks that are due and fold their verdicts into what is remembered."""
     due = [each for each in checks if memory.is_due(each, now)]
-    stuck = {key: left for key, left in memory.stuck.items() if guard.is_alive(left)}
+    stuck = {key: left for key, left in memory.stuck.items() if supervise.is_alive(left)}
     tasks = {key: _task(key, each, place) for each in due if (key := _key(each)) not in stuck}
-    ended = guard.run(_limited(tasks, due), DEADLINE)
+    ended = supervise.run(_limited(tasks, due), DEADLINE)
     measured = {key: _measured(tasks[key], each) for key, each in ended.items()}
     measured |= {key: _Measured(trouble="its last measurement still hangs in the kernel") for key in stuck}
     verdicts = {each.name: _verdict(each, measured[_key(each)], machines, memory) for each in due}
     left = {key: each.ended.left for key, each in measured.items() if each.ended.left}
     took = {key.partition(" ")[0]: each.ended.took for key, each in measured.items()}
-    return Round(verdicts, took, _remembered(memory, due, verdicts, stuck | left, now))
+    return RoundResult(verdicts, took, _remembered(memory, due, verdicts, stuck | left, now))
 
 
 def _key(check: Check) -> str:
@@ -62,13 +62,15 @@ def _key(check: Check) -> str:
     return f"{check.probe} {json.dumps(dict(check.given), sort_keys=True)}"
 
 
-def _task(key: str, check: Check, place: Place) -> guard.Task:
+def _task(key: str, check: Check, place: ProbePaths) -> supervise.Task:
     if check.probe == "command":
-        return guard.Task(key, check.limit, command=tuple(map(str, check.given.get("run", ()))) or ("/nonexistent",))
-    return guard.Task(key, check.limit, call=_measuring(check, place))
+        return supervise.Task(
+            key, check.limit, command=tuple(map(str, check.given.get("run", ()))) or ("/nonexistent",)
+        )
+    return supervise.Task(key, check.limit, call=_measuring(check, place))
 
 
-def _measuring(check: Check, place: Place) -> Callable[[], str]:
+def _measuring(check: Check, place: ProbePaths) -> Callable[[], str]:
     def measure() -> str:
         if check.probe not in PROBES:
             raise LookupError(f"there is no probe {check.probe}; there are {', '.join(PROBES)}, command")
@@ -77,18 +79,18 @@ def _measuring(check: Check, place: Place) -> Callable[[], str]:
     return measure
 
 
-def _limited(tasks: Mapping[str, guard.Task], due: Iterable[Check]) -> list[guard.Task]:
+def _limited(tasks: Mapping[str, supervise.Task], due: Iterable[Check]) -> list[supervise.Task]:
     """The tasks, each with the longest limit of the checks that share it."""
     limits: dict[str, float] = {}
     for each in due:
         limits[_key(each)] = max(each.limit, limits.get(_key(each), 0.0))
-    return [guard.Task(key, limits[key], each.command, each.call, each.environment) for key, each in tasks.items()]
+    return [supervise.Task(key, limits[key], each.command, each.call, each.environment) for key, each in tasks.items()]
 
 
-def _measured(task: guard.Task, ended: guard.Ended) -> _Measured:
+def _measured(task: supervise.Task, ended: supervise.TaskEnd) -> _Measured:
     if task.command:
         return _Measured(verdict=of_command(ended), ended=ended)
-    if why := guard.failed(ended):
+    if why := supervise.failed(ended):
         return _Measured(trouble=why, ended=ended)
     try:
         return _Measured(json.loads(ended.out), ended=ended)
@@ -96,7 +98,7 @@ def _measured(task: guard.Task, ended: guard.Ended) -> _Measured:
         return _Measured(trouble=f"its answer is no JSON: {ended.out[:100]!r}", ended=ended)
 
 
-def of_command(ended: guard.Ended) -> Verdict:
+def of_command(ended: supervise.TaskEnd) -> Verdict:
     """The verdict of a command: it fails by exit code 1 and a sentence on stdout. A script that dies of a fault of its own says no such sentence."""
     said = next((line.strip() for line in ended.out.splitlines() if line.strip()), "")[:200]
     if ended.trouble:
@@ -135,7 +137,7 @@ def _remembered(
             standings[name] = after
         elif before and before.is_bad:
             recoveries[name] = Recovery(now, before.relapses)
-            last = Ended(name, before.since, now, before.says)
+            last = ResolvedCheck(name, before.since, now, before.says)
         ran[name] = now
         if verdict.outcome != "broken":
             counters[name] = dict(verdict.counters)

@@ -11,12 +11,12 @@ import signal
 from pathlib import Path
 
 from soperator.agents.exporter.page import History, page
-from soperator.agents.exporter.refresh import Options, Refresher
+from soperator.agents.exporter.refresh import Refresher, RefreshOptions
 from soperator.agents.exporter.server import build_app
 from soperator.runtime import log
 from soperator.runtime.server import serve
 from soperator.slurmrest.client import SlurmError
-from soperator.slurmrest.reader import Credentials, Reader
+from soperator.slurmrest.reader import Credentials, ListReader
 
 #: Seconds between two looks whether a point of the plot is due.
 AWHILE = 20.0
@@ -36,8 +36,8 @@ def credentials(user: str, file: Path) -> Credentials:
 
 async def run(chosen: argparse.Namespace) -> None:
     """Refresh and serve until told to stop."""
-    reader = Reader(chosen.slurmrestd, credentials(chosen.user, chosen.token))
-    options = Options(chosen.cluster, chosen.silence, not chosen.no_nodes, chosen.private, chosen.users)
+    reader = ListReader(chosen.slurmrestd, credentials(chosen.user, chosen.token))
+    options = RefreshOptions(chosen.cluster, chosen.silence, not chosen.no_nodes, chosen.private, chosen.users)
     refresher = Refresher(reader, options)
     history = History()
     app = build_app(refresher.metrics, lambda: page(refresher, history))

@@ -39,7 +39,7 @@ class Settled:
         self._most = most
         self._names: set[str] = set()
 
-    def of(self, names: Iterable[str]) -> frozenset[str]:
+    def names_after(self, names: Iterable[str]) -> frozenset[str]:
         """The names with series of their own, after these came."""
         for name in sorted(set(names) - self._names)[: self._most - len(self._names)]:
             self._names.add(name)

@@ -7,11 +7,17 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from soperator.agents.exporter.bounds import Settled, folded, top, totals
-from soperator.agents.exporter.users import Users
+from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.observe.metric import OTHER, Family, Metric, Sample
 from soperator.slurm.job import NEVER
-from soperator.slurm.records import JobRecord, cpus, gpus, tasks, value
+from soperator.slurm.rest_records import (
+    JobRecord,
+    cpus,
+    gpus,
+    tasks,
+    value,
+)
 
 #: Reasons for which a job could not begin although nothing is in its way but other jobs.
 _COULD_BEGIN = frozenset({"Resources", "Priority", "None", "Licenses"})
@@ -25,7 +31,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingJob:
     """A job that waits, as people see it; `since` in seconds since 1970."""
 
     number: int
@@ -51,7 +57,7 @@ class Flow:
 
     def began(self, partition: str, wait: float) -> None:
         """Count a job that began after so many seconds."""
-        name = partition if partition in self.partitions.of([partition]) else OTHER
+        name = partition if partition in self.partitions.names_after([partition]) else OTHER
         counts = self.waits.setdefault(name, [0.0] * (len(names.WAITS) + 2))
         for place, limit in enumerate((*names.WAITS, NEVER)):
             counts[place] += wait <= limit
@@ -78,17 +84,17 @@ def state_of(job: JobRecord) -> str:
     return next((each for each in said if each in names.JOB_STATES), OTHER)
 
 
-class Jobs:
+class JobCounts:
     """Counts jobs one after the other, and adds to `flow` what is new; `sets` are the NodeSets of each partition, as far as nodes are known."""
 
-    def __init__(self, flow: Flow, users: Users | None = None, sets: Mapping[str, Set[str]] | None = None) -> None:
-        self._flow, self._users, self._sets = flow, users or Users(), sets or {}
+    def __init__(self, flow: Flow, users: UserNames | None = None, sets: Mapping[str, Set[str]] | None = None) -> None:
+        self._flow, self._users, self._sets = flow, users or UserNames(), sets or {}
         self._counts: dict[Metric, Counter[tuple[str, ...]]] = {}
         self._oldest: dict[str, float] = {}
         self._news: list[JobRecord] = []
-        self._waiting: list[Waiting] = []
-        self._of(names.JOBS).update({(state,): 0 for state in names.JOB_STATES})
-        self._of(names.NODESET_WANTED).update({(each,): 0 for found in self._sets.values() for each in found})
+        self._waiting: list[PendingJob] = []
+        self._counter(names.JOBS).update({(state,): 0 for state in names.JOB_STATES})
+        self._counter(names.NODESET_WANTED).update({(each,): 0 for found in self._sets.values() for each in found})
 
     def take(self, job: JobRecord) -> None:
         """Count a record, which may stand for many tasks of an array."""
@@ -96,7 +102,7 @@ class Jobs:
         if state == "pending":
             self._pending(job)
             return
-        self._of(names.JOBS)[(state,)] += 1
+        self._counter(names.JOBS)[(state,)] += 1
         runs = state in _RUNS
         if runs:
             self._active(job, "running" if state == "running" else OTHER, 1)
@@ -104,8 +110,8 @@ class Jobs:
                 (self._user(job), names.USER_CPUS, names.USER_GPUS),
                 (job.account or "", names.ACCOUNT_CPUS, names.ACCOUNT_GPUS),
             ):
-                self._of(cpu)[(label,)] += cpus(job)
-                self._of(gpu)[(label,)] += gpus(job)
+                self._counter(cpu)[(label,)] += cpus(job)
+                self._counter(gpu)[(label,)] += gpus(job)
         if self._flow.since and max(value(job.start_time), 0 if runs else value(job.end_time)) >= self._flow.since:
             self._news.append(job)
 
@@ -122,36 +128,36 @@ class Jobs:
 
     def families(self) -> Iterator[Family]:
         """All that was counted."""
-        yield names.JOBS, [Sample(labels, count) for labels, count in sorted(self._of(names.JOBS).items())]
+        yield names.JOBS, [Sample(labels, count) for labels, count in sorted(self._counter(names.JOBS).items())]
         yield from self._top(names.REASONS, names.PENDING)
         yield from self._top(names.USERS, names.USER_JOBS, names.USER_CPUS, names.USER_GPUS)
         yield from self._top(names.ACCOUNTS, names.ACCOUNT_JOBS, names.ACCOUNT_CPUS, names.ACCOUNT_GPUS)
         yield from self._top(names.PARTITIONS, names.PARTITION_JOBS, names.PARTITION_WANTED)
         yield from self._top(names.NODESETS, names.NODESET_WANTED)
-        kept = top(totals(self._of(names.PARTITION_JOBS)), names.PARTITIONS)
+        kept = top(totals(self._counter(names.PARTITION_JOBS)), names.PARTITIONS)
         yield names.OLDEST, [Sample((name,), since) for name, since in sorted(self._oldest.items()) if name in kept]
         yield from self._flow.families()
 
     @property
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[PendingJob]:
         """The jobs that have waited longest."""
         return sorted(self._waiting, key=attrgetter("since", "number"))[:_SHOWN]
 
     def _pending(self, job: JobRecord) -> None:
         many, reason, since = tasks(job), job.state_reason or "None", value(job.eligible_time)
-        self._of(names.JOBS)[("pending",)] += many
-        self._of(names.PENDING)[(reason,)] += many
+        self._counter(names.JOBS)[("pending",)] += many
+        self._counter(names.PENDING)[(reason,)] += many
         self._active(job, "pending", many)
         if reason in _COULD_BEGIN or reason.startswith(_NO_NODES):
             wanted = many * max(1, int(value(job.node_count)))
-            self._of(names.PARTITION_WANTED)[(_partition(job),)] += wanted
+            self._counter(names.PARTITION_WANTED)[(_partition(job),)] += wanted
             for nodeset in self._nodesets(job):
-                self._of(names.NODESET_WANTED)[(nodeset,)] += wanted
+                self._counter(names.NODESET_WANTED)[(nodeset,)] += wanted
         if not since or reason not in _COULD_BEGIN:
             return
         partition = _partition(job)
         self._oldest[partition] = min(since, self._oldest.get(partition, NEVER))
-        self._waiting.append(Waiting(job.job_id, self._user(job), job.account or "", partition, reason, since))
+        self._waiting.append(PendingJob(job.job_id, self._user(job), job.account or "", partition, reason, since))
         if len(self._waiting) > 50 * _SHOWN:
             self._waiting = self.waiting
 
@@ -161,21 +167,21 @@ class Jobs:
         return found.intersection(_WORDS.findall(job.features or "")) or found
 
     def _active(self, job: JobRecord, state: str, many: int) -> None:
-        self._of(names.USER_JOBS)[self._user(job), state] += many
-        self._of(names.ACCOUNT_JOBS)[job.account or "", state] += many
-        self._of(names.PARTITION_JOBS)[_partition(job), state] += many
-        self._of(names.PARTITION_WANTED)[(_partition(job),)] += 0  # a number too, for who scales by it
+        self._counter(names.USER_JOBS)[self._user(job), state] += many
+        self._counter(names.ACCOUNT_JOBS)[job.account or "", state] += many
+        self._counter(names.PARTITION_JOBS)[_partition(job), state] += many
+        self._counter(names.PARTITION_WANTED)[(_partition(job),)] += 0  # a number too, for who scales by it
 
     def _top(self, most: int, first: Metric, *others: Metric) -> Iterator[Family]:
         """Families over the same names, of which those with most in the first have series."""
-        kept = top(totals(self._of(first)), most)
+        kept = top(totals(self._counter(first)), most)
         for metric in (first, *others):
-            yield metric, folded(self._of(metric), kept)
+            yield metric, folded(self._counter(metric), kept)
 
     def _user(self, job: JobRecord) -> str:
         return self._users.name(job.user_name, job.user_id)
 
-    def _of(self, metric: Metric) -> Counter[tuple[str, ...]]:
+    def _counter(self, metric: Metric) -> Counter[tuple[str, ...]]:
         return self._counts.setdefault(metric, Counter())
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from soperator.agents.exporter.bounds import folded, top, totals
-from soperator.decide import drain
-from soperator.decide.health import Health, State, health
 from soperator.observe import cluster as names
 from soperator.observe.metric import Family, Metric, Sample
+from soperator.policy import drain_reasons
+from soperator.policy.health.policy import HealthState, NodeHealth, health
 from soperator.slurm.node import SlurmNode, read_node
-from soperator.slurm.records import NodeRecord, gres
+from soperator.slurm.rest_records import NodeRecord, gres
 
 #: The first of these that a node has is its one state.
 _ORDER = (
@@ -37,8 +37,8 @@ def state_of(node: SlurmNode) -> str:
 
 def out_by(node: SlurmNode) -> tuple[str, str]:
     """Who took a node out of service, and why, in words that many nodes share."""
-    if drain.is_of_check(node):
-        return "check", drain.check_of(node)[0]
+    if drain_reasons.is_of_check(node):
+        return "check", drain_reasons.check_of(node)[0]
     if node.is_ours:
         by, reason = "operator", node.reason.removeprefix("soperator: ").partition(";")[0]
     else:
@@ -82,25 +82,25 @@ class Nodes:
         for metric, values in (
             (names.NODES, names.NODE_STATES),
             (names.FLAGS, names.NODE_FLAGS),
-            (names.HEALTH, tuple(State)),
+            (names.HEALTH, tuple(HealthState)),
             (names.CPUS, names.SHARES),
             (names.MEMORY, names.SHARES),
         ):
-            self._of(metric).update({(str(value),): 0 for value in values})
+            self._counter(metric).update({(str(value),): 0 for value in values})
 
     def take(self, record: NodeRecord) -> None:
         """Count a node."""
         node = read_node(record)
         state = state_of(node)
         found = health(node, self._now, self._silence)
-        self._of(names.NODES)[(state,)] += 1
-        self._of(names.HEALTH)[(str(found.state),)] += 1
+        self._counter(names.NODES)[(state,)] += 1
+        self._counter(names.HEALTH)[(str(found.state),)] += 1
         for flag in node.states.intersection(names.NODE_FLAGS):
-            self._of(names.FLAGS)[(flag,)] += 1
+            self._counter(names.FLAGS)[(flag,)] += 1
         if is_out(node):
-            self._of(names.OUT)[out_by(node)] += 1
+            self._counter(names.OUT)[out_by(node)] += 1
         for feature in record.features or ():
-            self._of(names.FEATURE_NODES)[feature, "no" if is_out(node) else "yes"] += 1
+            self._counter(names.FEATURE_NODES)[feature, "no" if is_out(node) else "yes"] += 1
         self._size(record, node, state)
         self._checks(node, found)
         if self._each:
@@ -113,9 +113,9 @@ class Nodes:
     def families(self) -> Iterator[Family]:
         """All that was counted."""
         for metric in (names.NODES, names.FLAGS, names.HEALTH, names.CPUS, names.MEMORY):
-            yield metric, [Sample(labels, count) for labels, count in sorted(self._of(metric).items())]
+            yield metric, [Sample(labels, count) for labels, count in sorted(self._counter(metric).items())]
         yield names.OUT, self._out()
-        checks = self._of(names.CHECK_NODES)
+        checks = self._counter(names.CHECK_NODES)
         yield names.CHECK_NODES, [Sample(labels, count) for labels, count in checks.most_common(names.CHECKS)]
         for metric, most in (
             (names.FEATURE_NODES, names.FEATURES),
@@ -124,12 +124,12 @@ class Nodes:
             (names.PARTITION_CPUS, names.PARTITIONS),
             (names.NODESET_NODES, names.NODESETS),
         ):
-            counts = self._of(metric)
+            counts = self._counter(metric)
             yield metric, folded(counts, top(totals(counts), most))
         yield from self._lines.items()
 
     def _out(self) -> list[Sample]:
-        counts = self._of(names.OUT)
+        counts = self._counter(names.OUT)
         kept = dict(counts.most_common(names.REASONS))
         rest: Counter[tuple[str, ...]] = Counter()
         for (by, _), count in counts.items() - kept.items():
@@ -166,22 +166,22 @@ class Nodes:
                 self._line(names.NODE_GRES_ALLOCATED, (record.name, name), used.get(name, 0))
 
     def _share(self, metric: Metric, labels: tuple[str, ...], has: int, given: int, rest: str) -> None:
-        counts = self._of(metric)
+        counts = self._counter(metric)
         for state in names.SHARES:
             counts[*labels, state] += {"allocated": given, rest: max(0, has - given)}.get(state, 0)
 
-    def _checks(self, node: SlurmNode, found: Health) -> None:
+    def _checks(self, node: SlurmNode, found: NodeHealth) -> None:
         """Count the checks that do not simply pass, and keep the numbers that they measured."""
         for each in node.report.checks if node.report else ():
-            self._of(names.CHECK_NODES)[each.check, each.state] += 1
+            self._counter(names.CHECK_NODES)[each.check, each.state] += 1
             for value, number in each.values.items():
                 is_number = isinstance(number, int | float) and not isinstance(number, bool)
                 if is_number and len(self._lines.get(names.CHECK_VALUE, ())) < names.VALUES:
                     self._line(names.CHECK_VALUE, (node.name, each.check, value), float(number))
         if found.check == "runner":
-            self._of(names.CHECK_NODES)["runner", "suspect"] += 1
+            self._counter(names.CHECK_NODES)["runner", "suspect"] += 1
 
-    def _of(self, metric: Metric) -> Counter[tuple[str, ...]]:
+    def _counter(self, metric: Metric) -> Counter[tuple[str, ...]]:
         return self._counts.setdefault(metric, Counter())
 
     def _line(self, metric: Metric, labels: tuple[str, ...], value: float = 1) -> None:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from soperator.agents.exporter.refresh import Refresher, Seen
+from soperator.agents.exporter.refresh import ClusterView, Refresher
 
 TEMPLATE = Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "X-Content-Type-Options": "nosniff"}  # fmt: skip
@@ -27,7 +27,7 @@ class History:
 
     points: deque[tuple[float, float, float | None]] = field(default_factory=lambda: deque(maxlen=DAY))
 
-    def note(self, now: float, seen: Seen) -> None:
+    def note(self, now: float, seen: ClusterView) -> None:
         """Take a point, unless the last one is too new or nothing is known."""
         if not seen.shares.get("CPUs") or (self.points and now - self.points[-1][0] < STEP):
             return
@@ -68,7 +68,7 @@ def page(refresher: Refresher, history: History) -> str:
     )
 
 
-def _unwell(seen: Seen) -> list[tuple[str, ...]]:
+def _unwell(seen: ClusterView) -> list[tuple[str, ...]]:
     return [(each.name, _plain(each.state), each.health, each.says) for each in seen.unwell[:_SHOWN]]
 
 

@@ -13,16 +13,22 @@ from pathlib import Path
 
 import structlog
 
-from soperator.agents.exporter.jobs import Flow, Jobs, Waiting
+from soperator.agents.exporter.jobs import Flow, JobCounts, PendingJob
 from soperator.agents.exporter.nodes import Nodes, Unwell
 from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
-from soperator.agents.exporter.users import Users
+from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.observe.exposition import pieces, text
 from soperator.observe.metric import Family, Sample
-from soperator.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, Statistics
+from soperator.slurm.rest_records import (
+    JobRecord,
+    NodeRecord,
+    PartitionRecord,
+    ReservationRecord,
+    Statistics,
+)
 from soperator.slurmrest.client import SlurmError
-from soperator.slurmrest.reader import Reader
+from soperator.slurmrest.reader import ListReader
 
 #: A source is asked at most every so many seconds, and rests so many times as long as its answer took, and so long at most.
 PERIODS = {"nodes": 15.0, "jobs": 30.0, "diag": 30.0, "partitions": 60.0, "reservations": 60.0}
@@ -36,7 +42,7 @@ AGAIN = 10.0
 
 
 @dataclass(frozen=True)
-class Options:
+class RefreshOptions:
     """Which cluster it is, after how many seconds silence of a node's checks counts, and whether each node has series of its own.
 
     `private`: people are not shown whose jobs wait. `users` is the file with the jail's users, if there is one.
@@ -50,7 +56,7 @@ class Options:
 
 
 @dataclass
-class Source:
+class AnswerState:
     """What is known of one kind of answer; moments of the day in seconds since 1970, 0 for never."""
 
     name: str
@@ -74,7 +80,7 @@ class Source:
 
 
 @dataclass
-class Seen:
+class ClusterView:
     """What people look at, as of the last answers."""
 
     version: str = ""
@@ -83,22 +89,22 @@ class Seen:
     health: dict[str, float] = field(default_factory=dict)
     unwell: list[Unwell] = field(default_factory=list)
     jobs: dict[str, float] = field(default_factory=dict)
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[PendingJob] = field(default_factory=list)
 
 
 class Refresher:
     """Keeps the counts of one cluster fresh; `wall` is the time of day."""
 
-    def __init__(self, reader: Reader, options: Options, wall: Callable[[], float] = time.time) -> None:
-        self.seen = Seen()
-        self.sources = {name: Source(name) for name in PERIODS}
+    def __init__(self, reader: ListReader, options: RefreshOptions, wall: Callable[[], float] = time.time) -> None:
+        self.seen = ClusterView()
+        self.sources = {name: AnswerState(name) for name in PERIODS}
         self.options = options
         self.wall = wall
         self._reader = reader
         self._flow = Flow()
         self._jobs_at = 0
         self._sets: dict[str, set[str]] = {}
-        self._users = Users(options.users)
+        self._users = UserNames(options.users)
         self._scheduler = Scheduler(self._users)
         self._served: tuple[tuple[bytes, ...], bytes] | None = None
         self._readers: dict[str, Callable[[], Awaitable[Iterable[Family] | None]]] = {
@@ -112,7 +118,7 @@ class Refresher:
             for lane in LANES:
                 group.create_task(self._follow([self.sources[name] for name in lane]))
 
-    async def _follow(self, lane: Sequence[Source]) -> None:
+    async def _follow(self, lane: Sequence[AnswerState]) -> None:
         clock = asyncio.get_running_loop().time
         while True:
             source = min(lane, key=lambda each: each.due)
@@ -123,12 +129,12 @@ class Refresher:
             source.pause = source.pause if source.trouble else long
             source.due = clock() + (AGAIN if source.trouble else long)
 
-    async def once(self, source: Source) -> None:
+    async def once(self, source: AnswerState) -> None:
         """Ask for one source, and keep what it says, or why it says nothing."""
         await self._once(source)
         self._served = None
 
-    async def _once(self, source: Source) -> None:
+    async def _once(self, source: AnswerState) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
@@ -164,7 +170,7 @@ class Refresher:
             await asyncio.sleep(0)
         return b"".join(parts)
 
-    def _failed(self, source: Source, why: str) -> None:
+    def _failed(self, source: AnswerState, why: str) -> None:
         if why != source.trouble:
             structlog.get_logger().warning(why, source=source.name)
         source.failures += 1
@@ -194,7 +200,7 @@ class Refresher:
 
     async def _jobs(self) -> list[Family] | None:
         self._users.refresh()
-        jobs = Jobs(self._flow, self._users, self._sets)
+        jobs = JobCounts(self._flow, self._users, self._sets)
         answer = await self._reader.records("jobs", JobRecord, jobs.take, self._jobs_at)
         if not answer.has_news:
             return None

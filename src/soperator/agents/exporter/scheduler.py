@@ -4,10 +4,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from soperator.agents.exporter.bounds import Settled, folded
-from soperator.agents.exporter.users import Users
+from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.observe.metric import Family, Metric, Sample
-from soperator.slurm.records import PartitionRecord, ReservationRecord, Rpc, Statistics, value
+from soperator.slurm.rest_records import (
+    PartitionRecord,
+    ReservationRecord,
+    Rpc,
+    Statistics,
+    value,
+)
 
 
 def _seconds(micro: float) -> float:
@@ -17,8 +23,8 @@ def _seconds(micro: float) -> float:
 class Scheduler:
     """Turns statistics into metrics; keeps which kinds of requests and which users have series."""
 
-    def __init__(self, users: Users | None = None) -> None:
-        self._known = users or Users()
+    def __init__(self, users: UserNames | None = None) -> None:
+        self._known = users or UserNames()
         self._rpcs = Settled(names.RPCS)
         self._users = Settled(names.USERS)
 
@@ -58,7 +64,7 @@ def _plain(said: Statistics) -> Iterator[tuple[Metric, float]]:
 
 
 def _rpcs(said: Sequence[tuple[str, Rpc]], settled: Settled, many: Metric, seconds: Metric) -> Iterator[Family]:
-    kept = settled.of(name for name, _ in said)
+    kept = settled.names_after(name for name, _ in said)
     counts: Counter[tuple[str]] = Counter()
     times: dict[tuple[str], float] = {}
     for name, each in said:

@@ -28,7 +28,7 @@ class Packed:
         self._plain = b""
         self._packed = b""
 
-    def of(self, plain: bytes) -> bytes:
+    def compress(self, plain: bytes) -> bytes:
         """The bytes as gzip."""
         if plain is not self._plain:
             self._plain, self._packed = plain, pack(plain)
@@ -56,7 +56,7 @@ def build_app(metrics: Callable[[], bytes], page: Callable[[], str]) -> Starlett
         slurm, own = metrics(), generate_latest(process)
         headers = {"Vary": "Accept-Encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
-            slurm, own = packed.of(slurm), pack(own)  # two members of one gzip file
+            slurm, own = packed.compress(slurm), pack(own)  # two members of one gzip file
             headers["Content-Encoding"] = "gzip"
         headers["Content-Length"] = str(len(slurm) + len(own))
         return StreamingResponse(_pieces([slurm, own]), headers=headers, media_type=CONTENT_TYPE)

@@ -6,7 +6,7 @@ They come from the copy of the jail's passwd that another container of the pod k
 from pathlib import Path
 
 
-class Users:
+class UserNames:
     """Names by number, as the file has them; it is read anew when it was replaced."""
 
     def __init__(self, passwd: Path | None = None) -> None:

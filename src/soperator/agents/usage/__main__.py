@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from soperator.agents.usage.answers import listener, serve
-from soperator.agents.usage.processes import Place, measure
+from soperator.agents.usage.processes import UsagePaths, measure
 from soperator.agents.usage.tally import Snapshot, Totals
 from soperator.observe import jobs as names
 from soperator.observe.exposition import text
@@ -42,7 +42,7 @@ def main() -> None:
     while True:
         began = time.monotonic()
         try:
-            write(said.to, page(measure(Place()), totals, said.cluster, said.node))
+            write(said.to, page(measure(UsagePaths()), totals, said.cluster, said.node))
         except OSError as error:
             print(f"soperator: what jobs use is not written down: {error}", file=sys.stderr)
         time.sleep(max(1.0, EVERY - (time.monotonic() - began)))

@@ -88,7 +88,7 @@ class Server:
         """Take what it has said, or give what it takes; a client that is done, or gone, leaves."""
         try:
             if client.rest is None:
-                self._hear(client)
+                self._read_head(client)
             if client.rest is not None:
                 client.rest = client.rest[client.socket.send(client.rest) :]
                 if not client.rest:
@@ -98,7 +98,7 @@ class Server:
         except OSError:
             self._drop(client)
 
-    def _hear(self, client: _Client) -> None:
+    def _read_head(self, client: _Client) -> None:
         """Read to the end of the head: to close a connection with something unread resets it, and may take the answer from the client."""
         piece = client.socket.recv(4096)
         client.heard += piece

@@ -19,7 +19,7 @@ _PAGE, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
-class Place:
+class UsagePaths:
     """Where to look; tests make their own."""
 
     proc: Path = Path("/proc")
@@ -46,7 +46,7 @@ class _Job:
     steps: list[_Process] = field(default_factory=list)
 
 
-def measure(place: Place) -> dict[int, Snapshot]:
+def measure(place: UsagePaths) -> dict[int, Snapshot]:
     """What each job of this node uses at this moment, by its number."""
     found = {each.key[0]: each for each in _everything(place)}
     spaces, own = dict(_spaces(place)), found[1].space if 1 in found else ""
@@ -58,7 +58,7 @@ def measure(place: Place) -> dict[int, Snapshot]:
     return {number: _snapshot(place, number, job, found) for number, job in jobs.items()}
 
 
-def _snapshot(place: Place, number: int, job: _Job, found: Mapping[int, _Process]) -> Snapshot:
+def _snapshot(place: UsagePaths, number: int, job: _Job, found: Mapping[int, _Process]) -> Snapshot:
     """slurmstepd itself is Slurm's; what its tasks took before they ended is the job's."""
     spent = {each.key: Spent(each.own + each.of_children, _parent(each, found)) for each in job.members}
     spent |= {each.key: Spent(each.of_children, None) for each in job.steps}
@@ -89,7 +89,7 @@ def _job_of(process: _Process, found: Mapping[int, _Process], spaces: Mapping[st
     return 0
 
 
-def _spaces(place: Place) -> Iterator[tuple[str, int]]:
+def _spaces(place: UsagePaths) -> Iterator[tuple[str, int]]:
     """The pid namespaces of jobs, by what spank/record.c writes down of each: the pid of its first process, and when that began."""
     for folder in place.jobs.glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
@@ -99,13 +99,13 @@ def _spaces(place: Place) -> Iterator[tuple[str, int]]:
                 yield process.space, int(folder.name)
 
 
-def _everything(place: Place) -> Iterator[_Process]:
+def _everything(place: UsagePaths) -> Iterator[_Process]:
     for path in place.proc.glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             yield _read(place, int(path.name))
 
 
-def _read(place: Place, pid: int) -> _Process:
+def _read(place: UsagePaths, pid: int) -> _Process:
     """One process; raises OSError or ValueError where it has ended meanwhile."""
     folder = place.proc / str(pid)
     said = (folder / "stat").read_text(errors="replace")
@@ -123,7 +123,7 @@ def _read(place: Place, pid: int) -> _Process:
     )
 
 
-def _of_cgroup(place: Place, number: int, job: _Job) -> tuple[float | None, int | None]:
+def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None, int | None]:
     """Seconds and bytes of the job's cgroup, of version 2; None for each where there is none."""
     for each in (*job.members, *job.steps):
         with suppress(OSError, ValueError, KeyError):
@@ -137,7 +137,7 @@ def _of_cgroup(place: Place, number: int, job: _Job) -> tuple[float | None, int 
     return None, None
 
 
-def _gpus(place: Place, job: _Job) -> Iterator[str]:
+def _gpus(place: UsagePaths, job: _Job) -> Iterator[str]:
     """The GPUs in the job's /dev: the plugin binds each one there by the name that the Node has for it."""
     seen = set()
     for each in job.members:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from soperator.agents.checks import guard
-from soperator.agents.checks.guard import Task
+from soperator.agents.checks import supervise
+from soperator.agents.checks.supervise import Task
 
 
 def one(limit=5.0, deadline=6.0, **said):
     """How one task ends."""
-    return guard.run([Task("it", limit, **said)], deadline)["it"]
+    return supervise.run([Task("it", limit, **said)], deadline)["it"]
 
 
 def shell(text, **said):
@@ -26,12 +26,12 @@ def raising():
 def test_a_function_answers_with_its_text():
     """What a probe returns comes back whole."""
     ended = one(call=lambda: "x" * 60000)
-    assert (ended.how, ended.code, len(ended.out), guard.failed(ended)) == ("ended", 0, 60000, "")
+    assert (ended.how, ended.code, len(ended.out), supervise.failed(ended)) == ("ended", 0, 60000, "")
 
 
 def test_a_function_that_raises_is_told_in_its_own_words():
     """The error's text is the trouble."""
-    assert guard.failed(one(call=raising)) == "ValueError: nothing there"
+    assert supervise.failed(one(call=raising)) == "ValueError: nothing there"
 
 
 def test_a_command_answers_with_its_exit_code_and_both_channels():
@@ -43,7 +43,7 @@ def test_a_command_answers_with_its_exit_code_and_both_channels():
 def test_a_command_that_hangs_is_killed_at_its_limit():
     """It says so, and the others are not kept waiting."""
     began = time.monotonic()
-    ended = guard.run([Task("a", 0.3, command=("/bin/sleep", "60")), Task("b", 5, command=("/bin/true",))], 6)
+    ended = supervise.run([Task("a", 0.3, command=("/bin/sleep", "60")), Task("b", 5, command=("/bin/true",))], 6)
     assert (ended["a"].how, ended["b"].how) == ("late", "ended")
     assert "killed" in ended["a"].trouble
     assert time.monotonic() - began < 4
@@ -52,7 +52,7 @@ def test_a_command_that_hangs_is_killed_at_its_limit():
 def test_all_of_them_are_killed_at_the_common_deadline():
     """However generous the limits of single ones are."""
     began = time.monotonic()
-    ended = guard.run([Task(str(n), 60, command=("/bin/sleep", "60")) for n in range(5)], 0.4)
+    ended = supervise.run([Task(str(n), 60, command=("/bin/sleep", "60")) for n in range(5)], 0.4)
     assert {each.how for each in ended.values()} == {"late"}
     assert time.monotonic() - began < 5
 
@@ -89,7 +89,7 @@ def test_a_command_that_prints_without_end_is_killed():
     began = time.monotonic()
     ended = one(command=("/bin/dd", "if=/dev/zero", "bs=1M", "count=1024"), limit=5)
     assert ended.how == "loud"
-    assert len(ended.out) <= guard.LOUDEST
+    assert len(ended.out) <= supervise.LOUDEST
     assert time.monotonic() - began < 4
 
 
@@ -121,19 +121,19 @@ def test_a_command_that_ignores_signals_is_killed():
 def test_nothing_is_left_open():
     """A hundred tasks later there are as many files open as before."""
     before = len(list(Path("/proc/self/fd").iterdir()))
-    guard.run([Task(str(n), 5, call=lambda: "x") for n in range(100)], 30)
+    supervise.run([Task(str(n), 5, call=lambda: "x") for n in range(100)], 30)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_process_is_known_by_its_number_and_its_start():
     """Another process of the same number is not taken for it."""
     child = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
-    left = (child, guard._started(child))
-    assert guard.is_alive(left)
-    assert not guard.is_alive((child, "1"))
+    left = (child, supervise._started(child))
+    assert supervise.is_alive(left)
+    assert not supervise.is_alive((child, "1"))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    assert not guard.is_alive(left)
+    assert not supervise.is_alive(left)
 
 
 def assert_gone(pid):

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from soperator.agents.checks.probes import amd, nvidia
-from soperator.agents.checks.probes.place import Place, ProbeError
+from soperator.agents.checks.probes.place import ProbeError, ProbePaths
 from soperator.checks import catalog
-from soperator.checks.judge import judge
+from soperator.checks.evaluate import judge
 from tests.unit.agents.checks.smi import SENTENCES, gpu, log
 
 LIMITS = {machine: {name: each.value for name, each in found.items()} for machine, found in catalog.machines().items()}
@@ -18,7 +18,7 @@ class Tools:
     def __init__(self, folder):
         self.folder = folder
         (folder / "dev").mkdir()
-        self.place = Place(dev=folder / "dev", tools=(folder,))
+        self.place = ProbePaths(dev=folder / "dev", tools=(folder,))
 
     def play(self, out, err="", code=0, devices=8):
         self.set(out, err, code, devices)
@@ -175,7 +175,7 @@ def rocm(folder, out, code=0):
     (folder / "answer").write_text(out)
     (folder / "rocm-smi").write_text(f"#!/bin/sh\ncat {folder}/answer\nexit {code}\n")
     (folder / "rocm-smi").chmod(0o755)
-    return amd.amd({"count": 2}, Place(tools=(folder,)))
+    return amd.amd({"count": 2}, ProbePaths(tools=(folder,)))
 
 
 def test_amd_gpus_are_counted_and_their_heat_is_judged_by_their_type(tmp_path):

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from soperator.agents.checks.probes import PROBES, clock, infiniband, kernel, memory, processes, storage
-from soperator.agents.checks.probes.place import Place, ProbeError
+from soperator.agents.checks.probes.place import ProbeError, ProbePaths
 from soperator.checks import catalog, check
-from soperator.checks.judge import judge
+from soperator.checks.evaluate import judge
 
 CHECKS = {each.name: each for each in catalog.shipped()}
-HERE = Place()
+HERE = ProbePaths()
 
 
 def says(check, readings, before=None):
@@ -25,7 +25,7 @@ class Machine:
 
     def __init__(self, folder):
         self.proc, self.sys = folder / "proc", folder / "sys"
-        self.place = Place(self.proc, self.sys, folder / "dev")
+        self.place = ProbePaths(self.proc, self.sys, folder / "dev")
         self.write("proc/uptime", "1000.00 900.00\n")
         self.write("proc/meminfo", "MemTotal: 1000000 kB\nMemAvailable: 500000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n")
 
@@ -264,7 +264,7 @@ def sdiag(folder, answer):
     program = folder / "sdiag"
     program.write_text(f"#!/bin/sh\n{answer}\n")
     program.chmod(0o755)
-    return Place(sdiag=program)
+    return ProbePaths(sdiag=program)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import pytest
 
 from soperator.agents.checks import memory, runner
 from soperator.agents.checks.__main__ import is_due, read_plan
-from soperator.agents.checks.guard import Ended
 from soperator.agents.checks.memory import Memory
-from soperator.agents.checks.probes.place import Place
+from soperator.agents.checks.probes.place import ProbePaths
+from soperator.agents.checks.supervise import TaskEnd
 from soperator.checks import report
-from soperator.checks.check import Check, CheckError, Rule, table
+from soperator.checks.check import Check, CheckError, FailRule, table
 
-FULL = Rule({"used": {"above": -1}}, "{of} is {used:.0f} % full")
+FULL = FailRule({"used": {"above": -1}}, "{of} is {used:.0f} % full")
 ROOT = {"paths": {"/": "/"}}
 
 
@@ -28,7 +28,7 @@ def command(name, *words, **said):
 
 
 def verdicts(*checks, known=None, now=100.0):
-    return runner.run(checks, {}, known or Memory(), Place(), now)
+    return runner.run(checks, {}, known or Memory(), ProbePaths(), now)
 
 
 def test_a_round_measures_judges_and_remembers():
@@ -41,7 +41,7 @@ def test_a_round_measures_judges_and_remembers():
 
 def test_checks_that_ask_the_same_share_one_measurement():
     """nvidia-smi is asked once, however many checks judge its answer."""
-    done = verdicts(probing("a"), probing("b", rules=(Rule({"inodes": {"above": 101}}, "{of}"),)))
+    done = verdicts(probing("a"), probing("b", rules=(FailRule({"inodes": {"above": 101}}, "{of}"),)))
     assert len(done.took) == 1
     assert {name: each.outcome for name, each in done.verdicts.items()} == {"a": "fail", "b": "pass"}
 
@@ -79,7 +79,7 @@ def test_a_command_of_ones_own_fails_only_by_exit_code_1_and_a_sentence(words, o
 )
 def test_a_probe_that_gives_no_answer_is_no_pass(check):
     """An unknown probe, one that is asked wrongly, one whose program is missing: each is broken, and says why."""
-    done = runner.run([check], {}, Memory(), Place(tools=(Path("/nonexistent"),)), 1.0)
+    done = runner.run([check], {}, Memory(), ProbePaths(tools=(Path("/nonexistent"),)), 1.0)
     assert done.verdicts["disk"].outcome == "broken"
     assert done.verdicts["disk"].says
 
@@ -102,7 +102,7 @@ def test_what_hangs_in_the_kernel_is_not_started_again_and_again():
 
 def test_a_check_that_is_not_due_keeps_how_it_stands():
     """An expensive check that passed a minute ago waits for its time; one that did not pass does not."""
-    rare = probing(every=600, rules=(Rule({"used": {"above": 101}}, "{of}"),))
+    rare = probing(every=600, rules=(FailRule({"used": {"above": 101}}, "{of}"),))
     first = verdicts(rare)
     assert verdicts(rare, known=first.memory, now=200.0).verdicts == {}
     assert "disk" in verdicts(rare, known=first.memory, now=700.0).verdicts
@@ -180,7 +180,7 @@ def test_a_report_is_told_again_when_it_is_due(node):
         node.run(WELL, renew=0.001)
     first, second, third = node.reports
     assert (first.renewed, second.at, third.at) == (0.0, first.at, first.at)
-    assert 0 < first.at <= second.renewed <= third.renewed == third.heard
+    assert 0 < first.at <= second.renewed <= third.renewed == third.reported_at
 
 
 def test_reports_of_nodes_that_began_together_are_due_at_different_moments():
@@ -223,8 +223,8 @@ def test_a_round_that_finds_another_one_going_on_does_nothing(node):
 def test_how_a_command_ended_is_told_in_words():
     """A trouble has a sentence whatever kind it is."""
     for how in ("late", "loud", "signal", "missing", "stuck"):
-        assert runner.of_command(Ended(how, 9)).outcome == "broken"
-        assert runner.of_command(Ended(how, 9)).says
+        assert runner.of_command(TaskEnd(how, 9)).outcome == "broken"
+        assert runner.of_command(TaskEnd(how, 9)).says
 
 
 def test_a_failure_that_ended_is_evidence_in_the_report(node):

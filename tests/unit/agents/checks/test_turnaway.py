@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from soperator.agents.checks.turnaway import new_failures
+from soperator.agents.checks.requeue import new_failures
 from soperator.checks.check import Check, table
-from soperator.checks.standing import Standing
+from soperator.checks.check_state import CheckState
 
 JOB = {"JobId": "7", "BatchFlag": "1", "Requeue": "1", "Restarts": "0", "BatchHost": "w-1", "Comment": "a b=c"}
 SMOKES = "w-1 failed check bad before the job began there: it smokes"
@@ -100,7 +100,7 @@ def test_what_slurm_refuses_is_told(node):
 
 def test_a_failure_that_comes_back_while_it_recovers_is_none_that_nobody_knew():
     """Nor is one that the operator has left in service."""
-    one = Standing("bad", "failing", 1.0, "it smokes")
-    again = {"bad": Standing("bad", "recovering", 1.0, "it smokes", passes=1)}
+    one = CheckState("bad", "failing", 1.0, "it smokes")
+    again = {"bad": CheckState("bad", "recovering", 1.0, "it smokes", passes=1)}
     assert new_failures({}, {"bad": one}) == [one]
     assert new_failures(again, {"bad": one}) == new_failures({"bad": one}, {"bad": one}) == []

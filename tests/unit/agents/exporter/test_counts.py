@@ -8,13 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from soperator.agents.exporter.bounds import Settled, folded, top
-from soperator.agents.exporter.jobs import Flow, Jobs
+from soperator.agents.exporter.jobs import Flow, JobCounts
 from soperator.agents.exporter.nodes import Nodes, is_out, out_by, state_of
 from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
-from soperator.agents.exporter.users import Users
+from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.slurm.node import SlurmNode
-from soperator.slurm.records import JobRecord, NodeRecord, PartitionRecord, ReservationRecord, Rpc, Statistics
+from soperator.slurm.rest_records import (
+    JobRecord,
+    NodeRecord,
+    PartitionRecord,
+    ReservationRecord,
+    Rpc,
+    Statistics,
+)
 
 ANSWERS = Path(__file__).parent / "answers"
 NOW = 1795329300.0
@@ -44,7 +51,7 @@ def counted(*records, each=True):
 
 
 def jobs(*records, flow=None):
-    counts = Jobs(flow or Flow())
+    counts = JobCounts(flow or Flow())
     for record in records:
         counts.take(record)
     return counts
@@ -222,7 +229,7 @@ def test_nodes_are_wanted_of_the_nodesets_on_which_a_job_could_run():
     )
     assert values(families.families())["slurm_nodeset_nodes", "owl", "allocated"] == 1
     assert families.sets == {"main": {"owl", "cat"}, "owl": {"owl"}, "cat": {"cat"}, "wood": {"fox"}}
-    queue = Jobs(Flow(), sets=families.sets)
+    queue = JobCounts(Flow(), sets=families.sets)
     queue.take(waits("Resources", 8, partition="main", array="1-2"))
     queue.take(msgspec.structs.replace(waits("Resources", 4, partition="owl,main"), features="big&owl"))
     queue.take(waits("Priority", 1, partition="cat"))
@@ -292,8 +299,8 @@ def test_folding_loses_nothing(counts, most):
 def test_a_counter_keeps_its_name():
     """Who came first keeps the series, so that none ever goes back."""
     settled = Settled(2)
-    assert settled.of(["b", "a"]) == {"a", "b"}
-    assert settled.of(["c", "a"]) == {"a", "b"}
+    assert settled.names_after(["b", "a"]) == {"a", "b"}
+    assert settled.names_after(["c", "a"]) == {"a", "b"}
 
 
 def test_no_family_has_more_series_than_its_budget():
@@ -327,9 +334,9 @@ def test_a_user_whom_slurmrestd_does_not_know_has_the_name_of_the_jail(tmp_path)
     """Users are made in the jail; one who is not there either is his number, and a file that is gone changes nothing."""
     passwd = tmp_path / "passwd"
     passwd.write_text("alice:x:1000:1000::/home/alice:/bin/bash\nodd:x\nbad:x:no:1::/:/\n")
-    users = Users(passwd)
+    users = UserNames(passwd)
     users.refresh()
-    jobs = Jobs(Flow(), users)
+    jobs = JobCounts(Flow(), users)
     for number, (said, uid) in enumerate([("", 1000), ("", 1001), ("root", 0)]):
         jobs.take(JobRecord(number, ["RUNNING"], said, uid))
     jobs.settle(1)

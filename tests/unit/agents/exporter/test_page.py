@@ -2,11 +2,11 @@
 
 from html.parser import HTMLParser
 
-from soperator.agents.exporter.jobs import Waiting
+from soperator.agents.exporter.jobs import PendingJob
 from soperator.agents.exporter.nodes import Unwell
 from soperator.agents.exporter.page import DAY, STEP, History, page
-from soperator.agents.exporter.refresh import Options, Refresher, Seen
-from soperator.slurmrest.reader import Reader
+from soperator.agents.exporter.refresh import ClusterView, Refresher, RefreshOptions
+from soperator.slurmrest.reader import ListReader
 from tests.unit.agents.exporter.test_refresh import Exporter
 
 EVIL = "<script>alert('x')</script>\"&\n"
@@ -56,21 +56,21 @@ async def test_it_is_there_before_slurm_answers_and_says_why_it_does_not():
 
 
 def made(seen, **options):
-    refresher = Refresher(Reader("http://rest", lambda: ("", "")), Options("demo", 1.0, **options))
+    refresher = Refresher(ListReader("http://rest", lambda: ("", "")), RefreshOptions("demo", 1.0, **options))
     refresher.seen = seen
     return refresher
 
 
 def test_what_users_wrote_is_text():
     """In reasons, accounts, partitions, features and states: no tag comes of it, and nothing is fetched from anywhere."""
-    seen = Seen(
+    seen = ClusterView(
         EVIL,
         {EVIL: 1},
         {EVIL: {"allocated": 1}},
         {},
         [Unwell(EVIL, EVIL, EVIL, EVIL)],
         {EVIL: 2},
-        [Waiting(1, EVIL, EVIL, EVIL, EVIL, 0.0)],
+        [PendingJob(1, EVIL, EVIL, EVIL, EVIL, 0.0)],
     )
     found = Tags(page(made(seen), History()))
     assert "script" not in {tag for tag, _ in found.tags}
@@ -80,7 +80,7 @@ def test_what_users_wrote_is_text():
 
 def test_with_private_data_nobody_is_named():
     """The queue is counted, and not listed."""
-    seen = Seen(jobs={"pending": 2}, waiting=[Waiting(1, "alice", "ml", "main", "Resources", 0.0)])
+    seen = ClusterView(jobs={"pending": 2}, waiting=[PendingJob(1, "alice", "ml", "main", "Resources", 0.0)])
     assert "alice" in page(made(seen), History())
     hidden = page(made(seen, private=True), History())
     assert "alice" not in hidden
@@ -90,20 +90,20 @@ def test_with_private_data_nobody_is_named():
 def test_the_plot_is_of_the_last_day():
     """A point every five minutes, the oldest go; GPUs have a line where there are any."""
     history = History()
-    seen = Seen(shares={"CPUs": {"allocated": 1, "idle": 3}})
+    seen = ClusterView(shares={"CPUs": {"allocated": 1, "idle": 3}})
     for number in range(3 * DAY):
         history.note(number * STEP / 2, seen)
     assert len(history.points) == DAY
     assert history.points[-1][1:] == (0.25, None)
     assert page(made(seen), history).count("<polyline") == 1
-    history.note(1e6, Seen(shares={"CPUs": {"idle": 1}, "gpu:a": {"allocated": 1}, "gpu:b": {"idle": 1}}))
+    history.note(1e6, ClusterView(shares={"CPUs": {"idle": 1}, "gpu:a": {"allocated": 1}, "gpu:b": {"idle": 1}}))
     assert history.points[-1][1:] == (0.0, 0.5)
     assert page(made(seen), history).count("<polyline") == 2
 
 
 def test_a_thousand_bad_nodes_are_a_short_page():
     """A hundred are named, the others counted."""
-    seen = Seen(unwell=[Unwell(f"w-{number}", "down", "Unchecked", "x") for number in range(1000)])
+    seen = ClusterView(unwell=[Unwell(f"w-{number}", "down", "Unchecked", "x") for number in range(1000)])
     html = page(made(seen), History())
     assert "And 900 more." in html
     assert len(html) < 30_000

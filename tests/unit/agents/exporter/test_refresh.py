@@ -8,9 +8,9 @@ import httpx2
 import pytest
 
 from soperator.agents.exporter.__main__ import credentials
-from soperator.agents.exporter.refresh import PERIODS, STALE, Options, Refresher
+from soperator.agents.exporter.refresh import PERIODS, STALE, Refresher, RefreshOptions
 from soperator.agents.exporter.server import build_app
-from soperator.slurmrest.reader import Answer, Reader
+from soperator.slurmrest.reader import ListReader, RestAnswer
 
 ANSWERS = Path(__file__).parent / "answers"
 
@@ -35,8 +35,8 @@ class Exporter:
 
     def __init__(self):
         self.slurm, self.now = Slurm(), 1795329300.0
-        reader = Reader("http://rest", lambda: ("slurmrest", "token"), self.slurm)
-        self.refresher = Refresher(reader, Options("demo", 1500.0), wall=lambda: self.now)
+        reader = ListReader("http://rest", lambda: ("slurmrest", "token"), self.slurm)
+        self.refresher = Refresher(reader, RefreshOptions("demo", 1500.0), wall=lambda: self.now)
 
     async def round(self):
         for source in self.refresher.sources.values():
@@ -83,8 +83,8 @@ async def test_a_silence_is_told_at_once_and_what_was_read_stays_a_while():
 async def test_a_missing_token_is_a_failure_like_any_other(tmp_path):
     """The other container has not made it yet."""
     exporter = Exporter()
-    reader = Reader("http://rest", credentials("slurmrest", tmp_path / "token"), exporter.slurm)
-    refresher = Refresher(reader, Options("demo", 1500.0))
+    reader = ListReader("http://rest", credentials("slurmrest", tmp_path / "token"), exporter.slurm)
+    refresher = Refresher(reader, RefreshOptions("demo", 1500.0))
     await refresher.once(refresher.sources["nodes"])
     assert "there is no token" in refresher.sources["nodes"].trouble
 
@@ -132,7 +132,7 @@ class Slow:
 
     async def records(self, what, _type, _take, _since=0):
         await self.answer(what)
-        return Answer(0)
+        return RestAnswer(0)
 
     async def one(self, what, _name, type_):
         await self.answer(what)
@@ -150,7 +150,7 @@ class Slow:
 
 
 async def follow(slow, seconds):
-    refresher = Refresher(slow, Options("demo", 1500.0), wall=asyncio.get_running_loop().time)
+    refresher = Refresher(slow, RefreshOptions("demo", 1500.0), wall=asyncio.get_running_loop().time)
     task = asyncio.ensure_future(refresher.run())
     await asyncio.sleep(seconds)
     task.cancel()

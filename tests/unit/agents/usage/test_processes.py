@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from soperator.agents.usage.processes import Place, measure
+from soperator.agents.usage.processes import UsagePaths, measure
 
 PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 POD, JOB, INNER = "pid:[1]", "pid:[42]", "pid:[43]"
@@ -15,7 +15,7 @@ class Proc:
     """A made-up node."""
 
     def __init__(self, root: Path) -> None:
-        self.place = Place(root / "proc", root / "jobs", root / "cgroup")
+        self.place = UsagePaths(root / "proc", root / "jobs", root / "cgroup")
         self.root = root
 
     def process(self, pid, parent, space, title="python", seconds=(0, 0), pages=(0, 0), cgroup="", gpus=()):

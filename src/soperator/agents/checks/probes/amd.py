@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from soperator.agents.checks.probes.nvidia import ask
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.nvidia import run
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading, Value
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -18,9 +18,9 @@ _NUMBERS = {
 _MODEL = ("Card Series", "Card series", "Card Model", "Card model")
 
 
-def amd(given: Given, place: Place) -> list[Reading]:
+def amd(given: Given, place: ProbePaths) -> list[Reading]:
     """First the node: `gpus` that answer, `wanted` and `missing`; then each GPU."""
-    done = ask(place, "rocm-smi", "--showproductname", "--showtemp", "--showuse", "--showreplaycount", "--json")
+    done = run(place, "rocm-smi", "--showproductname", "--showtemp", "--showuse", "--showreplaycount", "--json")
     gpus = parse(done.stdout, done.stderr)
     wanted = int(given.get("count") or 0)
     node: dict[str, Value] = {"of": "the node", "gpus": len(gpus)}

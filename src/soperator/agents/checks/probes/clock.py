@@ -4,14 +4,14 @@ import re
 import subprocess
 import time
 
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading
 
 #: `sdiag output at Sun Nov 22 03:00:00 2026 (1795316400)`: slurmctld's time as it answers, in whole seconds (sdiag(1)).
 _ANSWER = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
-def clock(_: Given, place: Place) -> list[Reading]:
+def clock(_: Given, place: ProbePaths) -> list[Reading]:
     """`offset`: how far this clock is from slurmctld's in seconds, at least, and on which `side`."""
     began = time.time()
     done = subprocess.run([place.sdiag], capture_output=True, text=True, check=False)

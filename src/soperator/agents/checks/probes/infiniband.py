@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading, Value
 
 
-def infiniband(_: Given, place: Place) -> list[Reading]:
+def infiniband(_: Given, place: ProbePaths) -> list[Reading]:
     """A reading for each port: `state` (ACTIVE), `physical` (LinkUp), `rate` in Gb/s, counters of errors; first the number of `ports`."""
     root = place.sys / "class/infiniband"
     if not root.is_dir():

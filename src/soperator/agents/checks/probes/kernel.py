@@ -4,7 +4,7 @@ import os
 import re
 import time
 
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading
 
 #: NVRM: Xid (PCI:0000:3b:00): 79, … Source: docs.nvidia.com/deploy/xid-errors.
@@ -17,7 +17,7 @@ _ERRORS = re.compile(
 )
 
 
-def kernel(given: Given, place: Place) -> list[Reading]:
+def kernel(given: Given, place: ProbePaths) -> list[Reading]:
     """Messages of the last `given.seconds`: `xid` of a device, or `error`. Nothing bad is a reading too: that the kernel was heard."""
     return parse(_messages(place, float(given["seconds"])))
 
@@ -35,7 +35,7 @@ def parse(lines: list[str]) -> list[Reading]:
     return found
 
 
-def _messages(place: Place, seconds: float) -> list[str]:
+def _messages(place: ProbePaths, seconds: float) -> list[str]:
     """The texts of /dev/kmsg that are young enough. Its format: level,number,microseconds,flags;text (Documentation/ABI/testing/dev-kmsg)."""
     try:
         fd = os.open(place.dev / "kmsg", os.O_RDONLY | os.O_NONBLOCK)

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.agents.checks.probes.processes import jobs
 from soperator.checks.check import Reading, Value
 
 
-def memory(_: Given, place: Place) -> list[Reading]:
+def memory(_: Given, place: ProbePaths) -> list[Reading]:
     """Of the machine `available` and `swapped` in per cent. Of the pod `held`, what it could not give back, in per cent of its limit, and `jobs`."""
     info = _meminfo(place.proc / "meminfo")
     machine: dict[str, Value] = {"of": "memory", "available": _share(info["MemAvailable"], info["MemTotal"])}
@@ -20,7 +20,7 @@ def memory(_: Given, place: Place) -> list[Reading]:
     return [machine, pod]
 
 
-def oom(_: Given, place: Place) -> list[Reading]:
+def oom(_: Given, place: ProbePaths) -> list[Reading]:
     """`kills`: how many processes of the pod the kernel has killed for want of memory since the pod began."""
     root = place.sys / "fs/cgroup"
     for path in (root / "memory.events", root / "memory/memory.oom_control"):

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from soperator.agents.checks.probes.place import Given, Place, ProbeError
+from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading, Value
 
 #: What the program says instead of an answer when a GPU, or the driver, is gone. Recorded from drivers 460 to 580.
@@ -50,12 +50,12 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def nvidia(given: Given, place: Place) -> list[Reading]:
+def nvidia(given: Given, place: ProbePaths) -> list[Reading]:
     """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`. Then each GPU; one that is gone has only `lost`.
 
     Missing are those of which nothing is said, not even that they are lost; where none answers, all.
     """
-    out, err = _ask(place, "-q", "-x")
+    out, err = _output(place, "-q", "-x")
     readings = parse(out, err)
     gpus = [each for each in readings if "lost" not in each]
     node: dict[str, Value] = {"of": "the node", "gpus": len(gpus)}
@@ -66,9 +66,9 @@ def nvidia(given: Given, place: Place) -> list[Reading]:
     return [node, *readings]
 
 
-def nvlink(_: Given, place: Place) -> list[Reading]:
+def nvlink(_: Given, place: ProbePaths) -> list[Reading]:
     """Each GPU that has NVLink: its `links`, and of them `up`."""
-    out, err = _ask(place, "nvlink", "--status")
+    out, err = _output(place, "nvlink", "--status")
     return parse_links(out) or _lost(out, err) or [{"of": "the node", "links": 0, "up": 0}]
 
 
@@ -165,13 +165,13 @@ def _first(said: Mapping[str, str], paths: tuple[str, ...]) -> str:
     return next((said[path] for path in paths if path in said), "")
 
 
-def _ask(place: Place, *words: str) -> tuple[str, str]:
+def _output(place: ProbePaths, *words: str) -> tuple[str, str]:
     """What the program says on both channels, whatever its exit code: with a lost GPU it fails, or it does not."""
-    done = ask(place, "nvidia-smi", *words)
+    done = run(place, "nvidia-smi", *words)
     return done.stdout, done.stderr
 
 
-def ask(place: Place, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+def run(place: ProbePaths, name: str, *words: str) -> subprocess.CompletedProcess[str]:
     """Run a program of the GPU driver with the driver's libraries; raises ProbeError where there is none."""
     program = next((folder / name for folder in place.tools if os.access(folder / name, os.X_OK)), None)
     if program is None:

@@ -13,7 +13,7 @@ class ProbeError(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class ProbePaths:
     """Where to look; `tools` are the folders in which programs of a GPU driver are looked for."""
 
     proc: Path = Path("/proc")
@@ -24,4 +24,4 @@ class Place:
 
 
 Given = Mapping[str, Any]
-Probe = Callable[[Given, Place], list[Reading]]
+Probe = Callable[[Given, ProbePaths], list[Reading]]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from soperator.agents.checks.probes.place import Given, Place
+from soperator.agents.checks.probes.place import Given, ProbePaths
 from soperator.checks.check import Reading, Value
 
 _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
@@ -30,7 +30,7 @@ class Process:
     age: float
 
 
-def processes(_: Given, place: Place) -> list[Reading]:
+def processes(_: Given, place: ProbePaths) -> list[Reading]:
     """`zombies` and `hanging` (state D), counted, with the `names` of the latter."""
     found = list(everything(place))
     hanging = [each for each in found if each.state == "D"]
@@ -43,7 +43,7 @@ def processes(_: Given, place: Place) -> list[Reading]:
     return [reading]
 
 
-def leftovers(given: Given, place: Place) -> list[Reading]:
+def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
     """`processes` of jobs that no longer run here, `devices` that they hold among them, and `folders` of such jobs in `given.scratch`."""
     running = jobs(place)
     strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
@@ -61,7 +61,7 @@ def leftovers(given: Given, place: Place) -> list[Reading]:
     ]
 
 
-def holders(_: Given, place: Place) -> list[Reading]:
+def holders(_: Given, place: ProbePaths) -> list[Reading]:
     """`foreign`: processes that hold a GPU and are of no job and no daemon of Slurm's or the driver's, with their `names`."""
     found = [each for each in everything(place) if each.age >= _YOUNG and not _is_called(place, each, _DAEMONS)]
     foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
@@ -69,7 +69,7 @@ def holders(_: Given, place: Place) -> list[Reading]:
     return [{"of": "the pod", "foreign": len(foreign), "names": names}]
 
 
-def jobs(place: Place) -> set[int]:
+def jobs(place: ProbePaths) -> set[int]:
     """The jobs that have a step here: slurmstepd says so in its title."""
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
@@ -79,7 +79,7 @@ def jobs(place: Place) -> set[int]:
     return found
 
 
-def everything(place: Place) -> Iterator[Process]:
+def everything(place: ProbePaths) -> Iterator[Process]:
     """All processes that this pod sees."""
     uptime = float((place.proc / "uptime").read_text().split()[0])
     for path in place.proc.glob("[0-9]*/stat"):
@@ -90,19 +90,19 @@ def everything(place: Place) -> Iterator[Process]:
             yield Process(int(path.parent.name), name, rest[0], uptime - int(rest[19]) / os.sysconf("SC_CLK_TCK"))
 
 
-def _job_of(place: Place, process: Process) -> int:
+def _job_of(place: ProbePaths, process: Process) -> int:
     """The job in a process's environment; 0 for one without, a young one, and what Slurm itself runs."""
     if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
         return 0
     return _number_of(place, process)
 
 
-def _is_called(place: Place, process: Process, names: tuple[str, ...]) -> bool:
+def _is_called(place: ProbePaths, process: Process, names: tuple[str, ...]) -> bool:
     """Whether it has one of these names, and the right to it."""
     return process.name.startswith(names) and _is_ours(place, process.pid)
 
 
-def _is_ours(place: Place, pid: int | str) -> bool:
+def _is_ours(place: ProbePaths, pid: int | str) -> bool:
     """Whether a process is in our own pid namespace, as far as we may look."""
     try:
         return (place.proc / str(pid) / "ns/pid").readlink() == (place.proc / "self/ns/pid").readlink()
@@ -110,7 +110,7 @@ def _is_ours(place: Place, pid: int | str) -> bool:
         return True
 
 
-def _number_of(place: Place, process: Process) -> int:
+def _number_of(place: ProbePaths, process: Process) -> int:
     """The number of the job in a process's environment; 0 for one without."""
     with suppress(OSError, ValueError):
         for word in (place.proc / str(process.pid) / "environ").read_bytes().split(b"\0"):
@@ -119,7 +119,7 @@ def _number_of(place: Place, process: Process) -> int:
     return 0
 
 
-def _holds_a_gpu(place: Place, pid: int) -> bool:
+def _holds_a_gpu(place: ProbePaths, pid: int) -> bool:
     with suppress(OSError):
         for path in (place.proc / str(pid) / "fd").iterdir():
             with suppress(OSError):

@@ -5,18 +5,18 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from soperator.agents.checks.probes.place import Given, Place
+from soperator.agents.checks.probes.place import Given, ProbePaths
 from soperator.checks.check import Reading, Value
 
 _TRIES = 5
 
 
-def filesystem(given: Given, _: Place) -> list[Reading]:
+def filesystem(given: Given, _: ProbePaths) -> list[Reading]:
     """`used` and `inodes` in per cent as df(1) has them, `free` in MiB, `readonly`; or `error`. `given.paths` is name → path."""
     return [_filesystem(name, path) for name, path in _paths(given).items()]
 
 
-def latency(given: Given, _: Place) -> list[Reading]:
+def latency(given: Given, _: ProbePaths) -> list[Reading]:
     """`ms`: how long a look-up of a name takes, the median of five. The names are new each time, so that no cache answers, and none is made."""
     return [_latency(name, path) for name, path in _paths(given).items()]
 

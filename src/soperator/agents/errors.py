@@ -1,0 +1,31 @@
+"""How the agents end when they cannot do their work: with one sentence, also where Kubernetes shows it."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+TERMINATION_LOG = Path("/dev/termination-log")
+
+
+class Refusal(Exception):  # noqa: N818
+    """What stands in the way, as one sentence for a person; `final` where no later run will fare better."""
+
+    def __init__(self, sentence: str, final: bool = False) -> None:
+        super().__init__(sentence)
+        self.final = final
+
+
+def leave(error: Exception, code: int = 1) -> NoReturn:
+    """End this agent: say why on standard error, and where Kubernetes shows it."""
+    sentence = f"soperator: {error}"
+    write_termination_message(sentence)
+    print(sentence, file=sys.stderr)
+    sys.exit(code)
+
+
+def write_termination_message(text: str) -> None:
+    """Leave the last words of a container where Kubernetes looks for them; outside of one there is no such place."""
+    if TERMINATION_LOG.exists():
+        with suppress(OSError):
+            TERMINATION_LOG.write_text(text)

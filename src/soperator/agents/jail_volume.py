@@ -1,0 +1,35 @@
+"""What the steps of populate share: the lock, and the way to the storage."""
+
+import ctypes
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from soperator.agents.errors import Refusal
+
+
+def flush(claim: Path) -> None:
+    """Bring everything on the claim's file system to its storage."""
+    descriptor = os.open(claim, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+            raise Refusal(f"{claim} could not be written to its storage: {os.strerror(ctypes.get_errno())}.")
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def alone(records: Path) -> Iterator[None]:
+    """Keep a second Job out, as copy.sh does, where the claim's file system knows locks."""
+    if not records.is_dir():
+        raise Refusal(f"{records.parent} holds no whole copy: copy.sh has to run before seal.")
+    with (records / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Refusal(f"Another populate Job is at work in {records.parent}.") from error
+        except OSError as error:
+            print(f"soperator: {records.parent} knows no locks ({error.strerror}); going on without.", flush=True)
+        yield

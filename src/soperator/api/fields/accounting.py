@@ -1,0 +1,212 @@
+"""Accounting: what a SlurmCluster says of slurmdbd, and of the database in which it keeps who used what.
+
+The database is one of three: one that the operator runs, one that is elsewhere, or one that mariadb-operator runs. For slurmdbd all three are a
+host, a port, a user and a password in a Secret (`render/cluster/database_connection.py`).
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import DNS_NAME, Model, Opaque, Problem, Quantity
+from soperator.api.common import ClaimRef, Resources, Scheduling
+from soperator.api.validation.cel import Rule, cel_grows, cel_same
+
+#: How long records are kept, as slurmdbd.conf(5) takes it; nothing keeps them for ever.
+AGE = r"^([1-9][0-9]{0,4}(hours|days|months))?$"
+#: What MariaDB takes as a name without quotes, and slurmdbd as a value.
+_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$"
+_HOST = r"^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$"
+
+Age = Annotated[str, Field(pattern=AGE, max_length=16)]
+
+
+class DatabaseClaim(ClaimRef):
+    """The claim of the database."""
+
+    size: Quantity = Field(default="10Gi", description="Size of the claim that is made when no name is given.")
+
+
+class DatabaseSpec(Model):
+    """The MariaDB that the operator runs, unless external or mariadb says where the database is."""
+
+    claim: DatabaseClaim = Field(
+        default_factory=DatabaseClaim,
+        description="The claim with the records. It is never deleted by the operator.",
+    )
+    resources: Resources = Field(
+        default_factory=Resources,
+        description="Requests and limits of MariaDB. Its buffers take half of its memory: the limit, else the request, else 1Gi.",
+    )
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where MariaDB may run.")
+
+
+class SecretKey(Model):
+    """One entry of a Secret in this namespace."""
+
+    secret: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+        description="Name of the Secret."
+    )
+    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
+        default="password", description="Key of the entry."
+    )
+
+
+class DatabaseTls(Model):
+    """TLS to an external database."""
+
+    ca: SecretKey | None = Field(default=None, description="The certificates of who may vouch for the server, as PEM.")
+    certificate: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+        default="", description="Name of a Secret of type kubernetes.io/tls with slurmdbd's own certificate and key."
+    )
+
+
+class ExternalDatabase(Model):
+    """A MariaDB or MySQL that somebody else runs."""
+
+    host: Annotated[str, Field(pattern=_HOST, max_length=253)] = Field(description="Name or address of its host.")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=3306, description="Its port.")
+    user: Annotated[str, Field(pattern=_NAME, max_length=80)] = Field(default="slurm", description="Name of the user.")
+    database: Annotated[str, Field(pattern=_NAME, max_length=64)] = Field(
+        default="slurm_acct_db",
+        description="Name of the database, on which the user has all rights; slurmdbd makes its tables.",
+    )
+    password: SecretKey = Field(description="The user's password.")
+    tls: DatabaseTls | None = Field(default=None, description="TLS, where the server wants it or you do.")
+
+
+class MariaDb(Model):
+    """A MariaDB resource, which mariadb-operator makes a database of."""
+
+    replicas: Annotated[int, Field(ge=1, le=9)] = Field(
+        default=1, description="Number of servers; for more than one say in spec how they replicate."
+    )
+    size: Quantity = Field(default="10Gi", description="Size of each server's claim.")
+    storage_class_name: str = Field(
+        default="", max_length=253, description="Class of the claims; empty means the cluster's default class."
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of a server.")
+    spec: Opaque = Field(
+        default_factory=dict, description="Further fields of the resource's spec, such as galera, merged over ours."
+    )
+
+
+class Purge(Model):
+    """How long slurmdbd keeps records, such as 24hours, 30days or 12months; empty means for ever."""
+
+    jobs: Age = Field(default="", description="Jobs.")
+    steps: Age = Field(default="", description="Steps of jobs.")
+    events: Age = Field(default="", description="Events of nodes, such as a drain.")
+    reservations: Age = Field(default="", description="Reservations.")
+    suspensions: Age = Field(default="", description="Suspensions of jobs.")
+    transactions: Age = Field(default="", description="Changes by sacctmgr.")
+    usage: Age = Field(default="", description="Usage, summed up by hour, day and month.")
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """How long each kind of records is kept, by slurmdbd's name of the kind; those that are kept for ever are left out."""
+        said = {
+            "Event": self.events,
+            "Job": self.jobs,
+            "Resv": self.reservations,
+            "Step": self.steps,
+            "Suspend": self.suspensions,
+            "TXN": self.transactions,
+            "Usage": self.usage,
+        }
+        return {kind: age for kind, age in said.items() if age}
+
+
+class Archive(Model):
+    """Where records go that are purged."""
+
+    claim: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+        default="",
+        description="Name of a PersistentVolumeClaim in this namespace into which slurmdbd writes what it purges; empty: it is gone.",
+    )
+
+
+class Slurmdbd(Model):
+    """slurmdbd."""
+
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmdbd.")
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmdbd may run.")
+
+
+Enforced = Literal["associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps"]
+
+
+class Accounting(Model):
+    """Who used what: slurmdbd and its database."""
+
+    enabled: bool = Field(
+        default=False,
+        description=(
+            "Whether jobs are accounted. It may be switched on while jobs run. Switched off, the records stay: the claim of the database "
+            "and its password are never deleted by the operator."
+        ),
+    )
+    enforce: list[Enforced] = Field(
+        default_factory=list,
+        max_length=7,
+        description=(
+            "What slurmctld demands of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, safe, wckeys, nojobs, nosteps. "
+            "With any of the first five a user without an account cannot submit."
+        ),
+    )
+    database: DatabaseSpec = Field(default_factory=DatabaseSpec, description="The MariaDB that the operator runs.")
+    external: ExternalDatabase | None = Field(default=None, description="A database that somebody else runs, instead.")
+    mariadb: MariaDb | None = Field(default=None, description="A MariaDB resource of mariadb-operator, instead.")
+    purge: Purge = Field(default_factory=Purge, description="How long records are kept.")
+    archive: Archive = Field(default_factory=Archive, description="Where records go that are purged.")
+    slurmdbd: Slurmdbd = Field(default_factory=Slurmdbd, description="slurmdbd.")
+
+
+#: `has` bounds the cost of a rule where `orValue` would not.
+_PURGED = " || ".join(f"(has(self.purge.{field}) && self.purge.{field} != '')" for field in Purge.model_fields)
+_CLAIM = "self.database.claim"
+#: Whether the operator makes no claim, and so holds none to what it was.
+_NOT_MADE = f"!self.enabled || has(self.external) || has(self.mariadb) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
+
+ACCOUNTING = (
+    Rule(
+        cel="!has(self.external) || !has(self.mariadb)",
+        message="the database is in one place: keep external or mariadb, and remove the other",
+        holds=lambda said: said.external is None or said.mariadb is None,
+        field="external",
+    ),
+    Rule(
+        cel=f"!has(self.archive) || !has(self.archive.claim) || self.archive.claim == '' || (has(self.purge) && ({_PURGED}))",
+        message="archive takes what is purged: say in purge how long records are kept, or remove archive",
+        holds=lambda said: not said.archive.claim or bool(said.purge.kinds),
+        field="archive",
+    ),
+    Rule(
+        cel=f"{_NOT_MADE} || ({cel_same('storageClassName', '.database.claim')})",
+        message="storageClassName of the database's claim cannot be changed, for Kubernetes never moves a claim: put the former value back",
+        field="database",
+    ),
+    Rule(
+        cel=f"{_NOT_MADE} || {cel_grows('size', '.database.claim')}",
+        message="size of the database's claim can only grow: keep database.claim.size, and give at least the former size",
+        field="database",
+    ),
+)
+
+
+def accounting_references(
+    said: Accounting, claims: Collection[str] | None, secrets: Collection[str] | None
+) -> Iterator[Problem]:
+    """The claims and Secrets that it names and that are not there; None says that they are not known."""
+    if said.archive.claim and claims is not None and said.archive.claim not in claims:
+        remedy = "no PersistentVolumeClaim has this name in the namespace: make it, or remove archive"
+        yield Problem("spec.accounting.archive.claim", said.archive.claim, remedy)
+    named = {"password": said.external.password.secret} if said.external else {}
+    if said.external and said.external.tls:
+        tls = said.external.tls
+        named |= {"tls.ca": tls.ca.secret if tls.ca else "", "tls.certificate": tls.certificate}
+    for field, secret in named.items():
+        if secret and secrets is not None and secret not in secrets:
+            path = f"spec.accounting.external.{field}" + ("" if field == "tls.certificate" else ".secret")
+            yield Problem(path, secret, "no Secret has this name in the namespace: make it, or name another one")

@@ -1,0 +1,52 @@
+"""What a request to repair or replace the jail may say."""
+
+import re
+
+from soperator.api.validation.cel import Rule, cel_list
+from soperator.api.validation.submounts import CROOKED, RESERVED
+
+#: What an image brings, or lies above it: to keep it would be to replace nothing.
+SYSTEM_PATHS = (
+    "/",
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/opt",
+    "/sbin",
+    "/usr",
+    "/var",
+    "/var/lib",
+    "/var/spool",
+)
+
+REFILL = (
+    Rule(
+        cel=f"!has(self.keep) || self.keep.all(path, !path.matches('{CROOKED}'))",
+        message="keep must hold paths written plainly: without '//', '.', '..' and without a '/' at the end",
+        holds=lambda refill: not any(re.search(CROOKED, path) for path in refill.keep),
+        field="keep",
+    ),
+    Rule(
+        cel=f"!has(self.keep) || self.keep.all(path, !path.matches('{RESERVED}') && !(path in {cel_list(SYSTEM_PATHS)}))",
+        message=(
+            "keep must not hold what the image brings or a node mounts (/usr, /etc, /var, /proc, /opt/soperator, …), or nothing would "
+            "be replaced: name folders of users, for example /home, /srv/data or /usr/local/share"
+        ),
+        holds=lambda refill: not any(re.search(RESERVED, path) or path in SYSTEM_PATHS for path in refill.keep),
+        field="keep",
+    ),
+)
+
+ASKED = (
+    Rule(
+        cel="(self.populate == 'Once' && !self.perNode) || !has(self.refill) || self.refill.?request.orValue('') == ''",
+        message=(
+            "refill needs populate: Once and a shared root: with Never the root file system is yours, and with perNode each node begins "
+            "with the image: remove the request"
+        ),
+        holds=lambda jail: jail.has_job or not jail.refill.request,
+        field="refill",
+    ),
+)

@@ -1,0 +1,29 @@
+"""Metrics, as the spec of a SlurmCluster has them."""
+
+from pydantic import Field
+
+from soperator.api.base import Model, Opaque
+from soperator.api.common import Resources, Scheduling
+
+
+class MetricsSpec(Model):
+    """The exporter, which tells Prometheus of Slurm's nodes, jobs and scheduler."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Whether there is an exporter. It asks slurmrestd as a user without rights; where config.slurm has PrivateData, as SlurmUser.",
+    )
+    nodes: bool = Field(
+        default=True, description="Whether each Slurm node has series of its own, beside what is summed over all."
+    )
+    jobs: bool = Field(
+        default=False,
+        description="Whether each worker tells what its jobs use: CPU, memory and which GPUs. It needs no exporter. To change it rolls the workers.",
+    )
+    scrapers: list[Opaque] = Field(
+        default_factory=list,
+        max_length=16,
+        description="Who may scrape, as peers of a Kubernetes NetworkPolicy; empty means every pod. The cluster's own pods always may.",
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of the exporter.")
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the exporter may run.")

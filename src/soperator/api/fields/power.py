@@ -1,0 +1,50 @@
+"""On-demand nodes: nodes of a NodeSet that Slurm knows and that have no pod until a job needs them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from soperator.api.base import Model
+from soperator.api.fields.change import Duration, seconds
+from soperator.api.validation.cel import Rule
+
+#: slurm.conf(5) keeps ResumeTimeout in 16 bits; ours stands in it with a minute to spare.
+LONGEST_RESUME = 65000.0
+LEAST_RESUME = 30.0
+
+
+class Power(Model):
+    """Nodes that sleep until a job needs them."""
+
+    min: Annotated[int, Field(ge=0, le=10000)] = Field(default=0, description="Nodes that are kept awake.")
+    max: Annotated[int, Field(ge=1, le=10000)] = Field(
+        description="Nodes that Slurm knows: those that sleep cost nothing, and a job that needs them wakes them."
+    )
+    idle_time: Duration = Field(default="10m", description="So long a node without a job stays awake.")
+    resume_timeout: Duration = Field(
+        default="10m",
+        description="So long a node may take to wake, with the time in which a machine is found for it. Then its jobs are queued again.",
+    )
+    suspend_timeout: Duration = Field(
+        default="10s", description="So long a node that goes to sleep takes no job; its pod ends meanwhile."
+    )
+    backoff: Duration = Field(
+        default="5m",
+        description="So long nodes that did not wake, or for which there is no machine, are not tried again.",
+    )
+
+
+POWER = (
+    Rule(
+        cel="self.min <= self.max",
+        message="min is the number of nodes that are kept awake, of max at most: lower min, or raise max",
+        holds=lambda power: power.min <= power.max,
+        field="min",
+    ),
+    Rule(
+        cel="!self.resumeTimeout.matches('^0*[0-9]s$|^0*[12][0-9]s$')",
+        message=f"resumeTimeout must be at least {LEAST_RESUME:.0f}s, for a pod has to start in it: give more",
+        holds=lambda power: seconds(power.resume_timeout) >= LEAST_RESUME,
+        field="resume_timeout",
+    ),
+)

@@ -1,0 +1,125 @@
+"""slurmrestd, as the spec of a SlurmCluster has it: the operator's own, and one for users."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import DNS_NAME, Model, Opaque, Problem
+from soperator.api.common import Resources, Scheduling
+from soperator.api.fields.change import Duration, seconds
+from soperator.api.validation.cel import Rule
+
+#: Who may do everything in Slurm: such a token is not for a Secret, nor made by chance.
+ADMINISTRATORS = ("root", "slurm")
+#: What useradd and directories take as a name, and no more: it stands in a token, and in a command that asks for it.
+USER = r"^[A-Za-z_][A-Za-z0-9_.@-]*$"
+#: The bounds of a token's life that is kept fresh, in seconds: short enough to be lost, long enough to be renewed in peace.
+_SHORTEST, _LONGEST = 600, 7 * 86400
+
+
+class RestService(Model):
+    """How users reach slurmrestd."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
+        default="ClusterIP", description="Type of the Service."
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=6820, description="Port of the Service.")
+    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        default=0, description="Fixed NodePort; 0 lets Kubernetes choose."
+    )
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description="Annotations of the Service, for a cloud's load balancer."
+    )
+
+
+class RestTls(Model):
+    """TLS, which nginx beside slurmrestd ends."""
+
+    secret: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+        default="",
+        description=(
+            "Name of a Secret of type kubernetes.io/tls, as cert-manager writes it; a new certificate is taken over while requests go on. "
+            "Empty: plain HTTP, for an ingress before it."
+        ),
+    )
+
+
+class KeptToken(Model):
+    """A user's token in a Secret that the operator keeps fresh."""
+
+    user: Annotated[str, Field(pattern=USER, min_length=1, max_length=64)] = Field(
+        description="Whose token: a user of the jail or of the directory, and no administrator of Slurm."
+    )
+    secret: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+        description="Name of the Secret, with the entries token and user. It goes when it is taken from the list."
+    )
+    lifetime: Duration = Field(
+        default="1h", description="How long a token is good; it is renewed when half of that is over. From 10m to 7d."
+    )
+
+
+class RestUsers(Model):
+    """slurmrestd for users, apart from the operator's."""
+
+    enabled: bool = Field(default=False, description="Whether users have a slurmrestd.")
+    replicas: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Number of pods.")
+    service: RestService = Field(default_factory=RestService, description="How users reach it.")
+    tls: RestTls = Field(default_factory=RestTls, description="TLS.")
+    clients: list[Opaque] = Field(
+        default_factory=list,
+        max_length=16,
+        description=(
+            "Who may come, as peers of a Kubernetes NetworkPolicy; empty means every pod, and with another service.type than ClusterIP everybody. "
+            "The cluster's own pods always may."
+        ),
+    )
+    max_lifetime: Duration = Field(
+        default="7d", description="How long a token of a user may be good at most, also one of `scontrol token`."
+    )
+    tokens: list[KeptToken] = Field(
+        default_factory=list, max_length=64, description="Tokens in Secrets, for programs that run in this namespace."
+    )
+    resources: Resources = Field(
+        default_factory=Resources, description="Requests and limits of slurmrestd in each pod."
+    )
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the pods may run.")
+
+
+class RestSpec(Model):
+    """slurmrestd, which the operator itself needs to see and drain Slurm nodes."""
+
+    replicas: Annotated[int, Field(ge=1, le=10)] = Field(default=1, description="Number of slurmrestd pods.")
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmrestd.")
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmrestd may run.")
+    users: RestUsers = Field(default_factory=RestUsers, description="A slurmrestd for users.")
+
+
+REST_USERS = (
+    Rule(
+        cel="self.service.type != 'NodePort' || (has(self.tls.secret) && self.tls.secret != '')",
+        message="tokens would cross the network in the clear: give tls.secret, or choose another service.type",
+        holds=lambda users: users.service.type != "NodePort" or bool(users.tls.secret),
+        field="service",
+    ),
+)
+
+
+def rest_problems(users: RestUsers) -> Iterator[Problem]:
+    """What a schema cannot say of the tokens."""
+    path, longest = "spec.rest.users", seconds(users.max_lifetime)
+    if not _SHORTEST <= longest <= _LONGEST:
+        yield Problem(f"{path}.maxLifetime", users.max_lifetime, "give from 10m to 7d")
+    seen: set[str] = set()
+    for number, each in enumerate(users.tokens):
+        here = f"{path}.tokens[{number}]"
+        if each.secret in seen:
+            yield Problem(f"{here}.secret", each.secret, "another entry has this Secret: name another one")
+        seen.add(each.secret)
+        if each.user in ADMINISTRATORS:
+            remedy = "this user may do everything in Slurm: name a user who may do what the program is to do"
+            yield Problem(f"{here}.user", each.user, remedy)
+        if not _SHORTEST <= seconds(each.lifetime) <= longest:
+            yield Problem(
+                f"{here}.lifetime", each.lifetime, f"give from 10m to {users.max_lifetime}, which is maxLifetime"
+            )

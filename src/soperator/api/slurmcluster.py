@@ -1,0 +1,370 @@
+"""The kind SlurmCluster: one Slurm cluster, without its workers.
+
+It says what is shared by every node: images, authentication, the jail, the controller, login, REST, partitions and
+the lines of slurm.conf that the operator does not own. Machines are described by NodeSets that point here.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Quantity, Text
+from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
+from soperator.api.fields.accounting import Accounting
+from soperator.api.fields.external_nodes import Outside
+from soperator.api.fields.health import HealthSpec
+from soperator.api.fields.metrics import MetricsSpec
+from soperator.api.fields.rest import RestSpec
+from soperator.api.fields.topology import Topology
+from soperator.api.fields.upgrade import Upgrade
+
+
+class Images(Model):
+    """Images of the cluster's pods; an empty one is the operator's, as it was when the cluster was made or upgraded last."""
+
+    slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd, sackd and slurmdbd.")
+    login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
+    munge: str = Field(default="", max_length=512, description="munged; used with auth.type munge only.")
+    populate: str = Field(
+        default="",
+        max_length=512,
+        description=("Checks and seals the jail, keeps the users known to slurmctld, and exports metrics."),
+    )
+    sssd: str = Field(default="", max_length=512, description="SSSD; used with directory.secret only.")
+    mariadb: str = Field(
+        default="",
+        max_length=512,
+        description="MariaDB; used with accounting.enabled and a database of the operator's own only.",
+    )
+    proxy: str = Field(
+        default="", max_length=512, description="nginx, before the operator's slurmrestd and that of users."
+    )
+    pull_policy: PullPolicy = Field(default="IfNotPresent", description="When the images are pulled.")
+    pull_secrets: list[str] = Field(
+        default_factory=list, max_length=8, description=("Names of Secrets with registry credentials.")
+    )
+
+
+class Directory(Model):
+    """Users and groups of a directory service (LDAP, Active Directory, FreeIPA) beside those of the jail, by SSSD."""
+
+    secret: str = Field(
+        default="",
+        max_length=253,
+        description=(
+            "Name of a Secret with sssd.conf and whatever files it names, such as certificates, which lie in /etc/soperator/sssd. "
+            "Empty: the jail's users are all."
+        ),
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of SSSD in each pod.")
+
+
+class Auth(Model):
+    """How Slurm's daemons trust each other. REST always uses JSON web tokens."""
+
+    type: Literal["slurm", "munge"] = Field(
+        default="slurm",
+        description=("slurm: auth/slurm with one key and sackd on login. munge: a munged beside each daemon."),
+    )
+    rotate: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+        default="",
+        description=(
+            "A request to replace the keys of Slurm, or of munge, and of REST under running jobs. Any word that was not there before is "
+            "one request, for example this month's; it is carried out once. Host keys of SSH stay."
+        ),
+    )
+    keep_keys: bool = Field(
+        default=False,
+        description=(
+            "Whether the Secrets with keys stay when the cluster is deleted, so that a new one of this "
+            "name takes them over."
+        ),
+    )
+
+
+class Refill(Model):
+    """A request to bring the jail image into a jail that is filled already. It is carried out once."""
+
+    request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+        default="",
+        description=(
+            "Any word that was not there before is one request, for example today's date; the jail's record keeps the "
+            "last one that was carried out."
+        ),
+    )
+    mode: Literal["Missing", "Overwrite"] = Field(
+        default="Missing",
+        description=(
+            "Missing: put back what the jail lacks of its image, while everything runs. Overwrite: drain all workers, wait until "
+            "no job runs, close login, replace the whole root by the image, and resume."
+        ),
+    )
+    keep: list[Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)]] = Field(
+        default_factory=lambda: ["/home"],
+        max_length=64,
+        description=(
+            "Paths of the jail that an overwrite keeps, beside the users and groups that people made. The rest of the "
+            "former root stays as root.previous on the claim until the next overwrite."
+        ),
+    )
+
+
+class Jail(Model):
+    """The shared root file system of all login and worker nodes."""
+
+    claim: ClaimRef = Field(
+        default_factory=ClaimRef,
+        description=("The ReadWriteMany claim that holds the jail. It is never deleted by the operator."),
+    )
+    per_node: bool = Field(
+        default=False,
+        description=(
+            "Whether each login and worker node has a root of its own instead of one that all share: a claim of this size and class for "
+            "each pod, filled from the image when the pod is made, and gone with it. What users keep then belongs on submounts, such as /home."
+        ),
+    )
+    image: str = Field(
+        default="",
+        max_length=512,
+        description=("Image whose file system fills the jail; empty means the operator's default."),
+    )
+    populate: Literal["Once", "Never"] = Field(
+        default="Once",
+        description=(
+            "Once: fill an empty claim, never touch a filled one. Never: the claim already holds a root file system."
+        ),
+    )
+    refill: Refill = Field(
+        default_factory=Refill, description="A request to repair or to replace the jail from its image."
+    )
+    submounts: list[Submount] = Field(
+        default_factory=list, max_length=64, description=("Other storage at paths inside the jail, on every node.")
+    )
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a Job of the operator fills it: one root for all, and one that is ours to fill."""
+        return self.populate == "Once" and not self.per_node
+
+
+#: slurmctlds of a cluster, its backups among them.
+MOST_CONTROLLERS = 4
+
+
+class ControllerSpec(Model):
+    """slurmctld."""
+
+    replicas: Annotated[int, Field(ge=1, le=MOST_CONTROLLERS)] = Field(
+        default=1,
+        description=(
+            "Number of slurmctld pods. The first leads; the others are its backups, in their order, and need a claim of the state that "
+            "several Nodes can write (ReadWriteMany)."
+        ),
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmctld.")
+    state: StateClaim = Field(
+        default_factory=StateClaim,
+        description=(
+            "The claim that holds Slurm's state: running and queued jobs. One that the operator made goes "
+            "with the cluster."
+        ),
+    )
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")
+
+
+class LoginService(Model):
+    """How users reach the login nodes."""
+
+    type: Literal["NodePort", "LoadBalancer", "ClusterIP"] = Field(
+        default="NodePort", description=("Type of the Service for SSH.")
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=22, description="Port of the Service.")
+    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        default=0, description=("Fixed NodePort; 0 lets Kubernetes choose.")
+    )
+    annotations: dict[str, str] = Field(
+        default_factory=dict, description=("Annotations of the Service, for a cloud's load balancer.")
+    )
+    source_ranges: list[str] = Field(
+        default_factory=list, max_length=64, description=("Networks that a load balancer lets in.")
+    )
+    session_affinity: Literal["ClientIP", "None"] = Field(
+        default="ClientIP",
+        description=(
+            "ClientIP: a client comes to the login node of its last session, where its tmux and its editor's server run. None: to any."
+        ),
+    )
+    keep_client_address: bool = Field(
+        default=False,
+        description=(
+            "Whether sshd sees the address of the client (externalTrafficPolicy Local). Then only Nodes "
+            "that run a login pod answer."
+        ),
+    )
+
+
+class Login(Model):
+    """The login nodes: sshd in the jail."""
+
+    replicas: Annotated[int, Field(ge=0, le=100)] = Field(default=1, description="Number of login pods.")
+    service: LoginService = Field(default_factory=LoginService, description="How users reach them.")
+    root_authorized_keys: list[Annotated[str, Field(max_length=16384)]] = Field(
+        default_factory=list,
+        max_length=256,
+        description=("SSH public keys that may log in as root of the jail, who makes the other users."),
+    )
+    passwords: bool = Field(
+        default=False,
+        description="Whether users may log in by password too: one of the jail's, or of the directory's. Root never does.",
+    )
+    resources: Resources = Field(
+        default_factory=Resources,
+        description="Requests and limits of a login pod; it requests 100m of CPU unless this says CPU.",
+    )
+    tmp_size: Quantity | None = Field(
+        default=None,
+        description=(
+            "How much users may have in /tmp of a login pod together. The kubelet evicts a pod that holds more, with its sessions; "
+            "without a size the Node's disk is the bound. A claim at /tmp refuses the write instead."
+        ),
+    )
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
+
+
+class Partition(Model):
+    """A Slurm partition over NodeSets."""
+
+    name: Annotated[str, Field(pattern=SLURM_NAME, max_length=64)] = Field(description="Name of the partition.")
+    node_sets: list[NodeSetName] = Field(
+        default_factory=list,
+        max_length=256,
+        description=("NodeSets whose nodes belong to it; with no features either, all of the cluster's."),
+    )
+    features: list[Annotated[str, Field(pattern=SLURM_NAME, max_length=64)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description="Features of NodeSets: nodes that have one of them belong to it too, whichever NodeSet they are of.",
+    )
+    default: bool = Field(default=False, description="Whether jobs that name no partition go here.")
+    hidden: bool = Field(default=False, description="Whether sinfo and squeue leave it out.")
+    options: dict[str, Annotated[str, Field(pattern=r"^[^\n\r]*$", max_length=1024)]] = Field(
+        default_factory=dict,
+        max_length=64,
+        description=("Further options of the partition by their slurm.conf names, for example MaxTime."),
+    )
+
+
+class Config(Model):
+    """Lines appended to the generated files, and files of their own. A line that sets what the operator owns is refused."""
+
+    slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
+    cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
+    gres: Text = Field(default="", description="Extra lines of gres.conf.")
+    plugstack: Text = Field(
+        default="",
+        description=(
+            "SPANK plugins beside those of the operator, as lines of plugstack.conf: required or optional, the whole path, "
+            "arguments. The file must be there in slurmd's image and in the jail, at the same path."
+        ),
+    )
+    topology: Text = Field(
+        default="",
+        description=(
+            "The file topology.conf, for topology/tree. Name every node that a NodeSet may have: one that it leaves out takes no jobs. "
+            "What follows from labels of Nodes is spec.topology."
+        ),
+    )
+    job_submit: Text = Field(
+        default="", description="The file job_submit.lua, by which slurmctld judges and changes what is submitted."
+    )
+    prolog: Text = Field(
+        default="",
+        description="A script that slurmd runs as root before a job begins on a node, outside the jail. If it fails, the node is drained.",
+    )
+    epilog: Text = Field(default="", description="The same after a job has ended on a node.")
+
+
+class JobsSpec(Model):
+    """How jobs are held to the CPUs and the memory that they were given."""
+
+    limits: Literal["Sampled", "Cgroup", "None"] = Field(
+        default="Sampled",
+        description=(
+            "Sampled: memory is given out like CPUs, and a step that is seen above its own is ended. Cgroup: the kernel holds each "
+            "job to its CPUs and its memory; the Nodes' container runtime must give pods a writable cgroup v2. None: CPUs are given "
+            "out, memory is not, and nothing holds a job to either."
+        ),
+    )
+    bind_cpus: bool = Field(
+        default=False,
+        description=(
+            "Whether tasks are bound to the CPUs that Slurm gave them. Only where each worker has CPUs of its own, as a whole Node or "
+            "by the kubelet's static CPU manager: all workers count their CPUs from the first, and would crowd on it."
+        ),
+    )
+
+
+class Security(Model):
+    """How login and worker pods are confined."""
+
+    user_namespace: bool = Field(
+        default=True,
+        description=(
+            "Whether pods run in a user namespace, so that root in the jail is nobody on the Node. Switch "
+            "it off where the jail's file system cannot be idmapped."
+        ),
+    )
+    id_range: Annotated[int, Field(ge=65536, le=4294967294)] = Field(
+        default=65536,
+        description=(
+            "Ids of users and groups are below this. More than 65536 needs a kubelet whose userNamespaces.idsPerPod is at least "
+            "that; a pod on any other Node does not start, and says so."
+        ),
+    )
+
+
+class Containers(Model):
+    """What srun, sbatch and salloc make of --container-image where the user says nothing else."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Whether they know the options. Off where config.plugstack brings Pyxis, for two plugins cannot have the same.",
+    )
+    scope: Literal["job", "global"] = Field(
+        default="job",
+        description="How long a container with a name lasts on its node: as its job, or until the node's disk is new.",
+    )
+    entrypoint: bool = Field(default=False, description="Whether the image's entry point runs.")
+    remap_root: bool = Field(default=False, description="Whether the user is root in name.")
+    mount_home: bool = Field(default=False, description="Whether the user's home is mounted.")
+
+
+class SlurmClusterSpec(Model):
+    """One Slurm cluster."""
+
+    images: Images = Field(default_factory=Images, description="Images of the cluster's pods.")
+    auth: Auth = Field(default_factory=Auth, description="How Slurm's daemons trust each other.")
+    security: Security = Field(default_factory=Security, description="How login and worker pods are confined.")
+    directory: Directory = Field(
+        default_factory=Directory, description="A directory service with users beside those of the jail."
+    )
+    jail: Jail = Field(default_factory=Jail, description="The shared root file system.")
+    controller: ControllerSpec = Field(default_factory=ControllerSpec, description="slurmctld.")
+    login: Login = Field(default_factory=Login, description="The login nodes.")
+    rest: RestSpec = Field(default_factory=RestSpec, description="slurmrestd.")
+    partitions: list[Partition] = Field(
+        default_factory=list, max_length=256, description="Partitions; none means one, named main, over all nodes."
+    )
+    jobs: JobsSpec = Field(
+        default_factory=JobsSpec, description="How jobs are held to the CPUs and the memory that they were given."
+    )
+    topology: Topology = Field(default_factory=Topology, description="Which nodes lie close to each other.")
+    config: Config = Field(default_factory=Config, description="Extra lines and files of Slurm's configuration.")
+    containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
+    upgrade: Upgrade = Field(
+        default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
+    )
+    health: HealthSpec = Field(default_factory=HealthSpec, description="Health checks of the workers.")
+    accounting: Accounting = Field(default_factory=Accounting, description="Who used what: slurmdbd and its database.")
+    metrics: MetricsSpec = Field(default_factory=MetricsSpec, description="What Prometheus is told of Slurm.")
+    outside: Outside = Field(default_factory=Outside, description="Hosts outside Kubernetes.")

@@ -1,0 +1,302 @@
+"""What a schema cannot say about one object, said once for the API server and once for ourselves.
+
+Each rule has its CEL form, which the API server evaluates at `kubectl apply`, and its Python form, which `soperator
+lint` and the pass evaluate where no API server does. Both carry the same message, and a test feeds both the same bad
+inputs. Rules that compare with the former object (immutability) exist in CEL only.
+
+CEL is written for Kubernetes 1.30: strings, lists, quantities and optional fields; cost limits are why lists and
+texts of the models have upper bounds.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from soperator.api import associations
+from soperator.api.common import HostPath, Submount, Tmpfs
+from soperator.api.fields.accounting import ACCOUNTING
+from soperator.api.fields.change import DRAIN, NODE_LOSS, ROLLOUT
+from soperator.api.fields.health import REPLACE
+from soperator.api.fields.jail_refill import ASKED, REFILL
+from soperator.api.fields.power import POWER
+from soperator.api.fields.rest import REST_USERS
+from soperator.api.fields.service import SERVICE
+from soperator.api.fields.topology import TOPOLOGY
+from soperator.api.healthcheck import HEALTHCHECK
+from soperator.api.nodeset import (
+    DRIVER,
+    GPU,
+    Driver,
+    Gpu,
+)
+from soperator.api.slurmcluster import (
+    LoginService,
+    Partition,
+    Refill,
+    SlurmClusterSpec,
+)
+from soperator.api.validation.cel import (
+    Rule,
+    cel_at_least,
+    cel_grows,
+    cel_list,
+    cel_same,
+)
+from soperator.api.validation.quantity import amount
+from soperator.api.validation.submounts import (
+    HOST_PATH,
+    LEAST,
+    SUBMOUNT,
+    TMPFS,
+    UNBOUNDED,
+)
+
+RESERVED_NODESETS = ("accounting", "all", "controller", "database", "default", "login", "rest")
+OWNED_OPTIONS = ("PartitionName", "Nodes", "Default", "Hidden")
+
+_CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+
+LOGIN_SERVICE = (
+    *SERVICE,
+    Rule(
+        cel="self.type != 'ClusterIP' || !self.keepClientAddress",
+        message=(
+            "keepClientAddress works with type NodePort or LoadBalancer only: choose one of them, or "
+            "remove keepClientAddress"
+        ),
+        holds=lambda service: service.type != "ClusterIP" or not service.keep_client_address,
+        field="keep_client_address",
+    ),
+    Rule(
+        cel="self.type == 'LoadBalancer' || size(self.?sourceRanges.orValue([])) == 0",
+        message="sourceRanges works with type LoadBalancer only: choose it, or remove sourceRanges",
+        holds=lambda service: service.type == "LoadBalancer" or not service.source_ranges,
+        field="source_ranges",
+    ),
+)
+
+_SPELLINGS = tuple(spelling for key in OWNED_OPTIONS for spelling in (key, key.lower(), key.upper()))
+
+PARTITION = (
+    Rule(
+        cel="self.name.lowerAscii() != 'default'",
+        message=(
+            "name must not be DEFAULT, which slurm.conf reads as settings for the partitions after it: "
+            "choose another name"
+        ),
+        holds=lambda partition: partition.name.lower() != "default",
+        field="name",
+    ),
+    Rule(
+        cel=f"!has(self.options) || self.options.all(key, !(key in {cel_list(_SPELLINGS)}))",
+        message="options must not hold what has a field of its own: use name, nodeSets, default and hidden",
+        holds=lambda partition: not {key.lower() for key in partition.options} & {key.lower() for key in OWNED_OPTIONS},
+        field="options",
+    ),
+)
+
+CLUSTER = (
+    Rule(
+        cel="!has(self.partitions) || self.partitions.filter(p, p.default).size() <= 1",
+        message="partitions: at most one may have default: true",
+        holds=lambda spec: sum(partition.default for partition in spec.partitions) <= 1,
+        field="partitions",
+    ),
+)
+
+NODESET = (
+    Rule(
+        cel="self.cluster == oldSelf.cluster",
+        message=(
+            "cluster cannot be changed, for its nodes would leave their jobs: make a new NodeSet for the "
+            "other cluster and delete this one"
+        ),
+        field="cluster",
+    ),
+    Rule(
+        cel=cel_at_least("shmSize", LEAST),
+        message=f"shmSize {UNBOUNDED}",
+        holds=lambda spec: amount(spec.shm_size) >= amount(LEAST),
+        field="shm_size",
+    ),
+    Rule(
+        cel="!has(self.power) || self.replicas <= 1",
+        message="replicas says nothing where power is given, for the queue says how many nodes are awake: set power.min and power.max",
+        holds=lambda spec: spec.power is None or spec.replicas <= 1,
+        field="replicas",
+    ),
+    Rule(
+        cel="!has(self.power) || !has(self.givesWay)",
+        message="nodes that sleep give their places back by themselves: remove givesWay, or power",
+        holds=lambda spec: spec.power is None or spec.gives_way is None,
+        field="gives_way",
+    ),
+)
+
+CLAIM = (
+    Rule(
+        cel=cel_same("name"),
+        message=(
+            "name of the claim cannot be changed, for running pods hold it: copy the data and make a new "
+            "cluster that names the new claim"
+        ),
+        field="name",
+    ),
+    Rule(
+        cel=cel_same("storageClassName"),
+        message="storageClassName cannot be changed, for Kubernetes never moves a claim: put the former value back",
+        field="storage_class_name",
+    ),
+    Rule(
+        cel=cel_grows("size"),
+        message="size of a claim can only grow: give at least the former size",
+        field="size",
+    ),
+)
+
+JAIL = (
+    Rule(
+        cel="!self.perNode || !has(self.claim) || !has(self.claim.name) || self.claim.name == ''",
+        message="perNode gives each node a claim of its own: remove claim.name, and say claim.size and claim.storageClassName",
+        holds=lambda jail: not (jail.per_node and jail.claim.name),
+        field="per_node",
+    ),
+    Rule(
+        cel="!self.perNode || self.populate == 'Once'",
+        message="perNode fills the root of each node from the image: remove populate",
+        holds=lambda jail: not (jail.per_node and jail.populate != "Once"),
+        field="per_node",
+    ),
+    Rule(
+        cel="!self.perNode || !has(self.refill) || !has(self.refill.request) || self.refill.request == ''",
+        message="perNode fills the root of each node whenever its pod is made: remove refill, and change image to have another root",
+        holds=lambda jail: not (jail.per_node and jail.refill.request),
+        field="per_node",
+    ),
+    Rule(
+        cel="self.perNode == oldSelf.perNode",
+        message="perNode cannot be changed, for the nodes would leave the files of their users: make a new cluster",
+        field="per_node",
+    ),
+)
+
+CONTROLLER = (
+    Rule(
+        cel="(self.replicas > 1) == (oldSelf.replicas > 1) || self.?state.?name.orValue('') != ''",
+        message=(
+            "replicas cannot become more than 1, or 1 again, on a state claim that the operator made, for the claim's access mode is "
+            "fixed: name a ReadWriteMany claim in state.name when the cluster is made"
+        ),
+        field="replicas",
+    ),
+)
+
+AUTH = (
+    Rule(
+        cel="self.type == oldSelf.type",
+        message=(
+            "type cannot be changed on a living cluster, for daemons of the two kinds do not understand each other and its jobs "
+            "would be lost: make a new cluster on the same jail"
+        ),
+        field="type",
+    ),
+)
+
+#: By name of the model, for the schema; `of_model` is the same for an instance.
+RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
+    {
+        Refill.__name__: REFILL,
+        Submount.__name__: SUBMOUNT,
+        HostPath.__name__: HOST_PATH,
+        Tmpfs.__name__: TMPFS,
+        Gpu.__name__: GPU,
+        Driver.__name__: DRIVER,
+        LoginService.__name__: LOGIN_SERVICE,
+        Partition.__name__: PARTITION,
+        SlurmClusterSpec.__name__: CLUSTER,
+        "NodeSetSpec": NODESET,
+        "HealthCheckSpec": HEALTHCHECK,
+        "Power": POWER,
+        "ReplaceSpec": REPLACE,
+        "SlurmAccountSpec": associations.ACCOUNT,
+        "SlurmQOSSpec": associations.QOS,
+        "Rollout": ROLLOUT,
+        "DrainSpec": DRAIN,
+        "NodeLoss": NODE_LOSS,
+        "Auth": AUTH,
+        "ControllerSpec": CONTROLLER,
+        "Jail": (*JAIL, *ASKED),
+        "ClaimRef": CLAIM,
+        "StateClaim": CLAIM,
+        "Accounting": ACCOUNTING,
+        "Topology": TOPOLOGY,
+        "RestService": SERVICE,
+        "RestUsers": REST_USERS,
+    }
+)
+
+#: Rules on metadata.name, by kind; `holds` takes the name.
+NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
+    {
+        "SlurmAccount": associations.names("SlurmAccount"),
+        "SlurmQOS": associations.names("SlurmQOS"),
+        "HealthCheck": (
+            Rule(
+                cel="size(self.metadata.name) <= 40",
+                message="metadata.name may have at most 40 characters, for reasons that Slurm shows name it: choose a shorter one",
+                holds=lambda name: len(name) <= 40,
+            ),
+            Rule(
+                cel="!self.metadata.name.contains('.')",
+                message="metadata.name must hold only a-z, 0-9 and '-', for names of jobs hold it: choose one without dots",
+                holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
+            ),
+        ),
+        "SlurmCluster": (
+            Rule(
+                cel="size(self.metadata.name) <= 30",
+                message=(
+                    "metadata.name may have at most 30 characters, for names of pods begin with it: choose a "
+                    "shorter one"
+                ),
+                holds=lambda name: len(name) <= 30,
+            ),
+            Rule(
+                cel=f"self.metadata.name.matches('{_CLUSTER_NAME}')",
+                message=(
+                    "metadata.name must begin with a letter and hold only a-z, 0-9 and '-', for it begins the "
+                    "names of Services: "
+                    "choose another one"
+                ),
+                holds=lambda name: re.fullmatch(_CLUSTER_NAME, name) is not None,
+            ),
+        ),
+        "NodeSet": (
+            Rule(
+                cel="size(self.metadata.name) <= 40",
+                message=(
+                    "metadata.name may have at most 40 characters, for Slurm node names begin with it: choose a "
+                    "shorter one"
+                ),
+                holds=lambda name: len(name) <= 40,
+            ),
+            Rule(
+                cel="!self.metadata.name.contains('.')",
+                message=(
+                    "metadata.name must hold only a-z, 0-9 and '-', for host names begin with it: choose one "
+                    "without dots"
+                ),
+                holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
+            ),
+            Rule(
+                cel=f"!(self.metadata.name in {cel_list(RESERVED_NODESETS)})",
+                message=(
+                    f"metadata.name must not be one of {', '.join(RESERVED_NODESETS)}, which are taken in every "
+                    "cluster: choose another one"
+                ),
+                holds=lambda name: name not in RESERVED_NODESETS,
+            ),
+        ),
+    }
+)

@@ -1,0 +1,328 @@
+"""Whether what a person wrote can work, beyond what one object's schema says.
+
+The API server evaluates the schema and the rules of `rules` at `kubectl apply`. What needs a second object, or
+reading a text that CEL cannot read, is found here: by `soperator lint` before, and by the pass within seconds after.
+Both get the same list, every entry with object, field, value and remedy, and nothing that runs is touched for the
+sake of a problem.
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.base import Model, Problem
+from soperator.api.common import Resources, Submount
+from soperator.api.fields.accounting import accounting_references
+from soperator.api.fields.change import seconds
+from soperator.api.fields.power import LONGEST_RESUME
+from soperator.api.fields.rest import rest_problems
+from soperator.api.fields.ssh import fault_of
+from soperator.api.fields.topology import place_problems, topology_problems
+from soperator.api.healthcheck import HealthCheckSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.cel_rules import NAMES, RULES
+from soperator.api.validation.pod_template import pod_problems
+from soperator.api.validation.quantity import amount
+from soperator.api.validation.schedule import schedule_fault
+from soperator.api.validation.submounts import mount_problems, volume_problems
+from soperator.api.validation.walk import pieces, shown
+
+
+@dataclass(frozen=True)
+class World:
+    """What one namespace holds, oldest first: the older of two objects keeps a name that both claim.
+
+    `claims` and `secrets` are names; None means that they are not known, as in lint, and that nothing is said about
+    them. An object that cannot be read whole is there with what can be read of it; of such clusters `unreadable_clusters`
+    has every text that may name a claim.
+    """
+
+    clusters: Mapping[str, SlurmClusterSpec] = field(default_factory=lambda: MappingProxyType({}))
+    node_sets: Mapping[str, NodeSetSpec] = field(default_factory=lambda: MappingProxyType({}))
+    health_checks: Mapping[str, HealthCheckSpec] = field(default_factory=lambda: MappingProxyType({}))
+    claims: frozenset[str] | None = None
+    secrets: frozenset[str] | None = None
+    partial: bool = False
+    unreadable_clusters: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    unreadable_node_sets: frozenset[str] = frozenset()
+
+    def members(self, cluster: str) -> Mapping[str, NodeSetSpec]:
+        """Return the NodeSets of one cluster, oldest first."""
+        return {name: spec for name, spec in self.node_sets.items() if spec.cluster == cluster}
+
+
+def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Problem]:
+    """Return the problems of a SlurmCluster, each with the object as its subject."""
+    found = [
+        *_names("SlurmCluster", name),
+        *_rules(spec),
+        *_resources(spec),
+        *_keys(spec),
+        *_networks(spec),
+        *rest_problems(spec.rest.users),
+        *_partitions(name, spec, world),
+        *topology_problems(spec.topology, spec.config.topology),
+        *mount_problems("spec.jail.submounts", spec.jail.submounts, []),
+        *_cluster_references(spec, world),
+        *_shared_state(name, spec, world),
+    ]
+    return [replace(problem, subject=f"SlurmCluster {name}") for problem in found]
+
+
+def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem]:
+    """Return the problems of a NodeSet, each with the object as its subject."""
+    cluster = world.clusters.get(spec.cluster)
+    shared = cluster.jail.submounts if cluster else []
+    found = [
+        *_names("NodeSet", name),
+        *_rules(spec),
+        *_resources(spec),
+        *(replace(problem, field=f"spec.{problem.field}") for problem in pod_problems(spec)),
+        *_cluster_of(spec, world),
+        *_collisions(name, spec, world),
+        *_features(name, spec, world),
+        *mount_problems("spec.submounts", spec.submounts, shared, spec.cluster),
+        *_claims("spec.submounts", spec.submounts, world),
+        *_volumes(spec, world),
+        *_window(spec),
+        *(place_problems(spec.place, cluster.topology) if cluster else ()),
+        *_asleep(spec),
+    ]
+    return [replace(problem, subject=f"NodeSet {name}") for problem in found]
+
+
+def validate_healthcheck(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:
+    """Return the problems of a HealthCheck, each with the object as its subject."""
+    found = [*_names("HealthCheck", name), *_rules(spec), *_when(spec), *_cluster_of(spec, world)]
+    for number, node_set in enumerate(spec.node_sets):
+        if remedy := _not_a_member(spec.cluster, node_set, world):
+            found.append(Problem(f"spec.nodeSets[{number}]", node_set, remedy))
+    return [replace(problem, subject=f"HealthCheck {name}") for problem in found]
+
+
+def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
+    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without a world nothing is said about others."""
+    kind = type(spec).__name__.removesuffix("Spec")
+    found = [*_names(kind, spec.name or name), *_rules(spec), *(_cluster_of(spec, world) if world else ())]
+    return [replace(problem, subject=f"{kind} {name}") for problem in found]
+
+
+def _when(spec: HealthCheckSpec) -> Iterator[Problem]:
+    if spec.when.schedule and (fault := schedule_fault(spec.when.schedule)):
+        yield Problem("spec.when.schedule", spec.when.schedule, fault)
+    for field_, text, least in (("timeLimit", spec.time_limit, 60), ("retestEvery", spec.retest_every, 20)):
+        if seconds(text) < least:
+            yield Problem(f"spec.{field_}", text, f"give at least {least}s")
+
+
+def _window(spec: NodeSetSpec) -> Iterator[Problem]:
+    window = spec.rollout.window
+    if window and (fault := schedule_fault(window.schedule)):
+        yield Problem("spec.rollout.window.schedule", window.schedule, fault)
+
+
+def _asleep(spec: NodeSetSpec) -> Iterator[Problem]:
+    """A node without a pod is as large as the spec says; and Slurm's own limits."""
+    if spec.power is None:
+        return
+    said = {**spec.resources.requests, **spec.resources.limits}
+    for key in ("cpu", "memory"):
+        if key not in said:
+            remedy = f"with power Slurm has to know the size of nodes that have no pod: say {key} in requests or limits"
+            yield Problem("spec.resources", "", remedy)
+    if seconds(spec.power.resume_timeout) > LONGEST_RESUME:
+        yield Problem("spec.power.resumeTimeout", spec.power.resume_timeout, "give at most 18h")
+    if not 1 <= seconds(spec.power.suspend_timeout) <= LONGEST_RESUME:
+        yield Problem("spec.power.suspendTimeout", spec.power.suspend_timeout, "give 1s to 18h")
+
+
+def _names(kind: str, name: str) -> Iterator[Problem]:
+    for rule in NAMES[kind]:
+        if rule.holds and not rule.holds(name):
+            yield Problem("metadata.name", name, rule.message.removeprefix("metadata.name "))
+
+
+def _rules(spec: Model) -> Iterator[Problem]:
+    for path, piece in pieces(spec):
+        for rule in RULES.get(type(piece).__name__, ()):
+            if rule.holds and not rule.holds(piece):
+                field = f"{path}.{rule.camel}" if rule.field else path
+                yield Problem(field, shown(getattr(piece, rule.field) if rule.field else piece), rule.message)
+
+
+def _resources(spec: Model) -> Iterator[Problem]:
+    for path, piece in pieces(spec):
+        if isinstance(piece, Resources):
+            for name in sorted(piece.requests.keys() & piece.limits.keys()):
+                if amount(piece.requests[name]) > amount(piece.limits[name]):
+                    remedy = f"the limit is {piece.limits[name]}: request at most that, or raise the limit"
+                    yield Problem(f"{path}.requests.{name}", piece.requests[name], remedy)
+
+
+def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    for number, key in enumerate(spec.login.root_authorized_keys):
+        if fault := fault_of(key):
+            yield Problem(f"spec.login.rootAuthorizedKeys[{number}]", f"entry {number + 1}", fault)
+
+
+def _networks(spec: SlurmClusterSpec) -> Iterator[Problem]:
+    said = {
+        "spec.login.service.sourceRanges": spec.login.service.source_ranges,
+        "spec.outside.networks": spec.outside.networks,
+    }
+    for path, networks in said.items():
+        for number, network in enumerate(networks):
+            try:
+                ipaddress.ip_network(network, strict=False)
+            except ValueError:
+                yield Problem(f"{path}[{number}]", network, "write a network such as 192.0.2.0/24 or 2001:db8::/32")
+
+
+def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for number, partition in enumerate(spec.partitions):
+        path = f"spec.partitions[{number}]"
+        if partition.name in seen:
+            yield Problem(f"{path}.name", partition.name, "another partition has this name: choose a new one")
+        seen.add(partition.name)
+        for place, node_set in enumerate(partition.node_sets):
+            if remedy := _not_a_member(cluster, node_set, world):
+                yield Problem(f"{path}.nodeSets[{place}]", node_set, remedy)
+        yield from _partition_features(f"{path}.features", cluster, partition.features, world)
+
+
+def _partition_features(path: str, cluster: str, features: Sequence[str], world: World) -> Iterator[Problem]:
+    members = world.members(cluster)
+    if members.keys() & world.unreadable_node_sets:
+        return  # one of them may have the feature
+    known = dict.fromkeys([*members, *(feature for each in members.values() for feature in each.features)])
+    for place, feature in enumerate(features):
+        if feature not in known and not world.partial:
+            remedy = f"no NodeSet of the cluster has this feature (there are: {', '.join(known) or 'none yet'}): give it to one, or remove it here"
+            yield Problem(f"{path}[{place}]", feature, remedy)
+
+
+def _not_a_member(cluster: str, node_set: str, world: World) -> str:
+    other = world.node_sets.get(node_set)
+    if other is None and world.partial:
+        return ""
+    if other is None:
+        known = ", ".join(world.members(cluster)) or "none yet"
+        return (
+            f"no NodeSet has this name in the namespace (there are: {known}): make it, or remove it from the partition"
+        )
+    if other.cluster != cluster:
+        return f"this NodeSet belongs to the SlurmCluster {other.cluster}: remove it from the partition"
+    return ""
+
+
+def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    if world.claims is not None:
+        for path, claim in (
+            ("jail.claim", spec.jail.claim.name),
+            ("controller.state", spec.controller.state.name),
+            ("accounting.database.claim", spec.accounting.database.claim.name),
+        ):
+            if claim and claim not in world.claims:
+                yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
+    yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
+    yield from accounting_references(spec.accounting, world.claims, world.secrets)
+    if world.secrets is not None:
+        for number, secret in enumerate(spec.images.pull_secrets):
+            if secret not in world.secrets:
+                remedy = "no Secret has this name in the namespace: make it, or remove it from the list"
+                yield Problem(f"spec.images.pullSecrets[{number}]", secret, remedy)
+        directory = spec.directory.secret
+        if directory and directory not in world.secrets:
+            remedy = "no Secret has this name in the namespace: make it with the file sssd.conf, or remove the field"
+            yield Problem("spec.directory.secret", directory, remedy)
+
+
+def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
+    """Two slurmctlds that are no backups of each other write over each other's jobs where they share a state; an older cluster has it."""
+    mine = _state_claim(name, spec)
+    for other, other_spec in world.clusters.items():
+        if other == name:
+            break
+        if _state_claim(other, other_spec) == mine or mine in world.unreadable_clusters.get(other, ()):
+            remedy = f"SlurmCluster {other} has its state there, and either would lose its jobs: give each a claim of its own"
+            yield Problem("spec.controller.state.name", mine, remedy)
+
+
+def _state_claim(name: str, spec: SlurmClusterSpec) -> str:
+    return spec.controller.state.name or f"{name}-state"
+
+
+def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:
+    for number, mount in enumerate(submounts):
+        if mount.claim and world.claims is not None and mount.claim not in world.claims:
+            yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+        yield from _references(f"{path}[{number}].volume", mount.volume or {}, "submount", world)
+
+
+def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    if spec.gpu.driver.volume is not None:
+        yield from volume_problems("spec.gpu.driver.volume", spec.gpu.driver.volume)
+        yield from _references("spec.gpu.driver.volume", spec.gpu.driver.volume, "volume", world)
+    for number, volume in enumerate(spec.volumes):
+        yield from _references(f"spec.volumes[{number}]", volume, "volume", world)
+
+
+def _references(path: str, volume: Mapping[str, Any], what: str, world: World) -> Iterator[Problem]:
+    """A pod whose Secret or claim is missing waits without a word in its status, so it is said here."""
+    optional = (volume.get("secret") or {}).get("optional")
+    secret = (volume.get("secret") or {}).get("secretName")
+    claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+    if secret and not optional and world.secrets is not None and secret not in world.secrets:
+        remedy = f"no Secret has this name in the namespace: make it, or remove the {what}"
+        yield Problem(f"{path}.secret.secretName", secret, remedy)
+    if claim and world.claims is not None and claim not in world.claims:
+        yield Problem(f"{path}.persistentVolumeClaim.claimName", claim, _no_claim(f"remove the {what}"))
+
+
+def _no_claim(otherwise: str) -> str:
+    return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
+
+
+def _cluster_of(
+    spec: NodeSetSpec | HealthCheckSpec | SlurmAccountSpec | SlurmQOSSpec, world: World
+) -> Iterator[Problem]:
+    if spec.cluster not in world.clusters and not world.partial:
+        known = ", ".join(world.clusters) or "none yet"
+        remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
+        yield Problem("spec.cluster", spec.cluster, remedy)
+
+
+def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    ours = f"{spec.cluster}-{name}"
+    for other, other_spec in world.node_sets.items():
+        if other == name:
+            break
+        if f"{other_spec.cluster}-{other}" == ours:
+            remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
+            yield Problem("metadata.name", name, remedy)
+    for cluster in world.clusters:
+        for role in ("accounting", "controller", "database", "login"):
+            if cluster != spec.cluster and f"{cluster}-{role}" == ours:
+                remedy = (
+                    f"its pods would be named {ours}-<n> as the {role} of SlurmCluster {cluster}: choose another name"
+                )
+                yield Problem("metadata.name", name, remedy)
+    stem, _, digits = name.rpartition("-")
+    if digits.isdigit() and stem in world.members(spec.cluster):
+        remedy = f"it is also the Slurm node {name} of NodeSet {stem}: choose a name that does not end in -{digits}"
+        yield Problem("metadata.name", name, remedy)
+
+
+def _features(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
+    others = world.members(spec.cluster).keys() - {name}
+    for number, feature in enumerate(spec.features):
+        if feature in others:
+            remedy = (
+                f"it is the name of NodeSet {feature}, whose partitions would take these nodes: choose another feature"
+            )
+            yield Problem(f"spec.features[{number}]", feature, remedy)

@@ -1,0 +1,198 @@
+"""Judging what deep checks measured: readings of jobs in, findings out.
+
+A reading fails by a limit (of the spec, or of its machine type), or by standing out among its peers. What is not found is a pass, and only
+for a node that has a reading: who was to be measured and was not is broken.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeGuard
+
+from soperator.checks import catalog, outliers
+from soperator.checks.check import Reading, Value, is_number
+from soperator.checks.deep_check import DeepCheck, DeepRule, Deviation
+from soperator.checks.evaluate import (
+    Machines,
+    Verdict,
+    fails,
+    limits_of,
+    sentence,
+)
+from soperator.checks.outliers import Comparison
+
+#: `unsure` accuses nobody and is told: too few to compare, or too many that are worse.
+Outcome = Literal["fail", "broken", "unsure"]
+#: What a reading speaks of: nodes, and the part of them.
+Thing = tuple[tuple[str, ...], str]
+Compared = Mapping[Deviation, Comparison[Thing]]
+_LONGEST = 300
+_UNFIT = (KeyError, ValueError, TypeError, IndexError, AttributeError)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with whom, in one sentence, and the numbers.
+
+    Several nodes are suspects, of which at least one, or the way between them, is bad.
+    """
+
+    outcome: Outcome
+    nodes: tuple[str, ...]
+    says: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeepVerdict:
+    """What the job of one node came to: the verdict, its readings, which are peers to the next ones, and what is told of all (`unsure`)."""
+
+    verdict: Verdict
+    readings: tuple[Reading, ...] = ()
+    unsure: str = ""
+
+
+def of_node(
+    check: DeepCheck,
+    text: str,
+    node: str,
+    others: Iterable[Reading] = (),
+    limits: Mapping[str, Value] | None = None,
+) -> DeepVerdict:
+    """The answer in what a node's program printed before it ended with exit code 0; no readings of that node are broken."""
+    readings = read(text)
+    if isinstance(readings, str):
+        return DeepVerdict(Verdict("broken", readings))
+    own = tuple(each for each in readings if nodes_of(each) == (node,))
+    found = judge(check, own, others, [node], limits)
+    unsure = "; ".join(each.says for each in found if each.outcome == "unsure")
+    for outcome in ("fail", "broken"):
+        if bad := [each for each in found if each.outcome == outcome]:
+            more = f" (and {len(bad) - 1} more)" if bad[1:] else ""
+            return DeepVerdict(Verdict(outcome, bad[0].says + more, bad[0].values), own, unsure)
+    return DeepVerdict(Verdict("pass"), own, unsure)
+
+
+def read(text: str) -> list[Reading] | str:
+    """The readings in the last line that a program printed, or why there are none."""
+    last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    try:
+        said = json.loads(last)
+        if said["soperator"] == 1:
+            return [each for each in said["readings"] if is_sound(each)]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    return f"its last line is no JSON with readings: {last[:100]!r}"
+
+
+def judge(
+    check: DeepCheck,
+    readings: Iterable[Reading],
+    others: Iterable[Reading] = (),
+    nodes: Iterable[str] = (),
+    limits: Mapping[str, Value] | None = None,
+) -> list[Finding]:
+    """The findings over readings of one check.
+
+    `others` are the newest readings of the same check of healthy peers in the same NodeSet, `nodes` who was to be measured, and `limits` those of
+    the spec, by the name behind @; they go before those of the machine's type. What `others` say of something that is read anew does not count.
+    """
+    wanted = tuple(nodes)
+    own = [each for each in readings if is_sound(each) and (not wanted or set(nodes_of(each)) <= set(wanted))]
+    machines = {
+        machine: {key: each.value for key, each in found.items()} for machine, found in catalog.machines().items()
+    }
+    crowd = {_key(each): each for each in (*filter(is_sound, others), *own)}
+    compared = {each: _compare(each, crowd.values()) for each in check.deviations}
+    found = [*_failed(check, own, compared, limits or {}, machines)]
+    missing = sorted(set(wanted) - {node for each in own for node in nodes_of(each)})
+    if missing:
+        found.append(
+            Finding("broken", tuple(missing), f"{check.program} gave no reading of {' '.join(missing)}"[:_LONGEST])
+        )
+    return [*found, *_unsure(check, compared)]
+
+
+def nodes_of(reading: Reading) -> tuple[str, ...]:
+    """The nodes that a reading speaks of."""
+    return tuple(str(reading["of"]).split())
+
+
+def named(readings: Iterable[Reading], nodes: Iterable[str]) -> list[Reading]:
+    """The sound readings of one job, those of all its nodes (`*`: the line would be too long) with their names."""
+    everyone = " ".join(nodes)
+    return [{**each, "of": everyone} if each["of"] == "*" else each for each in readings if is_sound(each)]
+
+
+def is_sound(reading: object) -> TypeGuard[Reading]:
+    """Whether something is a reading: a table of plain values that says what it is of."""
+    return (
+        isinstance(reading, Mapping)
+        and isinstance(reading.get("of"), str)
+        and bool(reading["of"].split())
+        and all(isinstance(key, str) and isinstance(value, int | float | str) for key, value in reading.items())
+    )
+
+
+def _key(reading: Reading) -> Thing:
+    return tuple(sorted(nodes_of(reading))), str(reading.get("part", ""))
+
+
+def _compare(deviation: Deviation, readings: Iterable[Reading]) -> Comparison[Thing]:
+    known = {_key(each): each.get(deviation.value) for each in readings}
+    return outliers.compare({key: float(value) for key, value in known.items() if is_number(value)}, deviation)
+
+
+def _failed(
+    check: DeepCheck,
+    readings: Sequence[Reading],
+    compared: Compared,
+    limits: Mapping[str, Value],
+    machines: Machines,
+) -> Iterator[Finding]:
+    """Each thing that was read is found at most once, by the first rule that it fails."""
+    for reading in readings:
+        known = {**limits_of(reading, machines), **limits}
+        for rule in check.rules:
+            comparison = compared.get(rule.deviates) if rule.deviates else None
+            try:
+                if not fails(rule.plain, reading, known, {}):
+                    continue
+                if comparison is not None and _key(reading) not in comparison.bad:
+                    continue
+                told = {**known, "peers": comparison.middle} if comparison is not None else known
+                yield Finding(
+                    "fail",
+                    nodes_of(reading),
+                    sentence(rule.plain, reading, told)[:_LONGEST],
+                    _evidence(rule, reading, told),
+                )
+            except _UNFIT as error:
+                yield Finding(
+                    "broken", nodes_of(reading), f"check {check.name} does not fit its readings: {error!r}"[:_LONGEST]
+                )
+            break
+
+
+def _evidence(rule: DeepRule, reading: Reading, told: Mapping[str, Value]) -> dict[str, Value]:
+    """The numbers that a finding rests on, the limits and the peers' median among them."""
+    named = [
+        str(limit)[1:] for said in rule.plain.when.values() for limit in said.values() if str(limit).startswith("@")
+    ]
+    values = [*rule.plain.when, *([rule.deviates.value] if rule.deviates else [])]
+    found = {key: reading[key] for key in ("of", "part", "model", *values) if key in reading}
+    return found | {key: told[key] for key in (*named, *(["peers"] if rule.deviates else [])) if key in told}
+
+
+def _unsure(check: DeepCheck, compared: Compared) -> Iterator[Finding]:
+    for deviation, each in compared.items():
+        if each.divided:
+            says = (
+                f"{deviation.value} of {each.divided} of {each.count} is more than {deviation.percent:g} % {deviation.side} that of the "
+                "better ones: too many to be bad machines; look at what they share, and whether they are alike"
+            )
+            yield Finding("unsure", (), says, {"divided": each.divided, "count": each.count, "peers": each.middle})
+    count = max((each.count for each in compared.values()), default=0)
+    if check.per == "node" and 0 < count < outliers.LEAST:
+        says = f"{count} readings of {check.program} are too few to compare; {outliers.LEAST} are needed"
+        yield Finding("unsure", (), says, {"count": count})

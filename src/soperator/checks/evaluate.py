@@ -1,0 +1,122 @@
+"""Judging what was measured: a check and its readings in, a verdict out.
+
+Three outcomes, and *broken* is never a pass: it says that the check itself did not work, and so that nothing is known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from soperator.checks.check import Check, FailRule, Reading, Value, is_number
+
+Outcome = Literal["pass", "fail", "broken"]
+Machines = Mapping[str, Mapping[str, Value]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check came to, in one sentence where it is no pass; `values` are the numbers that it rests on.
+
+    `counters` are to be given as `before` the next time: what a rule with `grows` compares with.
+    """
+
+    outcome: Outcome
+    says: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+
+def judge(
+    check: Check,
+    readings: Sequence[Reading],
+    machines: Machines | None = None,
+    before: Mapping[str, float] | None = None,
+) -> Verdict:
+    """The verdict over a check's readings. `machines` are the limits by machine type, `before` the counters of the last time.
+
+    No reading at all is broken: a probe always has something to say about what it looked at.
+    """
+    if not readings:
+        return Verdict("broken", f"probe {check.probe} measured nothing")
+    known = before or {}
+    failed: list[tuple[str, dict[str, Value]]] = []
+    try:
+        for reading in readings:
+            limits = limits_of(reading, machines or {})
+            for rule in check.rules:
+                if fails(rule, reading, limits, known):
+                    failed.append((sentence(rule, reading, limits), _evidence(rule, reading)))
+                    break
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        return Verdict("broken", f"its sentence or its rule does not fit what was measured: {error!r}")
+    counters = _counters(check, readings)
+    if not failed:
+        return Verdict("pass", counters=counters)
+    says, values = failed[0]
+    return Verdict("fail", f"{says} (and {len(failed) - 1} more)" if failed[1:] else says, values, counters)
+
+
+def fails(rule: FailRule, reading: Reading, limits: Mapping[str, Value], before: Mapping[str, float]) -> bool:
+    """Whether all that a rule says of a reading is so."""
+    return all(
+        _holds(operator, reading.get(key), _resolved(limit, limits), before.get(f"{reading.get('of')}.{key}"))
+        for key, said in rule.when.items()
+        for operator, limit in said.items()
+    )
+
+
+def _holds(operator: str, value: Value | None, limit: Any, before: float | None) -> bool:
+    """Whether a value is as an operator says; never where the value or the limit is not known."""
+    if value is None or limit is None:
+        return False
+    match operator:
+        case "is":
+            return bool(value == limit)
+        case "is_not":
+            return bool(value != limit)
+        case "among":
+            return bool(value in limit)
+    number = _as_number(value)
+    match operator:
+        case "above":
+            return bool(number > limit)
+        case "below":
+            return bool(number < limit)
+        case _:  # grows: not the first time, and not when the counter began anew
+            return before is not None and number - before > limit
+
+
+def _as_number(value: Value) -> float:
+    if not is_number(value):
+        raise ValueError(f"{value!r} is no number")
+    return float(value)
+
+
+def _resolved(limit: Any, limits: Mapping[str, Value]) -> Any:
+    return limits.get(limit[1:]) if isinstance(limit, str) and limit.startswith("@") else limit
+
+
+def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
+    """The limits of the machine type whose name is the longest one found in the reading's `model`."""
+    model = str(reading.get("model", "")).lower()
+    found = [name for name in machines if name.lower() in model] if model else []
+    return machines[max(found, key=len)] if found else {}
+
+
+def sentence(rule: FailRule, reading: Reading, limits: Mapping[str, Value]) -> str:
+    """What a rule says of a reading that it fails, on one line."""
+    return " ".join(rule.says.format(**{**limits, **reading}).split())
+
+
+def _evidence(rule: FailRule, reading: Reading) -> dict[str, Value]:
+    return {key: reading[key] for key in ("of", *rule.when) if key in reading}
+
+
+def _counters(check: Check, readings: Sequence[Reading]) -> dict[str, float]:
+    wanted = {key for rule in check.rules for key, said in rule.when.items() if "grows" in said}
+    return {
+        f"{reading.get('of')}.{key}": float(reading[key])
+        for reading in readings
+        for key in wanted
+        if is_number(reading.get(key))
+    }

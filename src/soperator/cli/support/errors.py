@@ -1,0 +1,29 @@
+"""How a verb that asks Kubernetes ends when it is refused: with one line, and exit code 1."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+class CliError(Exception):
+    """Why there is no answer, in a sentence."""
+
+
+@contextmanager
+def report_errors(cluster: str) -> Iterator[None]:
+    """Say what stops the work on this SlurmCluster, on standard error."""
+    from soperator.kube.errors import KubeError, NotFound
+
+    try:
+        yield
+    except CliError as error:
+        why = str(error)
+    except NotFound as error:
+        why = f"SlurmCluster {cluster}: {error}"
+    except KubeError as error:
+        why = f"Kubernetes did not answer: {error}"
+    else:
+        return
+    typer.echo(why, err=True)
+    raise typer.Exit(1) from None

@@ -1,0 +1,143 @@
+"""YAML files with our kinds, read as strictly as Kubernetes reads them.
+
+A key that stands twice, which YAML parsers take in silence, is a fault here; dates stay texts, as in Kubernetes.
+Every fault is kept beside what could be read, so that a person sees all of them at once.
+"""
+
+import sys
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.base import API_VERSION, GROUP, Model, Problem
+from soperator.api.healthcheck import HealthCheckSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.strict import read
+from soperator.api.validation.validate import World
+
+KINDS: Mapping[str, type[Model]] = {
+    "SlurmCluster": SlurmClusterSpec,
+    "NodeSet": NodeSetSpec,
+    "HealthCheck": HealthCheckSpec,
+    "SlurmAccount": SlurmAccountSpec,
+    "SlurmQOS": SlurmQOSSpec,
+}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One object of ours from a file; `spec` is None where it could not be read, and `faults` say why."""
+
+    file: str
+    kind: str
+    namespace: str
+    name: str
+    spec: Model | None
+    faults: list[Problem] = field(default_factory=list)
+
+
+class Loader(yaml.SafeLoader):
+    """YAML as Kubernetes takes it: no key twice, no dates."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """Build a map; raise a YAML error for a key that is there already."""
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} stands twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def load(files: Iterable[Path]) -> list[Manifest]:
+    """Return every object of ours in the files, in their order; `-` is standard input. Other kinds are skipped."""
+    return [found for file in files for found in _of_file(file)]
+
+
+def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, World]:
+    """Return what each namespace holds; an object that could not be read is there by its name."""
+    out: dict[str, World] = {}
+    for found in objects:
+        world = out.get(found.namespace, World(partial=partial))
+        spec = found.spec
+        if found.kind == "SlurmCluster":
+            read_spec = spec if isinstance(spec, SlurmClusterSpec) else SlurmClusterSpec()
+            world = replace(world, clusters={**world.clusters, found.name: read_spec})
+        elif isinstance(spec, NodeSetSpec):
+            world = replace(world, node_sets={**world.node_sets, found.name: spec})
+        elif isinstance(spec, HealthCheckSpec):
+            world = replace(world, health_checks={**world.health_checks, found.name: spec})
+        elif not isinstance(spec, SlurmAccountSpec | SlurmQOSSpec):
+            world = replace(world, partial=True)
+        out[found.namespace] = world
+    return out
+
+
+def _of_file(file: Path) -> Iterator[Manifest]:
+    shown = "standard input" if str(file) == "-" else str(file)
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        documents = list(yaml.load_all(text, Loader))
+    except OSError as error:
+        yield _unreadable(shown, f"it cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        yield _unreadable(shown, "it is not UTF-8 text: give a YAML file")
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        yield _unreadable(shown, f"{line}{error.problem or error.context}: correct the YAML")
+    else:
+        for document in documents:
+            for item in _items(document):
+                yield from _of_document(shown, item)
+
+
+def _unreadable(file: str, why: str) -> Manifest:
+    return Manifest(file, "", "", "", None, [Problem("", "", why)])
+
+
+def _items(document: object) -> Iterator[object]:
+    if isinstance(document, dict) and document.get("kind") == "List":
+        yield from document.get("items") or []
+    elif document is not None:
+        yield document
+
+
+def _of_document(file: str, document: object) -> Iterator[Manifest]:
+    if not isinstance(document, dict):
+        yield _unreadable(file, f"{str(document)[:60]!r} is no Kubernetes object: give maps with apiVersion and kind")
+        return
+    api, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+    if api.partition("/")[0] != GROUP:
+        return
+    metadata = document.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace", "default"))
+    if api != API_VERSION or kind not in KINDS:
+        remedy = f"there is no such kind: choose {' or '.join(KINDS)} of {API_VERSION}"
+        yield Manifest(
+            file, kind, namespace, name, None, [Problem("apiVersion, kind", f"{api} {kind}", remedy, f"{kind} {name}")]
+        )
+        return
+    spec, faults = read(KINDS[kind], document.get("spec", {}))
+    faults += [
+        Problem(key, str(document[key])[:60], "there is no such field: remove it, or move it into spec")
+        for key in document
+        if key not in ("apiVersion", "kind", "metadata", "spec", "status")
+    ]
+    subject = f"{kind} {name}"
+    if not name:
+        faults.append(Problem("metadata.name", "missing", "this field is required: add it"))
+    yield Manifest(file, kind, namespace, name, spec, [Problem(p.field, p.value, p.remedy, subject) for p in faults])

@@ -1,0 +1,16 @@
+"""Everything that is computed from the models and checked in, written at once: `make crds`."""
+
+from soperator.crdgen import generate, reference, values
+from soperator.observe import grafana
+
+
+def main() -> None:
+    """Write the CRDs, the chart's values schema, the reference pages and the dashboards below the working directory."""
+    values.PATH.parent.mkdir(parents=True, exist_ok=True)
+    values.PATH.write_text(values.text(), encoding="utf-8")
+    for path in (*generate.write(generate.CHART), values.PATH, *reference.write(reference.FOLDER), *grafana.write()):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What `kubectl get` shows of our kinds, and under which names they can be asked for.
+
+The last column is the reason while an object is not available: the sentence is where the person looks first.
+"""
+
+from dataclasses import dataclass
+
+from soperator.api.associations import (
+    SlurmAccountSpec,
+    SlurmAccountStatus,
+    SlurmQOSSpec,
+    SlurmQOSStatus,
+)
+from soperator.api.base import Model
+from soperator.api.healthcheck import HealthCheckSpec, HealthCheckStatus
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.status import NodeSetStatus, SlurmClusterStatus
+
+
+@dataclass(frozen=True)
+class Column:
+    """One printer column; `priority` 1 shows it with `-o wide` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a CustomResourceDefinition of ours is made of, besides its rules; `scalable` adds the scale subresource."""
+
+    kind: str
+    plural: str
+    short_names: tuple[str, ...]
+    description: str
+    spec: type[Model]
+    status: type[Model]
+    columns: tuple[Column, ...]
+    scalable: bool = False
+
+
+_AVAILABLE = Column(
+    "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
+)
+_AGE = Column("Age", ".metadata.creationTimestamp", "date")
+_WHY = Column("Why", ".status.why", description="Why it is not available.")
+
+CLUSTER = Definition(
+    kind="SlurmCluster",
+    plural="slurmclusters",
+    short_names=("slc",),
+    description=(
+        "SlurmCluster is one Slurm cluster: its controller, login nodes, shared root file system and "
+        "partitions. "
+        "NodeSets that name it are its workers."
+    ),
+    spec=SlurmClusterSpec,
+    status=SlurmClusterStatus,
+    columns=(
+        _AVAILABLE,
+        Column("Controller", ".status.controller", description="Controllers, ready of wanted."),
+        Column("Login", ".status.login", description="Login nodes, ready of wanted."),
+        Column("Workers", ".status.workers", description="Workers of all NodeSets, ready of wanted."),
+        Column("Address", ".status.address", description="How to reach the login nodes.", priority=1),
+        _AGE,
+        _WHY,
+    ),
+)
+
+NODESET = Definition(
+    kind="NodeSet",
+    plural="nodesets",
+    short_names=("nset",),
+    description=(
+        "NodeSet is a number of equal worker nodes of one SlurmCluster. Pod <cluster>-<nodeset>-<n> "
+        "is Slurm node <nodeset>-<n>."
+    ),
+    spec=NodeSetSpec,
+    status=NodeSetStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster that they belong to."),
+        Column("Wanted", ".status.wanted", "integer", "Nodes that are to be there."),
+        Column("Ready", ".status.ready", "integer", "Nodes that Slurm can give jobs to."),
+        Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
+        Column("Waking", ".status.waking", "integer", "Nodes that Slurm has asked for."),
+        Column("Updated", ".status.updated", "integer", "Nodes that are as the spec says.", priority=1),
+        Column("Idle", ".status.idle", "integer", "Nodes that are idle.", priority=1),
+        Column("Allocated", ".status.allocated", "integer", "Nodes with jobs.", priority=1),
+        Column("Draining", ".status.draining", "integer", "Nodes that take no more jobs.", priority=1),
+        Column("Down", ".status.down", "integer", "Nodes that Slurm cannot use.", priority=1),
+        _AVAILABLE,
+        _AGE,
+        Column("Why", ".status.why", description="Why it is not available, and what is being done."),
+    ),
+    scalable=True,
+)
+
+HEALTHCHECK = Definition(
+    kind="HealthCheck",
+    plural="healthchecks",
+    short_names=("hchk",),
+    description=(
+        "HealthCheck is a check that needs a node to itself. It runs on the nodes of one SlurmCluster as Slurm jobs that make way for users' jobs."
+    ),
+    spec=HealthCheckSpec,
+    status=HealthCheckStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose nodes it checks."),
+        Column("Schedule", ".spec.when.schedule", description="When it runs on all nodes, in UTC.", priority=1),
+        Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it runs."),
+        Column("Last", ".status.last", "date", "When a run began last."),
+        Column("Active", ".status.active", "integer", "Runs that go on."),
+        Column("Passed", ".status.nodesPassed", description="Nodes whose last run passed, of all."),
+        Column("Failing", ".status.failing", "integer", "Nodes that fail it."),
+        _AGE,
+        Column("Why", ".status.why", description="What is wrong, and what is being done."),
+    ),
+)
+
+_IN_STEP = Column(
+    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether Slurm has it as the spec says."
+)
+_KEEPS = Column("Why", ".status.why", description="What keeps it from being as the spec says.")
+
+ACCOUNT = Definition(
+    kind="SlurmAccount",
+    plural="slurmaccounts",
+    short_names=("slacct",),
+    description="SlurmAccount is an account of one SlurmCluster with its users, shares and limits, kept in step with Slurm's database.",
+    spec=SlurmAccountSpec,
+    status=SlurmAccountStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster that has it."),
+        Column("Account", ".status.account", description="Name of the account in Slurm."),
+        Column("Parent", ".spec.parent", description="The account above it."),
+        Column("Users", ".status.users", description="Users in Slurm, of wanted."),
+        _IN_STEP,
+        _AGE,
+        _KEEPS,
+    ),
+)
+
+QOS = Definition(
+    kind="SlurmQOS",
+    plural="slurmqos",
+    short_names=("slqos",),
+    description="SlurmQOS is a QOS in the database of one SlurmCluster, kept in step with it.",
+    spec=SlurmQOSSpec,
+    status=SlurmQOSStatus,
+    columns=(
+        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose database has it."),
+        Column("QOS", ".status.qos", description="Name of the QOS in Slurm."),
+        Column("Priority", ".spec.priority", "integer", "What it adds to the priority of jobs."),
+        _IN_STEP,
+        _AGE,
+        _KEEPS,
+    ),
+)
+
+ALL = (CLUSTER, NODESET, HEALTHCHECK, ACCOUNT, QOS)

@@ -1,0 +1,112 @@
+"""The schemas as a reader wants them: field by field, with type, default and limits in words.
+
+`soperator explain` and the reference pages are both made of this.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from soperator.crdgen.columns import (
+    ACCOUNT,
+    CLUSTER,
+    HEALTHCHECK,
+    NODESET,
+    QOS,
+    Definition,
+)
+from soperator.crdgen.schema import Schema, structural
+
+KINDS: Mapping[str, Definition] = MappingProxyType(
+    {"cluster": CLUSTER, "nodeset": NODESET, "healthcheck": HEALTHCHECK, "account": ACCOUNT, "qos": QOS}
+)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: its path below spec, what it is in words, its default as text (empty: none), and its description."""
+
+    path: str
+    type: str
+    default: str
+    description: str
+    rules: tuple[str, ...]
+
+
+def fields(schema: Schema, prefix: str = "") -> Iterator[Field]:
+    """Yield every field of a structural schema, outer before inner, items of lists as `name[]`."""
+    required = schema.get("required", [])
+    for name, inner in schema.get("properties", {}).items():
+        path = f"{prefix}.{name}" if prefix else name
+        default = "required" if name in required else _default(inner)
+        yield Field(path, type_of(inner), default, inner.get("description", ""), rules_of(inner))
+        deeper = _holder(inner)
+        yield from fields(deeper, f"{path}[]" if deeper is not inner else path)
+
+
+def rules_of(schema: Schema) -> tuple[str, ...]:
+    """Return the messages of the rules on a piece, or on the items of a list."""
+    return tuple(rule["message"] for rule in _holder(schema).get("x-kubernetes-validations", []))
+
+
+def type_of(schema: Schema) -> str:
+    """Return the type in words, with its limits."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "quantity"
+    if "enum" in schema:
+        return " \\| ".join(schema["enum"])
+    match schema.get("type"):
+        case "array":
+            return f"list of {type_of(schema['items'])}"
+        case "object" if "additionalProperties" in schema:
+            return f"map of {type_of(schema['additionalProperties'])}"
+        case "object":
+            return "Kubernetes object" if schema.get("x-kubernetes-preserve-unknown-fields") else "object"
+        case "integer":
+            span = f"{schema.get('minimum', '')} to {schema.get('maximum', '')}"
+            return f"integer, {span}".removesuffix(" to ")
+        case other:
+            return {"string": "text", "boolean": "true or false"}.get(str(other), str(other))
+
+
+def describe(path: str) -> str:
+    """Return the documentation of `cluster.login.service` and the like; KeyError says what is wrong with a path."""
+    kind, *steps = path.replace("[]", "").split(".")
+    if kind not in KINDS:
+        raise KeyError(f"{kind}: there is no such kind: choose {' or '.join(KINDS)}")
+    steps = steps[1:] if steps[:1] == ["spec"] else steps
+    schema, here = structural(KINDS[kind].spec), kind
+    for step in steps:
+        inner = _holder(schema).get("properties", {})
+        if step not in inner:
+            raise KeyError(f"{here}: there is no field {step}; there are: {', '.join(inner) or 'none'}")
+        schema, here = inner[step], f"{here}.{step}"
+    return "\n".join(_page(here, schema))
+
+
+def _page(path: str, schema: Schema) -> Iterator[str]:
+    default = _default(schema)
+    yield f"{path}: {type_of(schema)}{f', default {default}' if default else ''}".replace("\\|", "|")
+    yield f"  {schema.get('description', '')}"
+    for rule in rules_of(schema):
+        yield f"  Rule: {rule}."
+    direct = [field for field in fields(_holder(schema)) if "." not in field.path]
+    if direct:
+        yield ""
+        width = max(len(field.path) for field in direct)
+        for field in direct:
+            note = f" [{field.default}]" if field.default else ""
+            yield f"  {field.path:<{width}}  {field.description}{note}"
+
+
+def _holder(schema: Schema) -> Schema:
+    """The schema that holds the properties: of the items, for a list."""
+    items: Schema = schema.get("items", schema)
+    return items
+
+
+def _default(schema: Schema) -> str:
+    default = schema.get("default")
+    if default is None or isinstance(default, dict):
+        return ""
+    return str(default).lower() if isinstance(default, bool) else str(default)

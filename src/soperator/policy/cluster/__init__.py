@@ -1,0 +1,1 @@
+"""Decisions about one SlurmCluster: configuration, images, keys, jail, accounting, conditions."""

@@ -1,0 +1,106 @@
+"""What is true of a cluster, in one word and one sentence.
+
+A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at
+least one login pod and one worker are ready where any is wanted. `why` says what is missing, also of an available cluster; it is
+empty only when all that is wanted is there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from soperator.api.base import Problem
+
+
+@dataclass(frozen=True)
+class Role:
+    """How many pods of a role are ready, how many are wanted, and what keeps the first one that isn't."""
+
+    ready: int = 0
+    wanted: int = 0
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        """As the columns of kubectl show it."""
+        return f"{self.ready}/{self.wanted}"
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer are ready than wanted."""
+        return self.ready < self.wanted
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a pass has seen.
+
+    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are sentences, empty when there is nothing to say; `confined` and
+    `limits` are a reason and such a sentence.
+    """
+
+    problems: Sequence[Problem] = ()
+    jail: str = ""
+    points: str = ""
+    keys: str = ""
+    confined: tuple[str, str] = ("UserNamespace", "")
+    limits: tuple[str, str] = ("Unknown", "")
+    slurm: str = ""
+    config: str = ""
+    accounting: str = ""
+    claims: str = ""
+    controller: Role = field(default_factory=Role)
+    rest: Role = field(default_factory=Role)
+    login: Role = field(default_factory=Role)
+    workers: Role = field(default_factory=Role)
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether the thing is available, a reason in CamelCase, and one sentence, empty when all is well."""
+
+    available: bool
+    reason: str
+    why: str
+
+
+def judge(facts: Facts) -> Availability:
+    """The verdict over a cluster; the first cause in the order of start-up is the one that is told."""
+    shortages = list(_shortages(facts))
+    blocking = next((each for each in shortages if each[0]), None)
+    if blocking:
+        return Availability(False, blocking[1], blocking[2])
+    if shortages:
+        return Availability(True, shortages[0][1], shortages[0][2])
+    return Availability(True, "AllReady", "")
+
+
+def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
+    """(whether it blocks, reason, sentence) for everything that is missing, in the order of start-up.
+
+    A spec with problems blocks only what is new in it: what runs already goes on running, and its own state decides.
+    """
+    running = facts.controller.ready > 0
+    found = [(not running, "InvalidSpec", str(problem)) for problem in facts.problems]
+    if facts.jail:
+        found.append((True, "JailNotReady", facts.jail))
+    elif facts.points:
+        found.append((facts.login.ready == 0, "MountPointsMissing", facts.points))
+    if facts.keys:
+        found.append((not running, "KeysNotSettled", facts.keys))
+    for name, role, reason in (
+        ("slurmctld", facts.controller, "ControllerNotReady"),
+        ("slurmrestd", facts.rest, "RestNotReady"),
+        ("login", facts.login, "LoginNotReady"),
+        ("workers", facts.workers, "WorkersNotReady"),
+    ):
+        if role.is_short:
+            trouble = f": {role.trouble}" if role.trouble else ""
+            found.append((role.ready == 0, reason, f"{name} {role} ready{trouble}"))
+    if facts.slurm:
+        found.append((False, "SlurmNotAnswering", facts.slurm))
+    if facts.config:
+        found.append((False, "ConfigNotApplied", facts.config))
+    if facts.accounting:
+        found.append((False, "AccountingNotReady", facts.accounting))
+    if facts.claims:
+        found.append((False, "ClaimBeingDeleted", facts.claims))
+    return found

@@ -1,0 +1,186 @@
+"""With which images each part of a cluster runs, and when new ones come: a function of what is seen.
+
+- What the spec does not name is what the operator had when it first saw the cluster, until a person asks for what it has now. So an upgrade
+  of the operator restarts nothing.
+- New images go the way of Slurm's upgrades: slurmdbd first, where there is one; slurmctld when it runs with them; slurmrestd and the workers
+  after that; login when every worker does.
+  A daemon or a client of Slurm may be older than the slurmctld or slurmdbd that it speaks to, by up to three releases, and never newer
+  (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
+- slurmctld gets a new image only when a slurmctld of that image has read the cluster's configuration beside it. It then says which Slurm is
+  in it, and slurmctld does not go back to an older release: that would refuse the state that the newer one has written, and be down.
+
+Nothing is remembered but the record and the versions, which stand in the cluster's status.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from soperator.policy.cluster.slurm_config import Trial
+
+#: Images by their roles: slurm, login, munge, populate, jail, sssd, mariadb.
+Images = Mapping[str, str]
+#: Roles that have Slurm, or speak to it, from one image.
+_TOGETHER = ("slurm", "login", "munge")
+
+
+@dataclass(frozen=True)
+class ImageRecord:
+    """What was taken over, how far it came, and the last request that was carried out."""
+
+    defaults: Images
+    workers: Images
+    login: Images
+    request: str = ""
+
+
+@dataclass(frozen=True)
+class ImageWish:
+    """What the spec names, what the operator has for the rest, and whether that is to be taken over."""
+
+    said: Images
+    own: Images
+    request: str = ""
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class RunningImages:
+    """The image of Slurm that every slurmctld is ready with, empty where not all are with the same one, and how many workers have which.
+
+    `placed` are the images that pods of slurmctld have, ready or not. `versions` are those of Slurm by images that were tried, empty where an image
+    did not say, and `trials` those that are under way; without `may_try` there is no configuration to try an image with. `slurmdbd` is the image that
+    slurmdbd is ready with, empty while it is not, and None where slurmctld does not speak to it.
+    """
+
+    slurmctld: str = ""
+    workers: Mapping[str, int] | None = None
+    placed: Collection[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    may_try: bool = False
+    slurmdbd: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The images of slurmctld, that of slurmdbd, and of the others by the record; a reason and a sentence where something is yet to come.
+
+    `tries` are images that are to be tried, and `versions` what is known by now.
+    """
+
+    wanted: Images
+    record: ImageRecord
+    slurmdbd: str = ""
+    reason: str = ""
+    why: str = ""
+    tries: Collection[str] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether slurmctld stays with the image that it has, and why."""
+
+    stays: str = ""
+    reason: str = ""
+    why: str = ""
+    tries: Collection[str] = ()
+
+
+#: How many images' versions are kept.
+KEPT = 8
+
+
+def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -> Stage:
+    """The images that each part is to have now."""
+    asked = wish.follows or bool(record and wish.request and wish.request != record.request)
+    taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
+    wanted = {**taken, **wish.said}
+    if record is None:
+        return Stage(wanted, ImageRecord(taken, wanted, wanted, wish.request), wanted["slurm"])
+    request = wish.request if asked else record.request
+    gate = _gate(record, wanted["slurm"], running)
+    slurmdbd = gate.stays or wanted["slurm"]
+    gate = gate if gate.stays else _behind_slurmdbd(record, slurmdbd, running)
+    if gate.stays:
+        wanted = {**wanted, **{role: record.workers.get(role, wanted[role]) for role in _TOGETHER}, "slurm": gate.stays}
+    slurm, behind = wanted["slurm"], _behind(wanted["slurm"], running)
+    may_work = slurm in (record.workers.get("slurm"), running.slurmctld)
+    may_log_in = slurm == record.login.get("slurm") or (may_work and not behind)
+    workers, login = wanted if may_work else record.workers, wanted if may_log_in else record.login
+    reason, why = _reason_and_message(wish, taken, slurm, may_work, may_log_in, behind)
+    reason, why = gate.reason or reason, gate.why or why
+    return Stage(
+        wanted, ImageRecord(taken, workers, login, request), slurmdbd, reason, why, gate.tries, _learned(running)
+    )
+
+
+def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
+    """Whether slurmctld may get another image now."""
+    has = next(iter(running.placed), record.workers.get("slurm", slurm))
+    if slurm in running.placed or slurm == has or not running.may_try:
+        return Gate()
+    known, trial = running.versions, running.trials.get(slurm) or Trial()
+    tries = [image for image in (slurm, has) if image not in known]
+    if slurm not in known:
+        if trial.end == "refused":
+            return Gate(
+                has, "Refused", f"slurmctld keeps {has}, for {slurm} refuses its configuration: {trial.said}", tries
+            )
+        why = f"{slurm} is tried, beside {has}" + (f": {trial.said}" if trial.said and trial.end != "passed" else "")
+        return Gate(has, "Trying", why, tries)
+    if has not in known:
+        return Gate(has, "Trying", f"which Slurm is in {has}, is to be seen", tries)
+    ran = {image: known[image] for image in (has, record.workers.get("slurm", has)) if known.get(image)}
+    newest = max(ran, key=lambda image: release(ran[image]), default="")
+    if newest and known[slurm] and release(known[slurm]) < release(ran[newest]):
+        return Gate(
+            has,
+            "Downgrade",
+            f"slurmctld keeps {has}: {slurm} has Slurm {known[slurm]}, which refuses the state that Slurm {ran[newest]} has written; "
+            "name an image of that release or a newer one in spec.images.slurm",
+        )
+    return Gate()
+
+
+def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
+    """slurmctld waits for slurmdbd, which understands older daemons and no newer ones; a slurmctld that has the image already goes on."""
+    has = next(iter(running.placed), record.workers.get("slurm", slurm))
+    if running.slurmdbd in (None, slurm) or slurm in running.placed or slurm == has:
+        return Gate()
+    return Gate(has, "Slurmdbd", f"slurmdbd is to run {slurm} first; slurmctld follows")
+
+
+def _learned(running: RunningImages) -> Mapping[str, str]:
+    """What is known of images, with what trials have said by now; an image that slurmctld has is known to read its files whatever its trial says."""
+    said = {image: trial.version for image, trial in running.trials.items() if trial.end == "passed"}
+    said |= {image: "" for image, each in running.trials.items() if each.end == "refused" and image in running.placed}
+    return dict(
+        [*((image, each) for image, each in running.versions.items() if image not in said), *said.items()][-KEPT:]
+    )
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The release of a version of Slurm, 24.11 of 24.11.5, by which its state is read; empty where it is no version."""
+    parts = version.split(".")[:2]
+    return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else ()
+
+
+def _behind(slurm: str, running: RunningImages) -> int:
+    return sum(count for image, count in (running.workers or {}).items() if image != slurm)
+
+
+def _reason_and_message(
+    wish: ImageWish, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
+) -> tuple[str, str]:
+    if not may_work:
+        return "Controller", f"slurmctld is to run {slurm} first; workers and login follow"
+    if not may_log_in:
+        return "Workers", f"{behind} workers are yet to run {slurm}; login follows when all do"
+    others = sorted(role for role, image in wish.own.items() if taken.get(role) != image and role not in wish.said)
+    if others:
+        return "Held", (
+            f"this operator has other images for {', '.join(others)}; the cluster keeps those that it was made with: "
+            "a new word in spec.upgrade.request takes them over"
+        )
+    return "", ""

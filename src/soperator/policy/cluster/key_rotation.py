@@ -1,0 +1,106 @@
+"""How keys give way to new ones while everything runs: a function of what is seen.
+
+Slurm's daemons can know several keys and sign with one (slurm.jwks), so its key is replaced in stages, each of which every daemon has
+reached before the next begins:
+
+    Known      the new key is known to all, the former one still signs
+    Signing    the new key signs; the former one is still believed
+    Settling   nobody signs with the former key any more; what it has signed expires
+    Alone      the former key is nowhere any more
+
+munge knows one key. It is brought to all (Laid), and then all munged take it as close together as can be (Taken). The key of REST is
+slurmctld's and the operator's alone, and changes on the way, at Signing or Taken.
+
+Invariants, tested by interrupting at every step: what any daemon signs, every daemon believes, until it expires; two stages never meet;
+a host outside Kubernetes has the new key before anybody signs with it; a rotation that has begun is finished, whatever became of its
+request. Nothing is remembered but what is noted on the Secret.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from soperator.slurm.keys import RotationRecord, Stage
+
+#: Seconds that what Slurm signs is believed (DEFAULT_TTL of auth/slurm in 24.11, AuthInfo is the operator's), and as much again for clocks.
+LIFE = 60.0
+SKEW = 30.0
+
+NEXT: Mapping[str, Mapping[str, Stage]] = MappingProxyType(
+    {
+        "slurm": {"": "Known", "Known": "Signing", "Signing": "Settling", "Settling": "Alone", "Alone": ""},
+        "munge": {"": "Laid", "Laid": "Taken", "Taken": ""},
+    }
+)
+_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "Known": "every daemon is to know the new key",
+        "Signing": "every daemon is to sign with the new key",
+        "Settling": "what the former key has signed is to expire",
+        "Alone": "every daemon is to forget the former key",
+        "Laid": "the new key is to lie ready beside every munged",
+        "Taken": "every munged is to take the new key",
+    }
+)
+
+
+@dataclass(frozen=True)
+class RotationSnapshot:
+    """What is known.
+
+    `rest` is the request for which the key of REST was made. `waits` says which daemon is not so far yet, empty when all are; `latest` is when
+    the last of them came so far, as one does later that was started with what its Node still had. `outside` says which hosts outside
+    Kubernetes are to get the new key first, once every daemon knows it.
+    """
+
+    kind: Literal["slurm", "munge"]
+    request: str
+    record: RotationRecord
+    rest: str
+    waits: str
+    now: float
+    latest: float = 0.0
+    outside: str = ""
+
+
+@dataclass(frozen=True)
+class RotationStep:
+    """What to note on the Secret, with the content that belongs to it; whether to make REST a new key first; and what goes on."""
+
+    note: RotationRecord | None = None
+    make_rest: bool = False
+    why: str = ""
+
+
+def decide(seen: RotationSnapshot) -> RotationStep:
+    """The next step of a rotation."""
+    record = seen.record
+    if not record.stage:
+        asked = seen.request not in ("", record.request)
+        return _enter(RotationRecord(seen.request, NEXT[seen.kind][""])) if asked else RotationStep()
+    if record.stage not in NEXT[seen.kind]:
+        return RotationStep(why=f"{_title(record)} is at {record.stage}, which auth.type {seen.kind} does not know")
+    if record.stage in ("Signing", "Taken") and seen.rest != record.request:
+        return RotationStep(make_rest=True, why=_why(record, "the key of REST is made"))
+    if seen.waits:
+        return RotationStep(why=_why(record, seen.waits))
+    if record.stage == "Known" and seen.outside:
+        return RotationStep(why=_why(record, seen.outside))
+    left = max(record.since, seen.latest) + LIFE + SKEW - seen.now
+    if record.stage == "Settling" and left > 0:
+        return RotationStep(why=_why(record, f"{left:.0f} s are left"))
+    after = NEXT[seen.kind][record.stage]
+    return _enter(RotationRecord(record.request, after, seen.now if after == "Settling" else 0.0))
+
+
+def _enter(record: RotationRecord) -> RotationStep:
+    return RotationStep(note=record, why=_why(record, "it begins") if record.stage else "")
+
+
+def _title(record: RotationRecord) -> str:
+    return f"rotation {record.request}"
+
+
+def _why(record: RotationRecord, detail: str) -> str:
+    return f"{_title(record)}: {_WORDS[record.stage]}: {detail}"

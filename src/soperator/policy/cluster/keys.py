@@ -1,0 +1,115 @@
+"""What becomes of a Secret with keys that somebody deleted or edited: a function of what is seen.
+
+Daemons that run hold the key that they began with. Another key in the Secret does nothing until the next one starts, and then two
+halves of the cluster do not understand each other, and jobs are lost. So each Secret has a copy beside it, which is written first.
+
+Invariants, tested over all combinations:
+- A key is made only where no daemon runs with a former one, or where daemons need not agree on it.
+- While daemons run, only a key is right that the status knows: that of the last look, or the one that a rotation was about to write. It is in the
+  status before it is in a Secret. Where the status knows none, because it was lost, every key is.
+- A copy to which nobody wrote, and whose key is right, is what the Secret follows. Without one the Secret is followed, if its key is right.
+- What is neither is reported and left alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from soperator.slurm.keys import Held, Version
+
+#: What to do: nothing; draw a key; write the Secret as its copy is; write the copy as the Secret is.
+Act = Literal["rest", "make", "restore", "keep"]
+_HOWTO = "docs/howto/rotate-keys.md#a-key-that-was-deleted"
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class KeySecretSnapshot:
+    """What is known of one Secret.
+
+    `live` is what it holds, `kept` what its copy holds, None where one is gone or somebody wrote to the copy. `are_marked` says whether labels and
+    owners of both are as they should be. `known` is what the status has: the key that was there last, and the one that a rotation was about to
+    write; `holders` are pods that run with either; both are empty where daemons need not agree. `found` is what the Secret, or else its copy, says
+    that it is. `is_rotated` says that a rotation wrote the copy and the status is that of an operator that announced none.
+    """
+
+    name: str
+    copy: str
+    wanted: tuple[str, ...]
+    live: Held | None
+    kept: Held | None
+    are_marked: bool = True
+    known: Sequence[Version] = ()
+    holders: Sequence[str] = ()
+    found: Version | None = None
+    is_rotated: bool = False
+
+
+@dataclass(frozen=True)
+class KeySecretStep:
+    """What to do, and where nothing can be done a reason with a sentence."""
+
+    act: Act = "rest"
+    reason: str = ""
+    why: str = ""
+
+
+def decide(seen: KeySecretSnapshot) -> KeySecretStep:
+    """What becomes of the Secret."""
+    if seen.kept is not None:
+        return _with_copy(seen, seen.kept)
+    if seen.live is None:
+        return KeySecretStep("make") if not seen.holders else KeySecretStep(reason="KeyLost", why=_lost(seen))
+    if not seen.live.is_whole(seen.wanted):
+        return KeySecretStep(reason="KeyIncomplete", why=_incomplete(seen, seen.live))
+    if seen.holders and not _is_known(seen, seen.live):
+        return KeySecretStep(reason="OtherKey", why=_other(seen))
+    return KeySecretStep("keep")
+
+
+def _with_copy(seen: KeySecretSnapshot, kept: Held) -> KeySecretStep:
+    if not kept.is_whole(seen.wanted):
+        return KeySecretStep(reason="KeyIncomplete", why=_incomplete(seen, kept))
+    if seen.holders and not seen.is_rotated and not _is_known(seen, kept):
+        is_right = seen.live is not None and _is_known(seen, seen.live)
+        return KeySecretStep("keep") if is_right else KeySecretStep(reason="OtherKey", why=_other(seen))
+    is_same = seen.live is not None and (seen.live.files, seen.live.notes) == (kept.files, kept.notes)
+    return KeySecretStep() if is_same and seen.are_marked else KeySecretStep("restore")
+
+
+def _is_known(seen: KeySecretSnapshot, held: Held) -> bool:
+    return not seen.known or held.digest in {each.digest for each in seen.known}
+
+
+def _lost(seen: KeySecretSnapshot) -> str:
+    return (
+        f"Secrets {seen.name} and {seen.copy} are gone, and daemons run with that key in {_some(seen.holders)}: put it back ({_HOWTO}); "
+        "no other key is made while they run"
+    )
+
+
+def _other(seen: KeySecretSnapshot) -> str:
+    theirs, which = seen.known[0], ""
+    if seen.found and (seen.found.request, seen.found.stage) != (theirs.request, theirs.stage):
+        which = f" (that of {_rotation(seen.found)}, and theirs is of {_rotation(theirs)})"
+    return f"Secret {seen.name} holds another key than the daemons in {_some(seen.holders)}{which}: put theirs back ({_HOWTO})"
+
+
+def _rotation(version: Version) -> str:
+    if not version.request:
+        return "no rotation"
+    return f"rotation {version.request}" + (f" at {version.stage}" if version.stage else "")
+
+
+def _incomplete(seen: KeySecretSnapshot, held: Held) -> str:
+    missing = ", ".join(each for each in seen.wanted if not held.files.get(each))
+    found = ", ".join(sorted(held.files)) or "nothing that the cluster needs"
+    return (
+        f"Secret {seen.name} has {found} and lacks {missing}: put it in, or set spec.auth.type to what it was; "
+        "docs/howto/troubleshoot.md has how to change auth.type"
+    )
+
+
+def _some(holders: Sequence[str]) -> str:
+    more = f" and {len(holders) - _SHOWN} more" if len(holders) > _SHOWN else ""
+    return f"{', '.join(holders[:_SHOWN])}{more}"

@@ -1,0 +1,209 @@
+"""How a generation of Slurm's configuration reaches every daemon, and how the former comes back when slurmctld refuses it.
+
+A generation is tried on a slurmctld of its own, written, handed out when slurmctld's pod has the new files, and good once slurmctld says that
+it runs with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself anew, so a file that it refuses shows
+as a slurmctld that does not come back: the last good generation is then written again. Invariants, tested by interrupting at every step:
+- What replaces a good generation has passed its trial.
+- The last good generation is known, and kept, until slurmctld has said that it runs with another.
+- A generation that was taken back is not written again, until somebody asks for it.
+- Nothing is taken back without a sign that it is to blame: a slurmctld that ended, or one that was asked and runs with another.
+- Nothing is remembered but `State`, which is written together with the files.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from soperator.slurm.settings.state import ConfigState
+
+#: Seconds that slurmctld has to run with a generation, before the former one is restored; and so long after it has ended, and was started again.
+PATIENCE = 30.0
+FALLEN = 10.0
+#: Seconds until daemons that have not read a generation are asked again, and how often.
+AGAIN = 30.0
+TRIES = 3
+#: Seconds until a slurmctld that answers, and runs with another, is told once more.
+_ASKED = 5.0
+#: Seconds between two looks at a daemon of which nobody says what it has read, at least and at most.
+_OFTEN, _SELDOM = 1.0, 300.0
+#: Slurm and Kubernetes tell times by the second.
+_SLACK = 1.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How the slurmctld does that tries the wanted generation, or an image; one that passed says its version, if it can."""
+
+    end: Literal["", "passed", "refused", "lost"] = ""
+    said: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class ConfigProgress:
+    """Which generation slurmctld's pods see in their files, and which one slurmctld says that it runs with; empty where it says nothing."""
+
+    mounted: str = ""
+    running: str = ""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What a login pod's sackd said last that it hands out (empty where it said nothing), and when it was asked."""
+
+    generation: str = ""
+    at: float = 0.0
+
+    def is_due(self, state: ConfigState, now: float) -> bool:
+        """Whether to ask it: not when it has what slurmctld runs with, and the more seldom the longer that is wanting."""
+        return self.generation != state.generation and now - self.at >= pause(state, self.at)
+
+
+@dataclass(frozen=True)
+class ConfigSnapshot:
+    """What is known. `wanted` is empty for a spec that is refused; `fallen` are the last words of a slurmctld that ended and is not back.
+
+    `behind` are daemons that have not read what slurmctld runs with, `silent` those of which nobody says.
+    """
+
+    wanted: str
+    state: ConfigState
+    now: float
+    fixed: str = ""
+    trial: Trial | None = None
+    heard: ConfigProgress | None = None
+    fallen: str = ""
+    is_fallen_new: bool = True
+    behind: Collection[str] = ()
+    silent: Collection[str] = ()
+
+
+Act = Literal["rest", "write", "try", "drop", "nudge", "ask", "note", "restore", "revive"]
+
+
+@dataclass(frozen=True)
+class ConfigStep:
+    """What to do, the state to write where the act writes one, and a reason with a sentence where not all is well."""
+
+    act: Act = "rest"
+    state: ConfigState = field(default_factory=ConfigState)
+    reason: str = ""
+    why: str = ""
+
+
+def decide(seen: ConfigSnapshot) -> ConfigStep:
+    """The next step on the way to the wanted generation."""
+    state = seen.state
+    runs = bool(seen.heard and seen.heard.running)
+    if seen.wanted not in ("", state.generation) and not state.good and not runs:  # nothing that it could harm
+        begun = ConfigState(seen.wanted, since=seen.now, asked=seen.wanted, asked_at=seen.now, fixed=seen.fixed)
+        return ConfigStep("write", begun, "Starting", "slurmctld is to start")
+    if not state.generation:
+        return _try(seen) if seen.wanted else ConfigStep()  # slurmctld runs with files of which nothing else is known
+    if not state.is_settled:
+        step = _hand_out(seen)
+        is_back = state.refused and state.generation == state.good
+        return replace(step, reason="RolledBack", why=f"{step.why}; {taken_back(state)}") if is_back else step
+    if seen.wanted in ("", state.generation):
+        return _follow(seen)
+    if seen.wanted == state.refused:
+        return ConfigStep(reason="RolledBack", why=taken_back(state))
+    return _try(seen)
+
+
+def _try(seen: ConfigSnapshot) -> ConfigStep:
+    """Another generation is wanted: it goes to the daemons only when a slurmctld has read it."""
+    what, trial = _name(seen.wanted), seen.trial
+    if trial is None:
+        return ConfigStep("try", reason="Trying", why=f"{what} is to be tried")
+    if trial.end == "lost":
+        return ConfigStep("drop", reason="Trying", why=f"{what} is to be tried again: {trial.said}")
+    if trial.end == "refused":
+        return ConfigStep(reason="Refused", why=f"{what} is not applied, for slurmctld refuses it: {trial.said}")
+    if trial.end == "passed":
+        state = replace(seen.state, generation=seen.wanted, since=seen.now, asked="", tries=0, fixed=seen.fixed)
+        return ConfigStep("write", state, "HandingOut", f"{what} has passed its trial")
+    return ConfigStep(reason="Trying", why=f"{what} is tried" + (f": {trial.said}" if trial.said else ""))
+
+
+def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
+    """The files are written: slurmctld has to see them, to read them, and to say so."""
+    state, heard = seen.state, seen.heard or ConfigProgress()
+    what, is_former = _name(state.generation), state.generation == state.good
+    is_read = heard.running == state.generation
+    if is_read and state.asked == state.generation:
+        return ConfigStep("note", replace(state, good=state.generation), "HandingOut", f"slurmctld runs with {what}")
+    if blame := "" if is_former or not state.good else _blame(seen, heard):
+        former = replace(state, generation=state.good, since=seen.now, asked="", tries=0)
+        return ConfigStep("restore", replace(former, refused=state.generation, refusal=blame), "RolledBack", blame)
+    if seen.fallen:
+        why = f"slurmctld does not start with {what}: {seen.fallen}"
+        return ConfigStep("revive" if is_former and not seen.is_fallen_new else "rest", reason="NotRead", why=why)
+    if heard.mounted != state.generation:
+        return ConfigStep("nudge", reason="HandingOut", why=f"{what} is on its way into slurmctld's pod")
+    if heard.running and (state.asked != state.generation or seen.now - state.asked_at > _ASKED):
+        return ConfigStep("ask", _asked(seen), "HandingOut", f"slurmctld is to hand out {what}")
+    return ConfigStep(reason="HandingOut", why=f"slurmctld is reading {what}")
+
+
+def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
+    """Why slurmctld does not run with what was written, if it has had its time and there is a sign of it; empty otherwise."""
+    state = seen.state
+    if seen.now - max(state.since, state.asked_at) < (FALLEN if seen.fallen else PATIENCE):
+        return ""
+    if seen.fallen:
+        return seen.fallen
+    if state.asked == state.generation and seen.heard:
+        ran = f"ran with {_name(heard.running)}" if heard.running else "did not answer"
+        return f"slurmctld was told to read it, and {ran} {PATIENCE:.0f} s later"
+    return ""
+
+
+def _follow(seen: ConfigSnapshot) -> ConfigStep:
+    """slurmctld runs with what is wanted: every other daemon is to follow."""
+    state = seen.state
+    if not seen.behind:
+        why = f"nobody says whether {_named(seen.silent)} has read {_name(state.generation)}"
+        return ConfigStep(reason="Behind", why=why) if seen.silent else ConfigStep()
+    why = f"{_name(state.generation)} is not read yet by {_named(seen.behind)}"
+    if seen.now - state.asked_at < AGAIN:
+        return ConfigStep(reason="HandingOut", why=why)
+    if state.tries < TRIES:
+        return ConfigStep("ask", _asked(seen), "Behind", why)
+    return ConfigStep(
+        reason="Behind", why=f"{why}, although they were told {TRIES} times: look at slurmd or sackd there"
+    )
+
+
+def has_read(started: float, state: ConfigState) -> bool:
+    """Whether a daemon that began at this time has read what slurmctld was last told to hand out; one of an unknown time counts as such."""
+    return not started or started >= int(state.asked_at) - _SLACK
+
+
+def pause(state: ConfigState, now: float) -> float:
+    """Seconds until the next look at a daemon of which nobody says that it has read what was handed out."""
+    return min(max(now - state.asked_at, _OFTEN), _SELDOM)
+
+
+def silence(state: ConfigState, now: float) -> float:
+    """Seconds until the next look while no slurmctld can be asked how far it is: often until it is to blame, then twice a minute."""
+    late = now - max(state.since, state.asked_at) - PATIENCE
+    return min(max(late, _OFTEN), PATIENCE)
+
+
+def taken_back(state: ConfigState) -> str:
+    """What a person is told of a generation that slurmctld did not survive."""
+    return f"{_name(state.refused)} was taken back: {state.refusal}"
+
+
+def _asked(seen: ConfigSnapshot) -> ConfigState:
+    state = seen.state
+    return replace(state, asked=state.generation, asked_at=seen.now, tries=state.tries + 1)
+
+
+def _named(daemons: Collection[str]) -> str:
+    return ", ".join(sorted(daemons)[:3]) + (f" and {len(daemons) - 3} more" if len(daemons) > 3 else "")
+
+
+def _name(generation: str) -> str:
+    return f"configuration {generation[:8]}"

@@ -1,0 +1,61 @@
+"""The reasons that Slurm shows for drains of ours: how they are written, and how they are read.
+
+A reason is all that is remembered of a drain. It begins with `soperator: `, and an administrator reads it in `sinfo -R`.
+"""
+
+from datetime import UTC, datetime
+
+from soperator.slurm.node import REASON_PREFIX, SlurmNode
+
+#: Drains of health checks, which others lift.
+CHECK_PREFIX = f"{REASON_PREFIX}check"
+#: Drains of nodes whose jail cannot be entered; what is wrong there follows.
+JAIL = f"{REASON_PREFIX}jail: "
+SCALE_IN = f"{REASON_PREFIX}scale-in"
+ROLLOUT = f"{REASON_PREFIX}new pod template"
+ENDING = f"{REASON_PREFIX}the NodeSet is being deleted"
+CLUSTER_ENDING = f"{REASON_PREFIX}the cluster is being deleted"
+
+#: What is over within this many seconds is written on no pod.
+LASTING = 10.0
+UNTIL = "; its jobs end at "
+
+
+def reason(why: str) -> str:
+    """What Slurm shows for a drain of ours: one line without quotes."""
+    return f"{REASON_PREFIX}{' '.join(why.split()).translate(str.maketrans('', '', chr(34) + chr(39) + chr(96)))[:200]}"
+
+
+def for_check(check: str, says: str) -> str:
+    """What Slurm shows for a drain by a health check."""
+    return reason(f"check {check}: {says}")
+
+
+def is_of_check(node: SlurmNode) -> bool:
+    """Whether a node is drained, or draining, by a health check."""
+    return node.is_draining and node.reason.startswith(CHECK_PREFIX)
+
+
+def check_of(node: SlurmNode) -> tuple[str, str]:
+    """The check that drained a node, and its words, for people."""
+    check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
+    return check, says
+
+
+def is_ours(node: SlurmNode | None) -> bool:
+    """Whether a node is drained, or draining, by this policy."""
+    return bool(node and node.is_draining and node.is_ours and not is_of_check(node))
+
+
+def end_of(node: SlurmNode) -> float | None:
+    """Until when the jobs of a node may run, where they were warned."""
+    _, found, text = node.reason.partition(UNTIL)
+    try:
+        return datetime.fromisoformat(text).timestamp() if found else None
+    except ValueError:
+        return None
+
+
+def stamp(moment: float) -> str:
+    """A moment as people read it, in UTC."""
+    return datetime.fromtimestamp(round(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,1 @@
+"""What follows from the checks of nodes: drain, resume, replacement."""

@@ -1,0 +1,1 @@
+"""Deep checks: which node runs one next, and what the results mean."""

@@ -1,0 +1,313 @@
+"""Deep checks whose job measures several nodes: a whole group, and pairs that tell which node of it, or which way between two, is bad.
+
+Nodes are compared in rounds, one at a time. A round is a set of nodes of one NodeSet that were idle together:
+
+```
+   due ──▶ round ──▶ (group) one job of all ── well ─────────────────▶ all pass
+                          │ fails, is broken, or has nothing to be compared with
+                          ▼
+                     disjoint pairs, as decide.pairs asks for them ──▶ who is bad fails, a slow way is told, all others pass
+```
+
+A failure is confirmed, and a drained node tested, by a round of its own, with some that are well for company. What is due, how failures count,
+and how a drained node is opened for a test is as for single nodes (`decide.deep`), and so are the invariants: at most `Wish.most` nodes at
+once, no two jobs on a node, on nobody's node; also where the operator dies at every step, and what was preempted is repeated.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from soperator.api.healthcheck import MOST_NOTES, MOST_READINGS
+from soperator.checks import catalog, deep_evaluate, outliers
+from soperator.checks.check import Reading, Value, is_number
+from soperator.checks.deep_check import limit_of
+from soperator.checks.evaluate import Verdict, fails, limits_of
+from soperator.policy.healthcheck import pairwise_search, single_node
+from soperator.policy.healthcheck.pairwise_search import Pair, Search, pair
+from soperator.policy.healthcheck.round_selection import begin
+from soperator.policy.healthcheck.types import (
+    CheckHistory,
+    CheckPlan,
+    CheckPolicy,
+    CheckTarget,
+    ComparisonRound,
+    RedrainNode,
+    RoundNote,
+    Run,
+    RunResult,
+    Shared,
+    Submit,
+)
+from soperator.slurm.node import SlurmNode
+
+#: So long a round waits for nodes that are taken, before it ends with what is known; seconds.
+STUCK = 600.0
+#: So often a pair, and with so many partners a node, gives no reading before it is left alone.
+_BROKEN = 2
+_LOG = 8
+
+
+def fold(
+    book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
+) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
+    """The book after these runs have ended, and what has to be done before; as in `deep`."""
+    closes: list[RedrainNode] = []
+    book = _with_all(book, wish)
+    for each in ended:
+        if each.run not in book.runs:
+            continue
+        if found := single_node.left_open(book, wish, each.run, nodes):
+            closes += found
+        else:
+            book = _fold(book, wish, each)
+    return book, tuple(closes)
+
+
+def _fold(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistory:
+    book = replace(book, runs=tuple(run for run in book.runs if run.job != each.run.job))
+    found, ran = book.round, each.run.nodes
+    if found is None or (each.verdict is None and each.again):
+        return book
+    says = each.verdict.says if each.verdict else "somebody ended its job"
+    found = replace(found, moved=max(found.moved, each.at))
+    is_read = each.verdict is not None and each.verdict.outcome == "pass"
+    readings = tuple({**reading, "job": float(each.run.job)} for reading in each.readings) if is_read else ()
+    if found.whole and set(ran) == set(found.nodes):
+        return _of_whole(book, wish, replace(found, whole=False), each, readings, says)
+    if len(ran) != 2:
+        return book
+    if readings:
+        return replace(book, round=replace(found, readings=(*found.readings, *readings)))
+    times = found.broken.get(pair(*ran), 0) + 1
+    return replace(book, round=replace(found, broken={**found.broken, pair(*ran): times}, says=says))
+
+
+def _of_whole(
+    book: CheckHistory,
+    wish: CheckPolicy,
+    found: ComparisonRound,
+    each: RunResult,
+    readings: tuple[Reading, ...],
+    says: str,
+) -> CheckHistory:
+    """All pass, or pairs of them are to tell. A bad node spoils what all others read, so nobody is accused here."""
+    shared = _shared(wish)
+    alike = [one for one in book.readings if len(deep_evaluate.nodes_of(one)) == len(found.nodes)]
+    alike = [one for one in alike if set(deep_evaluate.nodes_of(one)) != set(found.nodes)]
+    limits = _limits(shared, readings)
+    has_peers = len(alike) + 1 >= outliers.LEAST
+    can_tell = all(has_peers or limit_of(shared.check, one, limits) is not None for one in shared.check.deviations)
+    bad = deep_evaluate.judge(shared.check, readings, alike, found.nodes, shared.limits)
+    if readings and not any(one.outcome == "fail" for one in bad):
+        former = [one for one in book.readings if set(deep_evaluate.nodes_of(one)) != set(found.nodes)]
+        book = replace(book, readings=(*former, *readings)[-MOST_READINGS:])
+    if readings and can_tell and not bad:
+        return _passed(replace(book, round=None), wish, found, each)
+    both = readings if len(found.nodes) == 2 else ()
+    said = (bad[0].says if bad else "") if readings else says
+    return replace(book, round=replace(found, readings=both, says=said))
+
+
+def _passed(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, each: RunResult) -> CheckHistory:
+    for name in found.nodes:
+        run = Run(each.run.job, name, found.at)
+        book = single_node.count(book, wish, RunResult(run, each.at, Verdict("pass")))
+    return replace(book, notes=_kept(book, found.nodes))
+
+
+def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
+    """The book with the round that is over concluded, and the next one begun; as it is where a check measures single nodes."""
+    if wish.shared is None:
+        return book
+    known = {each.name: each for each in places}
+    if book.runs:
+        return book
+    found = book.round
+    if found and found.tested and not _is_drained(known.get(found.tested)):
+        book = replace(book, round=None)  # somebody has decided
+    elif found and found.whole:
+        can_begin = not wish.suspended and all(_usable(found, wish, known.get(each), now) for each in found.nodes)
+        book = book if can_begin else replace(book, round=None)
+    elif found:
+        wanted = _search(found, wish, _present(found, wish, known, now)).runs
+        can_go_on = any(all(_usable(found, wish, known.get(each), now) for each in both) for both in wanted)
+        is_stuck = not can_go_on and now - max(found.moved, found.at) > STUCK
+        if wish.suspended or is_stuck or _search(found, wish, found.nodes).done:
+            book = _conclude(replace(book, round=None), wish, found, now)
+    if book.round is None and not wish.suspended and len(book.cases) < single_node.MOST:
+        book = replace(book, round=begin(book, wish, known, now))
+    return book
+
+
+def _with_all(book: CheckHistory, wish: CheckPolicy) -> CheckHistory:
+    """The book with a round that holds all runs: the operator may have died before the one of the newest was written."""
+    names, known = {name for each in book.runs for name in each.nodes}, book.round
+    if known is None and book.runs:
+        at = min(each.at for each in book.runs)
+        tests = [name for each in book.runs if each.retest for name in each.nodes if name in book.cases]
+        is_whole = _shared(wish).check.per == "group" and len(book.runs) == 1 and not tests
+        return replace(book, round=ComparisonRound(at, tuple(sorted(names)), is_whole, tests[0] if tests else "", at))
+    if known and not names <= set(known.nodes):
+        return replace(book, round=replace(known, nodes=(*known.nodes, *sorted(names - set(known.nodes))), whole=False))
+    return book
+
+
+def _is_drained(place: CheckTarget | None) -> bool:
+    return bool(place and place.node and place.node.is_draining)
+
+
+def decide(
+    book: CheckHistory,
+    wish: CheckPolicy,
+    places: Iterable[CheckTarget],
+    now: float,
+    waits: frozenset[int] = frozenset(),
+) -> CheckPlan:
+    """What to do now; as in `deep`."""
+    known = {each.name: each for each in places}
+    left = len(single_node.due_now(book, wish, known, now))
+    begun = [] if wish.suspended else _next(book, wish, known, now)
+    again = single_node.again(book, wish, known, left + bool(book.round), now)
+    said = single_node.message(book, wish, left)
+    return CheckPlan((*single_node.of_runs(book, wish, known, now, waits), *begun), said, again)
+
+
+def _next(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[Submit]:
+    found, busy = book.round, {name for each in book.runs for name in each.nodes}
+    if found is None:
+        return []
+    if found.whole:
+        ready = not book.runs and all(_usable(found, wish, known.get(each), now) for each in found.nodes)
+        return [Submit(found.nodes[0], others=found.nodes[1:])] if ready else []
+    begun: list[Submit] = []
+    present = {*_present(found, wish, known, now), *busy} & set(found.nodes)
+    for one, other in _search(found, wish, present).runs:
+        is_ready = not {one, other} & busy and all(_usable(found, wish, known.get(each), now) for each in (one, other))
+        if is_ready and len(busy) + 2 <= wish.most:
+            begun.append(Submit(one, found.tested in (one, other), (other,)))
+            busy.update((one, other))
+    return begun
+
+
+def _usable(found: ComparisonRound, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
+    """Whether a run of this round may begin on a node; the one that is tested is drained for it."""
+    if place is None or place.node is None or not place.ready:
+        return False
+    if place.name == found.tested and place.node.is_draining:
+        return single_node.may_open(place, wish)
+    return single_node.is_free(place, now)
+
+
+def _present(found: ComparisonRound, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> set[str]:
+    """The nodes of a round that count: measured, or free to be."""
+    return _measured(found) | {name for name in found.nodes if _usable(found, wish, known.get(name), now)}
+
+
+def _measured(found: ComparisonRound) -> set[str]:
+    return {name for each in found.readings for name in deep_evaluate.nodes_of(each)} & set(found.nodes)
+
+
+def _mute(found: ComparisonRound) -> set[str]:
+    """The nodes that gave no reading with anybody, though it was tried."""
+    tried: dict[str, set[Pair]] = {}
+    for both, times in found.broken.items():
+        for name in both:
+            tried.setdefault(name, set()).update([both] if times >= _BROKEN else [])
+    most = min(_BROKEN, len(found.nodes) - 1)
+    return {name for name, each in tried.items() if len(each) >= most} - _measured(found)
+
+
+def _search(found: ComparisonRound, wish: CheckPolicy, names: Iterable[str], avoid: Collection[Pair] = ()) -> Search:
+    shared = _shared(wish)
+    left = {both for both, times in found.broken.items() if times >= _BROKEN} | set(avoid)
+    limits = _limits(shared, found.readings)
+    readings = [_marked(shared, limits, each) for each in found.readings]
+    return pairwise_search.search_check(shared.check, set(names) - _mute(found), readings, limits, left)
+
+
+def _marked(shared: Shared, limits: Mapping[str, Value], reading: Reading) -> Reading:
+    """A reading with its compared values as bad as can be where it is wrong in itself, such as in its sums."""
+    compared = {each.value: 0.0 if each.side == "below" else 1e300 for each in shared.check.deviations}
+    plain = [each.plain for each in shared.check.rules if not each.deviates and not compared.keys() & each.plain.when]
+    return {**reading, **compared} if any(fails(each, reading, limits, {}) for each in plain) else reading
+
+
+def _limits(shared: Shared, readings: Sequence[Reading]) -> Mapping[str, Value]:
+    machines = {name: {key: each.value for key, each in found.items()} for name, found in catalog.machines().items()}
+    return {**(limits_of(readings[0], machines) if readings else {}), **shared.limits}
+
+
+def _conclude(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, now: float) -> CheckHistory:
+    """What follows from what was measured; who was not stays due."""
+    measured, avoid = _measured(found), set[Pair]()
+    while (search := _search(found, wish, measured, avoid)).runs:
+        avoid.update(search.runs)
+    for name in sorted(measured | _mute(found)):
+        own = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
+        run = Run(int(float(own[-1].get("job", 0))) if own else 0, name, found.at, name == found.tested)
+        verdict = _verdict(wish, found, search, name)
+        log = "\n".join(_line(each) for each in own[-_LOG:])
+        book = single_node.count(book, wish, RunResult(run, now, verdict, log, again=False))
+        if verdict is None and (case := book.cases.get(name)):
+            book = replace(book, cases={**book.cases, name: replace(case, at=now)})
+    return replace(book, notes=(*_kept(book, found.nodes), *_notes(found, search, now))[-MOST_NOTES:])
+
+
+def _verdict(wish: CheckPolicy, found: ComparisonRound, search: Search, name: str) -> Verdict | None:
+    if name in search.bad:
+        return Verdict("fail", _failed_limit(wish, found, search, name))
+    if name in search.doubtful:
+        return None
+    return Verdict("pass") if name in _measured(found) else Verdict("broken", found.says or "it gave no reading")
+
+
+def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, name: str) -> str:
+    """Which limit a bad node's readings fail, or the worst of them beside what others read with each other."""
+    mine = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
+    for one in deep_evaluate.judge(_shared(wish).check, mine, (), (), _limits(_shared(wish), mine)):
+        if one.outcome == "fail":
+            return f"{one.says}; so it is with each of {len(mine)} partners"
+    for each in _shared(wish).check.deviations:
+        rates = pairwise_search.rates(each, found.readings)
+        own = {both: rate for both, rate in rates.items() if name in both}
+        others = [rate for both, rate in rates.items() if not set(both) & {*search.bad, *search.doubtful}]
+        if (
+            own
+            and others
+            and all(outliers.is_worse(rate, outliers.better(others, each), each) for rate in own.values())
+        ):
+            both = (min if each.side == "below" else max)(own, key=lambda both: own[both])
+            partner = next(other for other in both if other != name)
+            better = outliers.better(others, each)
+            return (
+                f"{each.value} {own[both]:.4g} with {partner}, others reach {better:.4g}: slow with each of {len(own)}"
+            )
+    return f"slow with each of {len(mine)} others"
+
+
+def _line(reading: Reading) -> str:
+    """A reading for people."""
+    numbers = [f"{key}={float(value):.6g}" for key, value in reading.items() if key != "job" and is_number(value)]
+    return f"{reading['of']}: {' '.join(numbers)}"
+
+
+def _kept(book: CheckHistory, nodes: Collection[str]) -> tuple[RoundNote, ...]:
+    """The notes that a round over these nodes says nothing about."""
+    return tuple(each for each in book.notes if not set(each.nodes) <= set(nodes))
+
+
+def _notes(found: ComparisonRound, search: Search, now: float) -> list[RoundNote]:
+    notes = [
+        RoundNote(now, each, f"the way between {each[0]} and {each[1]} is slow, and both are well")
+        for each in search.links
+    ]
+    if search.doubtful:
+        notes.append(RoundNote(now, search.doubtful, search.said))
+    elif found.says and not search.bad and not search.links and not _mute(found) and len(found.nodes) > 2:
+        notes.append(RoundNote(now, found.nodes, f"{found.says}; no node and no way between two is slow by itself"))
+    return notes
+
+
+def _shared(wish: CheckPolicy) -> Shared:
+    assert wish.shared is not None, "a check of single nodes is for decide.deep"
+    return wish.shared

@@ -1,0 +1,207 @@
+"""Which of many nodes is slow, or which way between two of them, by measuring pairs.
+
+A pair is as slow as the slower of its two nodes and of the way between them. So the best that a node reaches with any partner is its own, and
+a pair that is slower than both its nodes can do has a slow way:
+
+1. All nodes once, in disjoint pairs, side by side. Who is in a fast pair is well.
+2. Each node of a slow pair again, with one that is known to be well. If both are fast now, the way between the two is slow; who stays slow with two
+   that are well is bad.
+
+This is two rounds whatever the number of nodes, and a third where two bad ones had met, against log n rounds of halving a group; it finds
+several bad machines, which halving does not. Nothing is remembered: the next pairs follow from the rates so far. Why it is so: docs/decisions/0057.
+
+Invariants, each tested by generated clusters:
+- A node that was fast with anyone is never called bad, and one that is slow with all is found whenever most others are well.
+- Pairs that are to run at the same time are disjoint, none is asked for twice, and the search ends.
+- Where more than a third would be bad, nobody is accused: they are told apart by something else (where they are, what they share).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from soperator.checks import deep_evaluate, outliers
+from soperator.checks.check import Reading, Value, is_number
+from soperator.checks.deep_check import DeepCheck, Deviation, limit_of
+
+Pair = tuple[str, str]
+#: Slow with so many that are well is bad.
+_WITNESSES = 2
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Search:
+    """The pairs to measure next, side by side; who is bad; which ways are slow; one sentence; and who may be bad or not, for there is none to
+    tell by. It is done when there is nothing to measure.
+    """
+
+    runs: tuple[Pair, ...] = ()
+    bad: tuple[str, ...] = ()
+    links: tuple[Pair, ...] = ()
+    said: str = ""
+    doubtful: tuple[str, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is to be measured."""
+        return not self.runs
+
+
+def search_check(
+    check: DeepCheck,
+    nodes: Iterable[str],
+    readings: Iterable[Reading],
+    limits: Mapping[str, Value] | None = None,
+    avoid: Collection[Pair] = (),
+) -> Search:
+    """The search over readings of a check's program in pairs, for the first of its compared values that is not settled yet.
+
+    `avoid` are pairs that gave no answer. A limit of the spec, by its name, takes the place of what the better pairs reach.
+    """
+    wanted, found = list(nodes), list(readings)
+    searches = []
+    for each in check.deviations:
+        known = rates(each, found)
+        if found and not known:
+            continue  # the program does not measure it here
+        mute = [
+            pair(*both) for one in found if len(both := deep_evaluate.nodes_of(one)) == 2 and pair(*both) not in known
+        ]
+        searches.append(search(wanted, known, each, limit_of(check, each, limits or {}), [*avoid, *mute]))
+        if searches[-1].runs:
+            return Search(searches[-1].runs, said=searches[-1].said)
+    bad = sorted({node for each in searches for node in each.bad})
+    links = sorted({link for each in searches for link in each.links if not set(link) & set(bad)})
+    doubtful = sorted({node for each in searches for node in each.doubtful} - set(bad))
+    said = "; ".join(dict.fromkeys(each.said for each in searches if each.said))
+    return Search((), tuple(bad), tuple(links), said, tuple(doubtful))
+
+
+def rates(deviation: Deviation, readings: Iterable[Reading]) -> dict[Pair, float]:
+    """The value of each pair that was measured; the newest where there are several."""
+    found: dict[Pair, float] = {}
+    for each in readings:
+        value = each.get(deviation.value)
+        if deep_evaluate.is_sound(each) and len(both := deep_evaluate.nodes_of(each)) == 2 and is_number(value):
+            found[pair(*both)] = float(value)
+    return found
+
+
+def pair(one: str, other: str) -> Pair:
+    """Two nodes in their order."""
+    return (one, other) if one <= other else (other, one)
+
+
+def search(
+    nodes: Iterable[str],
+    measured: Mapping[Pair, float],
+    deviation: Deviation,
+    limit: float | None = None,
+    avoid: Collection[Pair] = (),
+) -> Search:
+    """What follows from the pairs measured so far. `limit` is what every pair has to reach; without it, what the better ones reach less the share."""
+    wanted = sorted(set(nodes))
+    view = _View(wanted, {both: each for both, each in measured.items() if set(both) <= set(wanted)}, deviation, limit)
+    runs = tuple(_next(view, {pair(*each) for each in avoid}))
+    if runs:
+        return Search(
+            runs,
+            said=f"{len(runs)} pairs are to be measured, of {len(wanted)} nodes {len(view.well)} are known to be well",
+        )
+    return _conclusion(view, limit)
+
+
+class _View:
+    """What the rates say of each node."""
+
+    def __init__(
+        self, nodes: Sequence[str], measured: Mapping[Pair, float], deviation: Deviation, limit: float | None
+    ) -> None:
+        self.nodes, self.measured, self.deviation = nodes, measured, deviation
+        self.partners: dict[str, set[str]] = {node: set() for node in nodes}
+        best: dict[str, float] = {}
+        choose = max if deviation.side == "below" else min
+        for (one, other), rate in measured.items():
+            for node, partner in ((one, other), (other, one)):
+                self.partners[node].add(partner)
+                best[node] = choose(best.get(node, rate), rate)
+        self.target = limit
+        if limit is None and best:
+            self.target = outliers.better(list(best.values()), deviation)
+        self.has_limit = limit is not None
+        self.well = {node for node, rate in best.items() if not self.is_slow(rate)}
+        self.suspects = [node for node in nodes if node in best and node not in self.well]
+
+    def is_slow(self, rate: float) -> bool:
+        """Whether a rate is worse than it has to be."""
+        if self.target is None:
+            return False
+        if self.has_limit:
+            return rate < self.target if self.deviation.side == "below" else rate > self.target
+        return outliers.is_worse(rate, self.target, self.deviation)
+
+    def is_bad(self, node: str) -> bool:
+        """Whether a suspect was slow with enough that are well."""
+        return len(self.partners[node] & self.well) >= _WITNESSES
+
+
+def _next(view: _View, avoid: Collection[Pair]) -> Iterator[Pair]:
+    used: set[str] = set()
+
+    def meet(node: str, others: Iterable[str]) -> Iterator[Pair]:
+        for other in others:
+            if (
+                other != node
+                and not {node, other} & used
+                and other not in view.partners[node]
+                and pair(node, other) not in avoid
+            ):
+                used.update((node, other))
+                yield pair(node, other)
+                return
+
+    fresh = [node for node in view.nodes if not view.partners[node]]
+    for node in fresh:
+        yield from meet(node, fresh)
+    if len(view.nodes) == _WITNESSES + 1 and not fresh:  # the bad one of three may be in both pairs that were measured
+        yield from meet(view.nodes[0], view.nodes)
+        yield from meet(view.nodes[1], view.nodes)
+    tested = [*sorted(view.well), *view.suspects]
+    for node in fresh:
+        yield from meet(node, tested)
+    waiting = [node for node in view.suspects if not view.is_bad(node)]
+    for node in waiting:
+        if view.well:
+            yield from meet(node, sorted(view.well))
+        elif len(view.partners[node]) < _WITNESSES:
+            yield from meet(node, waiting)
+
+
+def _conclusion(view: _View, limit: float | None) -> Search:
+    bad = tuple(node for node in view.suspects if view.is_bad(node))
+    links = tuple(both for both, rate in sorted(view.measured.items()) if set(both) <= view.well and view.is_slow(rate))
+    doubtful = [node for node in view.suspects if node not in bad]
+    if limit is None and len(bad) > outliers.MINORITY * len(view.nodes):
+        return Search(
+            (),
+            (),
+            links,
+            f"{len(bad)} of {len(view.nodes)} nodes are slower with all others: too many to be bad machines",
+            tuple(view.suspects),
+        )
+    if limit is None and len(view.nodes) <= _WITNESSES:
+        return Search(
+            said=f"{len(view.nodes)} nodes have nothing to be compared with: it takes {_WITNESSES + 1}, or a limit",
+            doubtful=tuple(view.nodes),
+        )
+    said = [
+        *([f"slow with every other: {_names(bad)}"] if bad else []),
+        *([f"slow only with each other: {_names(' and '.join(each) for each in links)}"] if links else []),
+        *([f"slow, and there is none to tell by: {_names(doubtful)}"] if doubtful else []),
+    ]
+    return Search((), bad, links, "; ".join(said), tuple(doubtful))
+
+
+def _names(found: Iterable[str]) -> str:
+    names = list(found)
+    return ", ".join([*names[:_NAMED], *([f"and {len(names) - _NAMED} more"] if names[_NAMED:] else [])])

@@ -1,0 +1,92 @@
+"""Which nodes are compared next, of those that are due and idle together: with enough of their kind, so that one can be told from the others."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from soperator.api.healthcheck import MOST_TOGETHER
+from soperator.checks import outliers
+from soperator.policy.healthcheck import single_node
+from soperator.policy.healthcheck.types import (
+    CheckHistory,
+    CheckPolicy,
+    CheckTarget,
+    ComparisonRound,
+)
+
+#: A node that does not pass, and of which a further round did not tell, is compared again after so many seconds.
+AGAIN = 600.0
+
+
+def begin(
+    book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float
+) -> ComparisonRound | None:
+    """The next round: of nodes that are due, or of a drained one that is to be tested; None where not enough are free."""
+    due = single_node.due_now(book, wish, known, now)
+    tests = sorted(single_node.tests_now(book, wish, known, now), key=lambda name: book.cases[name].at)
+    late = [name for name in tests if wish.retest is not None and now - book.cases[name].at >= 2 * wish.retest]
+    for name in late:
+        if found := _test(book, known, name, now):
+            return found
+    for members in _by_set(due):
+        if found := _of_due(book, wish, known, members, now):
+            return found
+    return next((found for name in tests if (found := _test(book, known, name, now))), None)
+
+
+def _test(book: CheckHistory, known: Mapping[str, CheckTarget], name: str, now: float) -> ComparisonRound | None:
+    with_it = _company(book, known, [name], outliers.LEAST - 1, now)
+    return ComparisonRound(now, (name, *with_it), tested=name, moved=now) if with_it is not None else None
+
+
+def _of_due(
+    book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], members: Sequence[CheckTarget], now: float
+) -> ComparisonRound | None:
+    """A round of these, who are due. Who has failed is confirmed first, among enough that are well; a group needs half of its nodes at once."""
+    free = [each.name for each in members if single_node.is_free(each, now)]
+    doubtful = [name for name in free if name in book.cases and _may_again(book, name, now)]
+    if doubtful:
+        chosen = doubtful[: MOST_TOGETHER // 4]
+        with_it = _company(book, known, chosen, max(outliers.LEAST - len(chosen), 2 * len(chosen)), now)
+        if with_it is not None:
+            return ComparisonRound(now, (*chosen, *with_it), moved=now)
+    free = [name for name in free if name not in book.cases]
+    alive = sum(each.name not in book.cases for each in members)
+    if wish.shared and wish.shared.check.per == "group" and alive >= outliers.LEAST:
+        size = min(wish.most, MOST_TOGETHER, alive)
+        enough = len(free) >= max(2, -(-size // 2))
+        return ComparisonRound(now, tuple(free[:size]), whole=True, moved=now) if enough else None
+    chosen = free[:MOST_TOGETHER]
+    with_it = _company(book, known, chosen, outliers.LEAST - len(chosen), now) if chosen else None
+    return ComparisonRound(now, (*chosen, *with_it), moved=now) if with_it is not None else None
+
+
+def _may_again(book: CheckHistory, name: str, now: float) -> bool:
+    """Whether a node that does not pass is compared now: the first time at once; where that did not tell, not again and again."""
+    case = book.cases[name]
+    return int(case.at) <= int(case.standing.since) or now - case.at >= AGAIN
+
+
+def _company(
+    book: CheckHistory, known: Mapping[str, CheckTarget], names: Sequence[str], many: int, now: float
+) -> list[str] | None:
+    """So many free nodes of the same NodeSet that do not fail, whose last run is the oldest; None where that many exist and are not free."""
+    if not names:
+        return None
+    ours = [each for each in known.values() if _set_of(each.name) == _set_of(names[0]) and each.name not in names]
+    there = [each for each in ours if each.name not in book.cases and each.node and not each.is_away]
+    free = sorted(
+        (each.name for each in there if single_node.is_free(each, now)), key=lambda name: book.ran.get(name, 0.0)
+    )
+    wanted = min(max(0, many), len(there))
+    is_enough = len(free) >= wanted and len(names) + wanted >= 2
+    return free[:wanted] if is_enough else None
+
+
+def _by_set(due: Iterable[CheckTarget]) -> list[list[CheckTarget]]:
+    found: dict[str, list[CheckTarget]] = {}
+    for each in due:
+        found.setdefault(_set_of(each.name), []).append(each)
+    return list(found.values())
+
+
+def _set_of(node: str) -> str:
+    return node.rpartition("-")[0]

@@ -1,0 +1,301 @@
+"""Deep checks: which node runs one next, what a run came to, and when a drained node is tested again.
+
+A function of a book (what the HealthCheck's status holds), of what Slurm says of the nodes, and of the runs that ended. `fold` writes ended
+runs into the book, `decide` says what to do. The book is written before anything is done that rests on it:
+
+```
+            due, and idle           ended: pass ─────────────▶ ran
+   node ───────────────▶ run ───────┤      fail, or broken ──▶ ran, and a case (checks.standing)
+     ▲                              │
+     └──── not yet ─────────────────┘ ended for another reason: preempted, its node died, Slurm lost it
+
+   a case that fails, on a node that decide.health has drained:
+   drained ──submit──▶ drained, the job waits ──Open: resume──▶ the job starts, and before anybody else ──Close: drain──▶ drained, it runs
+```
+
+Invariants, tested by generated histories in which the operator dies at every step:
+- At most `Wish.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
+- A run begins on nobody's node: idle for a while, or drained by this check alone.
+- A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated. A check that
+  is broken is too, `confirm` times in all.
+- A node that was opened for a test is closed again, whatever happened in between.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from soperator.api.healthcheck import MOST_READINGS
+from soperator.checks import check_state
+from soperator.checks.check import Reading
+from soperator.checks.check_state import CheckState, Recovery
+from soperator.checks.deep_evaluate import nodes_of
+from soperator.policy import drain_reasons
+from soperator.policy.healthcheck.types import (
+    Action,
+    Cancel,
+    CheckHistory,
+    CheckPlan,
+    CheckPolicy,
+    CheckTarget,
+    NodeFailure,
+    RedrainNode,
+    ResolvedFailure,
+    ResumeNode,
+    Run,
+    RunResult,
+    Submit,
+)
+from soperator.policy.maintenance_window import latest
+from soperator.slurm.node import SlurmNode
+
+#: A node has been idle for so many seconds before a run begins, so that one does not come between two jobs of a user.
+QUIET = 10.0
+#: So long a job may wait for its node before it is taken back: somebody was faster.
+PATIENCE = 60.0
+#: Runs and cases together.
+MOST = 400
+
+
+def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
+    """The book for these nodes: a new request is noted, and who is out of service; nodes that are gone are forgotten."""
+    known = {each.name: each for each in places}
+    is_new = bool(wish.request) and wish.request != book.request
+    latest_run = (
+        float(int(now) - 1) if is_new else now
+    )  # so that runs of this very second are not taken for what was asked for
+    away = (
+        {name for name, each in known.items() if each.is_away and name not in book.cases}
+        if wish.after_repair
+        else set()
+    )
+    return replace(
+        book,
+        ran={name: min(at, latest_run) for name, at in book.ran.items() if name in known},
+        cases={name: each for name, each in book.cases.items() if name in known},
+        owed=frozenset((book.owed | away) & known.keys()) if wish.after_repair else frozenset(),
+        readings=tuple(each for each in book.readings if known.keys() >= set(nodes_of(each))),
+        round=book.round if wish.shared else None,
+        notes=tuple(each for each in book.notes if known.keys() >= set(each.nodes)) if wish.shared else (),
+        request=wish.request or book.request,
+        asked=now if is_new else book.asked,
+    )
+
+
+def fold(
+    book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
+) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
+    """The book after these runs have ended, and what has to be done before.
+
+    A run that the book does not hold has been counted before. One that tested a drained node, which still fails and is not drained, stays in the
+    book until it is.
+    """
+    closes: list[RedrainNode] = []
+    for each in ended:
+        if each.run not in book.runs:
+            continue
+        if each.run.others:  # of a former spec, whose check measured several nodes
+            book = replace(book, runs=tuple(run for run in book.runs if run.job != each.run.job))
+            continue
+        after = count(book, wish, each)
+        if found := left_open(after, wish, each.run, nodes):
+            closes += found
+        else:
+            book = after
+    return book, tuple(closes)
+
+
+def left_open(book: CheckHistory, wish: CheckPolicy, run: Run, nodes: Mapping[str, SlurmNode]) -> list[RedrainNode]:
+    """The nodes that were opened for a test, still do not pass, and are not drained."""
+    found = [(name, nodes.get(name), book.cases.get(name)) for name in run.nodes] if run.retest else []
+    return [
+        RedrainNode(name, drain_reasons.for_check(wish.name, case.standing.says))
+        for name, node, case in found
+        if case and node and not node.is_draining and not node.is_down
+    ]
+
+
+def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistory:
+    """The book after a run on one node has ended."""
+    node, runs = each.run.node, tuple(run for run in book.runs if run.job != each.run.job)
+    if each.verdict is None and each.again:
+        return replace(book, runs=runs)
+    book = replace(book, runs=runs, ran={**book.ran, node: each.run.at}, owed=book.owed - {node})
+    book = replace(book, readings=_newest(book, node, each.readings))
+    if each.verdict is None:
+        return book
+    before = book.cases.get(node)
+    after = check_state.fold(
+        wish.check, before.standing if before else None, each.verdict, each.at, _recovery(book, node)
+    )
+    if after and after.state == "broken":
+        after = replace(after, fails=1 + (before.standing.fails if before else 0))
+    others = {name: case for name, case in book.cases.items() if name != node}
+    if after is None:
+        was_bad = before is not None and before.standing.is_bad
+        past = (
+            [
+                ResolvedFailure(
+                    node, before.standing.since, each.at, before.standing.says, each.run.job, before.standing.relapses
+                )
+            ]
+            if before and was_bad
+            else []
+        )
+        return replace(book, cases=others, ended=(*book.ended, *past))
+    log = each.log if each.verdict.outcome != "pass" or before is None else before.log
+    return replace(book, cases={**others, node: NodeFailure(after, each.run.job, each.at, log)})
+
+
+def _newest(book: CheckHistory, node: str, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
+    """The readings with those of a node in place of its former ones; the oldest are forgotten."""
+    if not readings:
+        return book.readings
+    return (*(each for each in book.readings if each["of"] != node), *readings)[-MOST_READINGS:]
+
+
+def _recovery(book: CheckHistory, node: str) -> Recovery | None:
+    found = next((each for each in reversed(book.ended) if each.node == node), None)
+    return Recovery(found.until, found.relapses) if found else None
+
+
+def decide(
+    book: CheckHistory,
+    wish: CheckPolicy,
+    places: Iterable[CheckTarget],
+    now: float,
+    waits: frozenset[int] = frozenset(),
+) -> CheckPlan:
+    """What to do now. `waits` are the jobs of which Slurm just said that they wait for their node."""
+    known = {each.name: each for each in places}
+    room = min(wish.most, MOST - len(book.cases)) - len(book.runs)
+    due = due_now(book, wish, known, now)
+    free = [each for each in due if is_free(each, now)]
+    tests = tests_now(book, wish, known, now)
+    begun = [*(Submit(name, retest=True) for name in tests), *(Submit(each.name) for each in free)][: max(0, room)]
+    left = len(due) - sum(not each.retest for each in begun)
+    return CheckPlan(
+        (*of_runs(book, wish, known, now, waits), *begun),
+        message(book, wish, left),
+        again(book, wish, known, left, now),
+    )
+
+
+def is_free(place: CheckTarget, now: float) -> bool:
+    """Whether a run may begin on a node."""
+    return bool(place.is_free and place.node and now - place.node.last_busy >= QUIET)
+
+
+def due_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[CheckTarget]:
+    """The nodes that are to run it, busy or not: those that have failed it first, then those whose last run is the oldest."""
+    if wish.suspended:
+        return []
+    opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
+    called = max(opened or 0.0, book.asked)
+    runs = {name for each in book.runs for name in each.nodes}
+    due = [each for each in known.values() if each.name not in runs and _is_due(book, wish, each, now, called)]
+    return sorted(due, key=lambda each: (each.name not in book.cases, book.ran.get(each.name, 0.0)))
+
+
+def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[str]:
+    """The drained nodes that are to be tested again."""
+    runs = {name for each in book.runs for name in each.nodes}
+    wanted = [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
+    return [] if wish.suspended else wanted
+
+
+def of_runs(
+    book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float, waits: frozenset[int]
+) -> Iterator[Action]:
+    """What the runs that go on need: an end where the node was taken, and for a test its node opened, and closed when the job has it."""
+    for run in book.runs:
+        waiting, found = run.job in waits, {name: known[name].node for name in run.nodes if name in known}
+        if waiting and now - run.at > PATIENCE:
+            yield Cancel(run)
+            continue
+        for name, node in found.items() if run.retest else ():
+            case, others = book.cases.get(name), [each for other, each in found.items() if other != name]
+            if node is None or case is None:
+                continue
+            if waiting and may_open(known[name], wish) and not any(each is None or each.is_busy for each in others):
+                yield ResumeNode(name)
+            elif not waiting and node.is_busy and not node.is_draining and not node.is_down:
+                yield RedrainNode(name, drain_reasons.for_check(wish.name, case.standing.says))
+
+
+def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
+    """Whether nothing runs on a node any more that a check has drained, and no other check holds it.
+
+    Where a quick check fails nobody opens the node: it goes on by itself. Of several deep checks the first by its name is tested; while that fails
+    the node stays out anyway.
+    """
+    node = place.node
+    if node is None or not node.is_drained or node.is_down or not drain_reasons.is_of_check(node):
+        return False
+    if any(other < wish.name for other in place.deep):
+        return False
+    if not place.quick:
+        return True
+    if node.report is None:
+        return drain_reasons.check_of(node)[0] in {wish.name, *place.every}
+    return not any(each.takes_out and each.check != wish.name for each in node.report.in_state("failing", "recovering"))
+
+
+def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
+    """Whether a drained node is to be tested again; one whose machine is to be left, only when it has left it."""
+    if wish.retest is None or place is None or place.node is None or not place.ready:
+        return False
+    case = book.cases[place.name]
+    if wish.then == "replace" and place.born <= case.standing.since:
+        return False
+    return may_open(place, wish) and (now - case.at >= wish.retest or place.born > case.at)
+
+
+def _is_due(book: CheckHistory, wish: CheckPolicy, place: CheckTarget, now: float, called: float) -> bool:
+    """Whether a node is to run the check, whenever it may; `called` is when all nodes were last to run it."""
+    if place.node is None or place.is_away:
+        return False
+    last, case = book.ran.get(place.name), book.cases.get(place.name)
+    if case and (case.standing.state in ("suspect", "recovering") or _may_be_chance(case.standing, wish)):
+        return True
+    return (
+        (wish.after_creation and (last is None or place.born > last))
+        or place.name in book.owed
+        or called > (last or 0.0)
+        or (wish.idle is not None and _idle(place, now) >= wish.idle[0] and now - (last or 0.0) >= wish.idle[1])
+    )
+
+
+def _may_be_chance(each: CheckState, wish: CheckPolicy) -> bool:
+    """Whether a broken run is to be repeated, as a failure is: Slurm may have lost the job while it was told a new configuration."""
+    return each.state == "broken" and each.fails < wish.confirm
+
+
+def _idle(place: CheckTarget, now: float) -> float:
+    """For how many seconds a node has had no job."""
+    return now - max(place.node.last_busy, place.born) if place.node and not place.node.is_busy else 0.0
+
+
+def again(
+    book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], left: int, now: float
+) -> float | None:
+    """In how many seconds time alone changes something."""
+    moments = [5.0] if book.runs or left else []
+    for name, case in book.cases.items():
+        node = known[name].node if name in known else None
+        if wish.retest is not None and node and node.is_draining:
+            moments.append(max(1.0, case.at + wish.retest - now))
+    if wish.schedule or wish.idle:
+        moments.append(30.0)
+    return min(moments, default=None)
+
+
+def message(book: CheckHistory, wish: CheckPolicy, left: int) -> str:
+    """What goes on; `left` nodes are due and do not run it yet."""
+    parts = ["suspended"] if wish.suspended else []
+    if len(book.cases) + len(book.runs) >= MOST:
+        parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")
+    if book.runs:
+        parts.append(f"{sum(len(each.nodes) for each in book.runs)} run it")
+    if left > 0:
+        parts.append(f"{left} are due and wait until they are idle, or for maxParallel")
+    return "; ".join(parts)

@@ -1,0 +1,229 @@
+"""What the policy over a deep check is given, and what it may answer: values only. The policy itself is `deep`. Times are seconds since 1970."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from soperator.checks.check import Check, Reading, Value
+from soperator.checks.check_state import CheckState
+from soperator.checks.deep_check import DeepCheck
+from soperator.checks.evaluate import Verdict
+from soperator.slurm.node import SlurmNode
+
+#: States of a node on which no run is begun.
+_TAKEN = frozenset({"RESERVED", "MAINTENANCE"})
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A shipped check whose job measures several nodes, and the limits of the spec by their names."""
+
+    check: DeepCheck
+    limits: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckPolicy:
+    """What is wished of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again."""
+
+    name: str
+    then: str = "drain"
+    confirm: int = 2
+    passes: int = 2
+    retest: float | None = 600.0
+    most: int = 1
+    schedule: str = ""
+    since: float = 0.0
+    after_creation: bool = True
+    after_repair: bool = False
+    idle: tuple[float, float] | None = None
+    request: str = ""
+    suspended: bool = False
+    shared: Shared | None = None
+
+    @property
+    def check(self) -> Check:
+        """As the standing of a check counts."""
+        return Check(self.name, "", "job", then=self.then, confirm=self.confirm, passes=self.passes)
+
+
+@dataclass(frozen=True)
+class CheckTarget:
+    """One node: when its pod was made, whether that is ready, and what Slurm says, None where it knows of none.
+
+    `deep` are the other deep checks that it fails, of `every` deep check there is; `quick` is whether quick checks drain nodes here.
+    """
+
+    name: str
+    born: float = 0.0
+    ready: bool = True
+    node: SlurmNode | None = None
+    deep: frozenset[str] = frozenset()
+    every: frozenset[str] = frozenset()
+    quick: bool = True
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs on it and a job may start."""
+        node = self.node
+        return bool(
+            self.ready
+            and node
+            and node.is_up
+            and not node.is_busy
+            and not node.is_draining
+            and not node.states & _TAKEN
+        )
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is out of service."""
+        return self.node is not None and (self.node.is_draining or self.node.is_down)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has not ended, as far as is known; `others` are further nodes of a job that measures several."""
+
+    job: int
+    node: str
+    at: float
+    retest: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes of it."""
+        return (self.node, *self.others)
+
+
+@dataclass(frozen=True)
+class NodeFailure:
+    """A node that does not simply pass: how the check stands, the last job that counted, when that ended, and what the failing run printed."""
+
+    standing: CheckState
+    job: int = 0
+    at: float = 0.0
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class ResolvedFailure:
+    """A failure that is over."""
+
+    node: str
+    since: float
+    until: float
+    says: str
+    job: int = 0
+    relapses: int = 0
+
+
+@dataclass(frozen=True)
+class ComparisonRound:
+    """Nodes that are compared with each other, in jobs of two; `whole` is whether one job of all of them comes first.
+
+    `tested` is the one of them that is drained, if any; `moved` is when something was heard last. `readings` are those of pairs so far,
+    `broken` how often a pair gave none, and `says` is why the whole failed, or what the last broken run said.
+    """
+
+    at: float
+    nodes: tuple[str, ...]
+    whole: bool = False
+    tested: str = ""
+    moved: float = 0.0
+    readings: tuple[Reading, ...] = ()
+    broken: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class RoundNote:
+    """What a round found that is no single node's: a slow way between two, or that nobody could be told apart."""
+
+    at: float
+    nodes: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True)
+class CheckHistory:
+    """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here.
+
+    `readings` are the newest of some nodes, the newest last: what others are compared with.
+    """
+
+    ran: Mapping[str, float] = field(default_factory=dict)
+    runs: tuple[Run, ...] = ()
+    cases: Mapping[str, NodeFailure] = field(default_factory=dict)
+    ended: tuple[ResolvedFailure, ...] = ()
+    owed: frozenset[str] = frozenset()
+    request: str = ""
+    asked: float = 0.0
+    top: int = 0
+    readings: tuple[Reading, ...] = ()
+    round: ComparisonRound | None = None
+    notes: tuple[RoundNote, ...] = ()
+
+    def run_of(self, node: str) -> Run | None:
+        """The run that goes on on a node."""
+        return next((each for each in self.runs if node in each.nodes), None)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended. Without a verdict it is neither a pass nor a failure: `again` says whether it is to be repeated soon."""
+
+    run: Run
+    at: float
+    verdict: Verdict | None
+    log: str = ""
+    again: bool = True
+    readings: tuple[Reading, ...] = ()
+
+
+@dataclass(frozen=True)
+class Submit:
+    """Submit a job to a node, or to it and others together; a retest waits until its drained node is opened."""
+
+    node: str
+    retest: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes of it."""
+        return (self.node, *self.others)
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Take a run back, for somebody else has its node."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class ResumeNode:
+    """Resume a drained node for the job that waits there."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class RedrainNode:
+    """Drain a node again, for this reason."""
+
+    node: str
+    why: str
+
+
+Action = Submit | Cancel | ResumeNode | RedrainNode
+
+
+@dataclass(frozen=True)
+class CheckPlan:
+    """What to do, how it stands in one sentence, and in how many seconds time alone changes something."""
+
+    actions: tuple[Action, ...] = ()
+    said: str = ""
+    again: float | None = None

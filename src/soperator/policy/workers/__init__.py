@@ -1,0 +1,1 @@
+"""The policy over a NodeSet's workers; `policy` is the whole of it."""

@@ -1,0 +1,42 @@
+"""What was wrong with the node under a job: a sentence for the job's AdminComment, which whoever asks about that job reads.
+
+Of a job that it has requeued Slurm says only that it waits, and forgets where it ran. So the sentence is written while the job has the node: when a
+check has drained it, and when it does not answer.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from soperator.policy import drain_reasons
+from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
+from soperator.slurm.node import REASON_PREFIX
+
+#: A comment that would be longer stays as it is.
+LONGEST = 1024
+
+
+def hints(seen: WorkerSnapshot) -> Mapping[str, str]:
+    """The sentence for the jobs of each Slurm node, by its name, where there is one; the same for as long as the trouble lasts."""
+    return {seen.name(pod.index): says for pod in seen.restless if (says := _comment(seen, pod))}
+
+
+def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
+    node, machine = seen.node(pod.index), seen.machine(pod)
+    if node is None or not node.is_busy:
+        return ""
+    if drain_reasons.is_of_check(node):
+        check, says = drain_reasons.check_of(node)
+        return f"{node.name} failed check {check} at {drain_reasons.stamp(node.reason_at)}: {says}"
+    if machine is not None and not machine.ready:
+        return f"{node.name} was on Node {machine.name}, which has not been ready since {drain_reasons.stamp(machine.since)}"
+    if not node.is_up:
+        return f"{node.name} did not answer{f': {pod.trouble}' if pod.trouble else ''}"
+    return ""
+
+
+def commented(comment: str, hints: Iterable[str]) -> str:
+    """A job's comment with these sentences in it, behind what stands there; each stands there once."""
+    for each in hints:
+        longer = f"{comment}; {each}" if comment else f"{REASON_PREFIX}{each}"
+        if each not in comment and len(longer) <= LONGEST:
+            comment = longer
+    return comment

@@ -1,0 +1,323 @@
+"""The policy over a NodeSet whose nodes sleep: which pods are made and taken away, and what Slurm is told.
+
+Slurm wakes nodes, by its jobs or an administrator's word; the states of its nodes are the one source of who is to be awake:
+
+| state | pod | what is done |
+|---|---|---|
+| none | none | a record is made, asleep |
+| asleep (POWERED_DOWN) | any | the pod goes |
+| falling asleep (POWERING_DOWN) | any | the pod goes |
+| waking (POWERING_UP) | none | a pod is made |
+| waking, too long | any | Slurm is told that it is DOWN: its jobs are queued again, and the pod goes; after a while Slurm may try it again |
+| awake, idle for long | there | it is told to sleep, unless too few would be awake |
+| awake | there | as any worker (`rollout`): drained and deleted where it is to go; then its record is made anew, asleep |
+| awake, no job | none | it is told to sleep |
+| awake, with a job | none | a pod is made, whose slurmd tells Slurm that the job is lost |
+
+Invariants, each tested by interrupting at every step:
+- The pod of a node that is awake is deleted only as `rollout` allows, or after Slurm itself has put the node to sleep, which it does to no node
+  with a job. To be told to sleep ends no job: Slurm waits until there is none.
+- A node is told to wake, to sleep, or that it is DOWN, only while its state does not say so already.
+- No answer from Slurm: no pod comes or goes.
+- Nothing is remembered: when a node was given up stands in its reason.
+
+Where there is no machine for one node, or its image does not start, those that sleep beside it would fare no better: they are DOWN as long, so
+that jobs go elsewhere, or wait with that reason, instead of trying one node after the other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from soperator.policy import drain_reasons
+from soperator.policy.drain_reasons import SCALE_IN
+from soperator.policy.workers import policy
+from soperator.policy.workers.power_states import (
+    DENIED,
+    LATE,
+    Phase,
+    is_denied,
+    is_of,
+    phase_of,
+)
+from soperator.policy.workers.removal_order import never_ran
+from soperator.policy.workers.reregister import PATIENCE
+from soperator.policy.workers.types import (
+    Action,
+    Create,
+    Delete,
+    OnDemand,
+    UpdateNodes,
+    Verb,
+    WorkerPlan,
+    WorkerPod,
+    WorkerSnapshot,
+)
+from soperator.slurm.node import REASON_PREFIX, SlurmNode
+
+_NAMED = 3
+
+
+def decide(seen: WorkerSnapshot) -> WorkerPlan:
+    """What follows from the states of the nodes; the workers that are awake are the rollout's."""
+    if seen.on_demand is None or seen.nodes is None:
+        return _without_slurm(seen)
+    look = _OnDemandPass(seen, seen.on_demand)
+    slept = look.to_sleep()
+    said = [*look.records(), *look.given_up(), *look.allowed(), *look.power_down_awaited(), *look.woken(), *slept]
+    told_to_sleep = {index for each in slept for index in each.indexes}
+    rest = policy.decide(look.others(told_to_sleep))
+    return WorkerPlan(
+        actions=(*look.created(), *said, *look.deleted(), *rest.actions),
+        said="; ".join(filter(None, (look.summary(), rest.said))),
+        again=min((each for each in (look.again(), rest.again) if each is not None), default=None),
+        asks_jobs=rest.asks_jobs or policy.asks_jobs(seen, tuple(look.deleted())),
+    )
+
+
+def _without_slurm(seen: WorkerSnapshot) -> WorkerPlan:
+    held = replace(seen, wanted=0 if seen.ending else len(seen.pods), policy=replace(seen.policy, replace_after=None))
+    plan = policy.decide(held)
+    return replace(plan, said=plan.said or "it waits for Slurm's answer")
+
+
+@dataclass(frozen=True)
+class _OnDemandPass:
+    """One look at a NodeSet, sorted by phases."""
+
+    seen: WorkerSnapshot
+    wish: OnDemand
+
+    @cached_property
+    def nodes(self) -> dict[int, SlurmNode]:
+        """The nodes that Slurm knows, by index."""
+        found = {int(name.rpartition("-")[2]): node for name, node in self._named}
+        return dict(sorted(found.items()))
+
+    @property
+    def _named(self) -> Iterator[tuple[str, SlurmNode]]:
+        return ((name, node) for name, node in (self.seen.nodes or {}).items() if is_of(self.seen, name))
+
+    @cached_property
+    def phases(self) -> dict[int, Phase]:
+        """The phase of each."""
+        return {index: phase_of(node) for index, node in self.nodes.items()}
+
+    @cached_property
+    def gone(self) -> frozenset[int]:
+        """Those whose records are to go; nothing else is said of them."""
+        found = self.nodes.items()
+        return frozenset(index for index, node in found if self._is_done(index, node, self.seen.pods.get(index)))
+
+    def in_phases(self, *phases: Phase) -> Iterator[tuple[int, SlurmNode, WorkerPod | None]]:
+        """The nodes in these phases, each with its pod."""
+        for index, node in self.nodes.items():
+            if self.phases[index] in phases:
+                yield index, node, self.seen.pods.get(index)
+
+    def _sleepers(self) -> Iterator[tuple[int, SlurmNode, WorkerPod | None]]:
+        return (each for each in self.in_phases(Phase.ASLEEP) if each[0] not in self.gone)
+
+    def is_wanted(self, index: int) -> bool:
+        """Whether there is to be such a node at all."""
+        return not self.seen.ending and index < self.wish.most
+
+    def records(self) -> Iterator[UpdateNodes]:
+        """Records that are missing, and those that are to go or to be made anew; of a sleeping node there is no more than its record."""
+        missing = tuple(
+            index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
+        )
+        if missing and not self.seen.ending:
+            yield UpdateNodes(Verb.RECORD, missing, "they are to be known, asleep")
+        if self.gone:
+            yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records are to go, or to be made anew")
+
+    def _is_done(self, index: int, node: SlurmNode, pod: WorkerPod | None) -> bool:
+        if pod is not None or node.is_busy or node.is_administrators:
+            return False
+        if drain_reasons.is_ours(node) or not self.is_wanted(index):
+            return self.phases[index] is not Phase.WAKING or bool(self.seen.ending)
+        differs = node.shape is not None and self.wish.shape is not None and node.shape != self.wish.shape
+        return self.phases[index] is Phase.ASLEEP and differs
+
+    def created(self) -> Iterator[Create]:
+        """Pods for who wakes, and for who has lost it under a job."""
+        for index, node, pod in self.in_phases(Phase.WAKING, Phase.AWAKE):
+            waits = self.phases[index] is Phase.WAKING or node.is_busy
+            if pod is None and waits and not is_denied(node) and not self.seen.ending:
+                yield Create(index, "Slurm wakes it" if self.phases[index] is Phase.WAKING else "its pod is gone")
+
+    def deleted(self) -> Iterator[Action]:
+        """Pods of who sleeps or is given up, and of wakers whose slurmd was there before Slurm asked for it, ended, or is of a former template."""
+        for index, node, pod in self.in_phases(Phase.ASLEEP, Phase.FALLING, Phase.WAKING, Phase.AWAKE):
+            if pod is None or pod.deleting:
+                continue
+            if self.phases[index] in (Phase.ASLEEP, Phase.FALLING):
+                yield Delete(index, "Slurm has put it to sleep")
+            elif is_denied(node):
+                yield Delete(index, "it did not wake")
+            elif self.phases[index] is Phase.WAKING and (why := self._is_stale(pod)):
+                yield Delete(index, why)
+            elif self.phases[index] is Phase.AWAKE and not self.is_wanted(index) and not self.seen.ending:
+                yield from policy.retire(self.seen, pod, SCALE_IN)
+
+    def _is_stale(self, pod: WorkerPod) -> str:
+        if pod.phase in ("Failed", "Succeeded"):
+            return "its containers ended"
+        if pod.template != self.seen.template and never_ran(self.seen, pod):
+            return "its template is a former one"
+        late = pod.ready and self.seen.now >= pod.ready_since + PATIENCE
+        return "its slurmd was there before Slurm asked for it" if late else ""
+
+    def given_up(self) -> Iterator[UpdateNodes]:
+        """Wakers whose time is over are DOWN, with all that sleep where no pod of theirs would fare better; then they go to sleep."""
+        late = [pod for _, node, pod in self.in_phases(Phase.WAKING) if pod and self._is_late(node, pod)]
+        short = [pod for pod in late if not pod.machine or pod.failing]
+        if self.seen.ending:
+            if lone := tuple(
+                index for index, node, pod in self.in_phases(Phase.WAKING) if pod is None and not node.is_down
+            ):
+                yield UpdateNodes(Verb.DENY, lone, self.seen.ending)
+        elif short:
+            asleep = [index for index, node, _ in self._sleepers() if not (node.is_down or node.is_draining)]
+            why = drain_reasons.reason(
+                f"{DENIED.removeprefix(REASON_PREFIX)}{short[0].trouble or 'its pod was not scheduled'}"
+            )
+            yield UpdateNodes(Verb.DENY, (*(pod.index for pod in short), *asleep), why)
+        for pod in late:
+            if pod not in short:
+                why = drain_reasons.reason(
+                    f"{LATE.removeprefix(REASON_PREFIX)}{pod.trouble or 'its slurmd did not register'}"
+                )
+                yield UpdateNodes(Verb.DENY, (pod.index,), why)
+        if denied := tuple(index for index, node, _ in self.in_phases(Phase.WAKING, Phase.AWAKE) if is_denied(node)):
+            yield UpdateNodes(Verb.SLEEP, denied, "they did not wake")
+
+    def _is_late(self, node: SlurmNode, pod: WorkerPod) -> bool:
+        late = self.seen.now >= pod.born + self.wish.resume
+        return late and not (node.is_down or pod.deleting or pod.ready)
+
+    def allowed(self) -> Iterator[UpdateNodes]:
+        """Sleepers that are DOWN, and not by a person, may be tried again: at once where the reason is one of a node that was awake."""
+        found = [
+            index
+            for index, node, _ in self._sleepers()
+            if node.is_down and not node.is_administrators and not node.is_draining and self._is_due(node)
+        ]
+        if found and not self.seen.ending:
+            yield UpdateNodes(Verb.ALLOW, tuple(found), "they may be tried again")
+
+    def _is_due(self, node: SlurmNode) -> bool:
+        return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff
+
+    def power_down_awaited(self) -> Iterator[UpdateNodes]:
+        """Sleepers of whom Slurm awaits a response, as after a RESUME, are put to sleep again, which ends that: it would pass over them for ever."""
+        found = [
+            index
+            for index, node, pod in self._sleepers()
+            if pod is None and "NOT_RESPONDING" in node.states and not node.is_down and self._may_sleep(node)
+        ]
+        if found and not self.seen.ending:
+            yield UpdateNodes(Verb.SLEEP, tuple(found), "Slurm awaits a response of nodes that sleep")
+
+    @cached_property
+    def awake(self) -> int:
+        """How many serve, or soon will."""
+        return sum(
+            not (node.is_draining or node.is_down) and self.is_wanted(index) and "POWER_DOWN" not in node.states
+            for index, node, _ in self.in_phases(Phase.WAKING, Phase.AWAKE)
+        )
+
+    def woken(self) -> Iterator[UpdateNodes]:
+        """The lowest sleepers, where fewer than wanted are awake."""
+        ready = [
+            index
+            for index, node, pod in self._sleepers()
+            if pod is None
+            and self.is_wanted(index)
+            and not (node.is_down or node.is_draining or node.is_busy or "NOT_RESPONDING" in node.states)
+        ]
+        if (missing := self.wish.least - self.awake) > 0 and ready and not self.seen.ending:
+            yield UpdateNodes(Verb.WAKE, tuple(ready[:missing]), "so many are to be awake")
+
+    def to_sleep(self) -> list[UpdateNodes]:
+        """Those that idled longest, as long as enough are awake; and those that lost their pod without a job."""
+        lost = [
+            index
+            for index, node, pod in self.in_phases(Phase.AWAKE)
+            if pod is None
+            and self.is_wanted(index)
+            and self._may_sleep(node)
+            and not is_denied(node)
+            and index not in self.gone
+        ]
+        idle = sorted((since, -index) for index, since in self._idlers() if self.seen.now >= since + self.wish.idle)
+        room = max(0, self.awake - len(lost) - self.wish.least)
+        found = (*lost, *sorted(-index for _, index in idle[:room]))
+        return [UpdateNodes(Verb.SLEEP, found, "no job needs them")] if found and not self.seen.ending else []
+
+    def _idlers(self) -> Iterator[tuple[int, float]]:
+        for index, node, pod in self.in_phases(Phase.AWAKE):
+            if (
+                pod
+                and pod.ready
+                and not pod.deleting
+                and self.is_wanted(index)
+                and self._may_sleep(node)
+                and node.is_up
+            ):
+                yield index, max(node.last_busy, pod.ready_since)
+
+    def _may_sleep(self, node: SlurmNode) -> bool:
+        """Whether there is no job, and no word about it that its sleep would wipe out: POWER_DOWN takes a drain away."""
+        return not (node.is_busy or node.is_draining or node.is_administrators or "POWER_DOWN" in node.states)
+
+    def others(self, told_to_sleep: set[int]) -> WorkerSnapshot:
+        """The workers that are awake and stay so, for the rollout: those that Slurm does not know, too."""
+        mine = {
+            index: pod
+            for index, pod in self.seen.pods.items()
+            if index not in told_to_sleep
+            and (index not in self.nodes or self._is_rollouts(index))
+            and (self.is_wanted(index) or self.seen.ending)
+        }
+        names = {self.seen.name(index) for index in mine}
+        return replace(
+            self.seen,
+            pods=mine,
+            nodes={name: node for name, node in (self.seen.nodes or {}).items() if name in names},
+            wanted=0 if self.seen.ending else len(mine),
+            policy=replace(self.seen.policy, replace_after=None),
+            calm=self.seen.calm & mine.keys(),
+        )
+
+    def _is_rollouts(self, index: int) -> bool:
+        node = self.nodes[index]
+        awake = self.phases[index] is Phase.AWAKE or (bool(self.seen.ending) and self.phases[index] is Phase.WAKING)
+        return awake and not is_denied(node) and "POWER_DOWN" not in node.states
+
+    def summary(self) -> str:
+        """Who wakes, and what it waits for."""
+        waking = [(self.nodes[index].name, pod) for index, _, pod in self.in_phases(Phase.WAKING)]
+        if not waking:
+            return ""
+        said = [f"{name} ({pod.trouble})" if pod and pod.trouble else name for name, pod in waking[:_NAMED]]
+        more = [f"and {len(waking) - _NAMED} more"] if len(waking) > _NAMED else []
+        return f"waking: {', '.join([*said, *more])}"
+
+    def again(self) -> float | None:
+        """In how many seconds something is due that no event tells of."""
+        due = min((each for each in self._moments() if each > self.seen.now), default=None)
+        return None if due is None else due - self.seen.now + 0.1
+
+    def _moments(self) -> Iterator[float]:
+        if self.awake > self.wish.least:
+            yield from (since + self.wish.idle for _, since in self._idlers())
+        for _, _, pod in self.in_phases(Phase.WAKING):
+            if pod and not pod.deleting:
+                yield pod.born + self.wish.resume
+                if pod.ready:
+                    yield pod.ready_since + PATIENCE
+        for _, node, _ in self.in_phases(Phase.ASLEEP, Phase.FALLING):
+            if is_denied(node):
+                yield node.reason_at + self.wish.backoff

@@ -1,0 +1,50 @@
+"""What Slurm says of a node, told on its pod: a condition for whoever looks from Kubernetes.
+
+It is written for what lasts (a drain, whoever set it, a node that is DOWN), with Slurm's reason, and taken back when the node is in service again.
+Idle and allocated are not told pod by pod: every start of a job would be a write. The NodeSet's status counts them.
+"""
+
+from collections.abc import Iterator
+
+from soperator.policy.drain_reasons import LASTING
+from soperator.policy.workers.types import SetPodCondition, WorkerPod, WorkerSnapshot
+from soperator.slurm.node import SlurmNode
+
+IN_SERVICE = "InService"
+
+
+def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodCondition]:
+    """The condition to write on a pod, if it is not there already."""
+    node = seen.node(pod.index)
+    if node is None or pod.deleting:
+        return []
+    if _is_out(node) and seen.now - node.reason_at < LASTING:
+        return []
+    wanted = (
+        SetPodCondition(pod.index, node.reason, _reason(node))
+        if _is_out(node)
+        else SetPodCondition(pod.index, "", IN_SERVICE)
+    )
+    return [] if as_text(wanted.reason, wanted.why) == (pod.told or as_text(IN_SERVICE, "")) else [wanted]
+
+
+def as_text(reason: str, message: str) -> str:
+    """A condition as one text, to compare it with what is there."""
+    return f"{reason}: {message}"
+
+
+def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
+    """When what is the case will have lasted."""
+    node = seen.node(pod.index)
+    if node and _is_out(node):
+        yield node.reason_at + LASTING
+
+
+def _is_out(node: SlurmNode) -> bool:
+    return node.is_draining or not node.is_up
+
+
+def _reason(node: SlurmNode) -> str:
+    if node.is_draining:
+        return "Drained" if node.is_drained else "Draining"
+    return "Down" if node.is_down else "NotResponding"

@@ -1,0 +1,306 @@
+"""The whole policy over a NodeSet's workers: a function of what is seen, told in one read.
+
+Each pod has one of five fates, looked at in this order:
+
+1. **replaced by another**: its Node has been silent for long, and Slurm says DOWN. It stays as it is, and another name takes its place.
+2. **surplus**: there are more than wanted; the ones whose removal disturbs least (`disruption`) are retired.
+3. **chosen**: its template is old and the rollout has room for it; it is retired, and its name comes back anew.
+4. **leaving**: its Node is to be emptied, or somebody else wants it idle; it is drained, and may then be evicted.
+5. **kept**: it is protected, and a drain of ours is taken off it.
+
+To retire is to drain, to wait until nothing runs (`drain` says for how long), to delete the pod, and then to remove Slurm's record.
+
+Invariants, each tested by interrupting at every step:
+- A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set, nothing runs or completes, and no job is suspended on
+  it), or when no slurmd can be running in it.
+- A job ends before its time only by `drain.then`, after `drain.maxWait`, and warned.
+- No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have forgotten it: it is told to register.
+- Only drains whose reason is ours are undone, and no drain that an administrator took back is set again.
+- Nothing is remembered: the next call sees what the last one did.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
+
+from soperator.policy import drain_reasons
+from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN
+from soperator.policy.workers import (
+    drain,
+    pod_condition,
+    reregister,
+    summary,
+)
+from soperator.policy.workers.removal_order import (
+    cost,
+    is_busy,
+    is_in_service,
+    is_unused,
+    leave_of,
+    never_ran,
+)
+from soperator.policy.workers.types import (
+    Action,
+    AnnotatePod,
+    Create,
+    Delete,
+    DeleteNodeRecord,
+    DrainNode,
+    Register,
+    WorkerPlan,
+    WorkerPod,
+    WorkerSnapshot,
+)
+
+#: Seconds after which a node with a suspended job is looked at again: when the job is cancelled, no state of the node changes.
+_SUSPENDED = 10.0
+
+
+def decide(seen: WorkerSnapshot) -> WorkerPlan:
+    """What brings the workers nearer to what is wanted: safe to lose half-way, and in any order but that records go before pods come."""
+    lost = _lost(seen)
+    slots = _without(seen.pods.values(), lost)
+    excess = max(0, len(slots) - seen.wanted)
+    surplus = sorted(slots, key=lambda pod: cost(seen, pod))[:excess] if excess else []
+    kept = _without(slots, surplus)
+    chosen, pause = _choose(seen, kept)
+    goes, rolls = _indexes(surplus), _indexes(chosen)
+    actions: list[Action] = []
+    for pod in slots:
+        if pod.index in seen.calm and pod.index not in goes:
+            continue
+        if pod.deleting and pod.leave:
+            actions += _vacate(seen, pod)
+        elif pod.index in goes:
+            actions += retire(seen, pod, seen.ending or SCALE_IN)
+        elif pod.index in rolls:
+            actions += retire(seen, pod, ROLLOUT)
+        elif leave_of(seen, pod):
+            actions += _vacate(seen, pod)
+        else:
+            actions += _keep(seen, pod, bool(surplus))
+    marked = {each.index for each in actions if isinstance(each, AnnotatePod)}
+    for pod in seen.restless:
+        actions += [
+            each
+            for each in reregister.due_registrations(seen, pod)
+            if isinstance(each, Register) or pod.index not in marked
+        ]
+    told = [each for pod in seen.restless for each in pod_condition.condition_to_set(seen, pod)]
+    created = _create(seen, seen.wanted - len(slots))
+    fates = summary.Classification(lost, surplus, chosen, kept, pause)
+    return WorkerPlan(
+        actions=(*created, *_forget(seen, created), *actions, *told),
+        said=summary.summarize(seen, fates),
+        again=_again(seen, kept),
+        asks_jobs=asks_jobs(seen, actions),
+    )
+
+
+def _indexes(pods: Iterable[WorkerPod]) -> set[int]:
+    return {pod.index for pod in pods}
+
+
+def _without(pods: Iterable[WorkerPod], others: Iterable[WorkerPod]) -> list[WorkerPod]:
+    left_out = _indexes(others)
+    return [pod for pod in pods if pod.index not in left_out]
+
+
+def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod]:
+    return [pod for pod in pods if pod.index not in seen.calm]
+
+
+def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
+    """The pods that another takes the place of, as many as the budget allows; none of a NodeSet that is to be empty."""
+    policy = seen.policy
+    if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
+        return []
+    found = [pod for pod in sorted(seen.restless, key=lambda pod: pod.index) if _is_lost(seen, pod)]
+    return found[: policy.max_replaced]
+
+
+def _is_lost(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
+    machine, node = seen.machine(pod), seen.node(pod.index)
+    if machine is None or machine.ready or seen.now - machine.since < (seen.policy.replace_after or 0.0):
+        return False
+    return pod.phase == "Running" and node is not None and node.is_down and not node.is_busy
+
+
+def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str]:
+    """The pods of a former template that are to be replaced now, and what keeps the others.
+
+    What is out of service anyway, and what never ran, costs nothing. Of those in service as many as the rollout has room for.
+    """
+    old = [pod for pod in kept if pod.template != seen.template]
+    if not old or seen.policy.on_delete:
+        return [], f"{len(old)} wait for their deletion (rollout.strategy OnDelete)" if old else ""
+    free = [pod for pod in old if pod.deleting or never_ran(seen, pod)]
+    if pause := _pause(seen, kept):
+        return free, pause
+    alive = _without(old, free)
+    out = [pod for pod in alive if not is_in_service(seen, pod) and not _is_draining(seen, pod)]
+    ready = [pod for pod in _without(alive, out) if not drain.is_refused(seen, pod)]
+    away = seen.wanted - len(kept) + len([pod for pod in free if pod.deleting]) + len(out)
+    away += sum(1 for pod in _restless(seen, kept) if pod.template == seen.template and not is_in_service(seen, pod))
+    candidates = [pod for pod in ready if not (seen.policy.wait_for_idle and is_busy(seen, pod))]
+    room = max(0, seen.policy.max_unavailable - away)
+    return [*free, *out, *sorted(candidates, key=lambda pod: cost(seen, pod))[:room]], ""
+
+
+def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
+    """Why no worker that is in service is taken for the rollout."""
+    if seen.nodes is None:
+        return "it waits for Slurm's answer"
+    failed = next((pod for pod in _restless(seen, kept) if _has_failed(seen, pod)), None)
+    if failed:
+        return f"it stopped, for {failed.trouble or seen.name(failed.index) + ' is not in service'}"
+    if seen.policy.window and not seen.policy.window.is_open(seen.now):
+        return f"it waits for its window ({seen.policy.window.schedule} UTC)"
+    return ""
+
+
+def _has_failed(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
+    """Whether a worker of the new template cannot come into service, or has not within its time."""
+    if pod.template != seen.template or pod.deleting or is_in_service(seen, pod) or leave_of(seen, pod):
+        return False
+    return pod.failing or (not _is_ours(seen, pod) and seen.now - pod.born > seen.policy.progress_deadline)
+
+
+def retire(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
+    """Drain, wait, delete; a pod in which nothing ever ran or runs is deleted at once."""
+    if pod.deleting:
+        return []
+    if never_ran(seen, pod):
+        return [Delete(pod.index, f"{why}: its containers do not run")]
+    if is_unused(seen, pod):
+        known = seen.node(pod.index)
+        return [
+            Delete(pod.index, f"{why}: {'drained and idle' if known else 'Slurm never knew it, and it is not ready'}")
+        ]
+    return drain.take_out(seen, pod, why)
+
+
+def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
+    """Drain, wait, let it be evicted; where its Node expels pods and takes no new ones, delete it."""
+    why, machine = drain_reasons.reason(leave_of(seen, pod)), seen.machine(pod)
+    if not is_unused(seen, pod):
+        return drain.take_out(seen, pod, why)
+    if machine and machine.leaving and machine.expels and not pod.deleting:
+        return [Delete(pod.index, f"{why}: drained and idle")]
+    return drain.release(seen, pod, why)
+
+
+def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Action]:
+    """A pod that ended is made anew; any other is protected and in service, unless an administrator wants it otherwise."""
+    if pod.deleting:
+        return []
+    if pod.phase in ("Failed", "Succeeded"):
+        return [Delete(pod.index, "its containers ended")]
+    if not drain.is_refused(seen, pod):
+        return drain.put_back(seen, pod, "the node is wanted")
+    still = (pod.noted == SCALE_IN and has_surplus) or (pod.noted == ROLLOUT and pod.template != seen.template)
+    still = still or pod.noted.startswith(drain_reasons.CHECK_PREFIX)  # `health` wipes it off
+    return (
+        drain.guard(seen, pod)
+        if still
+        else [AnnotatePod(pod.index, "nothing is wanted of it", protected=True, noted="")]
+    )
+
+
+def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:
+    """Pods for all that is missing, at once: first names that Slurm knows and that lost their pod, then the lowest free ones."""
+    back = [index for index in seen.lone if not _is_done(seen, index)]
+    free = (index for index in count() if index not in seen.pods and index not in back)
+    return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
+
+
+def _forget(seen: WorkerSnapshot, created: Sequence[Create]) -> list[DeleteNodeRecord]:
+    """Remove records whose pod is gone: we drained them, a new pod comes under the name, or nobody does. Busy ones stay.
+
+    Slurm keeps the features and the size of a node that it knows, whatever a new slurmd of that name says: only a new record has those
+    of the new template.
+    """
+    coming = {each.index for each in created}
+    return [
+        DeleteNodeRecord(index, "its new pod has a record of its own" if index in coming else "it has no pod any more")
+        for index in seen.lone
+        if _is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index)
+    ]
+
+
+def _is_done(seen: WorkerSnapshot, index: int) -> bool:
+    node = seen.node(index)
+    return bool(node and not node.is_busy and drain_reasons.is_ours(node))
+
+
+def _is_free(seen: WorkerSnapshot, index: int) -> bool:
+    """Whether a record says nothing that a new pod of its name would want to keep: no job, and no word of an administrator's."""
+    node = seen.node(index)
+    return bool(
+        node
+        and not node.is_busy
+        and not node.is_administrators
+        and (drain_reasons.is_ours(node) or not node.is_draining)
+    )
+
+
+def _is_junk(seen: WorkerSnapshot, index: int) -> bool:
+    """A record that only says that the machine is gone; one that an administrator wrote on stays, unless all go."""
+    node = seen.node(index)
+    return bool(
+        node and not node.is_busy and (seen.ending or (node.is_down and node.reason.startswith("Not responding")))
+    )
+
+
+def _is_ours(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
+    return drain_reasons.is_ours(seen.node(pod.index))
+
+
+def _is_draining(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
+    """Whether a drain of ours still waits for jobs: it may be taken back for a node that became idle."""
+    return _is_ours(seen, pod) and is_busy(seen, pod)
+
+
+def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
+    """Whether the jobs matter: which busy node is drained, that a drain is over, or that a drained node has no suspended job."""
+    if seen.jobs is not None or seen.nodes is None:
+        return False
+    chosen = any(isinstance(each, DrainNode) and is_busy(seen, seen.pods[each.index]) for each in actions)
+    return (
+        chosen
+        or any(ends_jobs(seen, each) for each in actions)
+        or any(drain.asks_jobs(seen, pod) for pod in seen.restless)
+    )
+
+
+def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
+    """Whether an action would end a suspended job: it takes the pod of a node that Slurm calls drained, or lets it be evicted."""
+    match action:
+        case Delete(index) | AnnotatePod(index, protected=False):
+            node, pod = seen.node(index), seen.pods.get(index)
+            if node is None:  # Slurm leaves it out; its jobs tell whether it forgot it
+                return bool(pod and pod.phase == "Running")
+            return bool(node.is_drained and pod and pod.phase not in ("Failed", "Succeeded"))
+    return False
+
+
+def _again(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> float | None:
+    """In how many seconds something may be due that no event tells of."""
+    due = min((each for each in _moments(seen, kept) if each > seen.now), default=None)
+    return None if due is None else due - seen.now + 0.1
+
+
+def _moments(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> Iterator[float]:
+    rolling = any(pod.template != seen.template for pod in kept) and not seen.policy.on_delete
+    if rolling and seen.policy.window:
+        yield seen.now + 30.0
+    for pod in seen.restless:
+        machine = seen.machine(pod)
+        if machine and not machine.ready and seen.policy.replace_after is not None:
+            yield machine.since + seen.policy.replace_after
+        if rolling and pod.template == seen.template and not is_in_service(seen, pod):
+            yield pod.born + seen.policy.progress_deadline
+        if (node := seen.node(pod.index)) and node.is_held:
+            yield seen.now + _SUSPENDED
+        yield from drain.moments(seen, pod)
+        yield from pod_condition.moments(seen, pod)
+        yield from reregister.moments(seen, pod)

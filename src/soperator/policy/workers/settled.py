@@ -1,0 +1,21 @@
+"""Workers about which there is nothing to decide, whatever is wanted of the others.
+
+Such a worker takes jobs, or runs them, where it is; nobody has said anything of it that we would have to write down, and nothing of ours is
+to be taken back. Unless there are too many workers, or its template is a former one, the policy does nothing to it (a test holds that against the
+whole policy). Of five thousand workers nearly all are so nearly always.
+"""
+
+from soperator.policy.workers.pod_condition import IN_SERVICE, as_text
+from soperator.policy.workers.types import KubeNode, WorkerPod
+from soperator.slurm.node import SlurmNode
+
+_SAYS_SO = ("", as_text(IN_SERVICE, ""))
+
+
+def is_calm(pod: WorkerPod, node: SlurmNode | None, machine: KubeNode | None) -> bool:
+    """Whether a worker of the present template needs no decision."""
+    if not pod.ready or pod.deleting or pod.phase != "Running" or not pod.protected or pod.noted or pod.leave:
+        return False
+    if node is None or not node.is_up or node.is_draining or pod.told not in _SAYS_SO:
+        return False
+    return machine.ready and not machine.leaving if machine is not None else not pod.machine

@@ -1,0 +1,296 @@
+"""What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `rollout`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+
+from soperator.policy.maintenance_window import Hours
+from soperator.slurm import hostlist
+from soperator.slurm.job import SlurmJob
+from soperator.slurm.node import Shape, SlurmNode, held
+
+
+@dataclass(frozen=True)
+class KubeNode:
+    """A Kubernetes Node. `leaving` says why its workers are to take no more jobs, empty when they may.
+
+    `expels` is whether whoever wants it empty expects pods to go by themselves, and no new pod can come.
+    """
+
+    name: str
+    ready: bool = True
+    since: float = 0.0
+    leaving: str = ""
+    expels: bool = False
+
+
+@dataclass(frozen=True)
+class WorkerPod:
+    """A worker's pod as Kubernetes reports it.
+
+    `trouble` says in words why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to take no
+    more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was
+    told. `told` is what we told of its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last told to register.
+    """
+
+    index: int
+    template: str
+    phase: str
+    deleting: bool
+    ready: bool
+    trouble: str = ""
+    failing: bool = False
+    born: float = 0.0
+    machine: str = ""
+    leave: str = ""
+    protected: bool = True
+    noted: str = ""
+    told: str = ""
+    ready_since: float = 0.0
+    asked: float = 0.0
+
+
+@dataclass(frozen=True)
+class ChangePolicy:
+    """A NodeSet's wishes about change, in numbers; `None` means never."""
+
+    on_delete: bool = False
+    max_unavailable: int = 1
+    wait_for_idle: bool = False
+    window: Hours | None = None
+    progress_deadline: float = 600.0
+    max_wait: float | None = None
+    then: str = "Wait"
+    signal: str = "CONT"
+    warn_before: float = 300.0
+    replace_after: float | None = 300.0
+    max_replaced: int = 1
+
+
+@dataclass(frozen=True)
+class OnDemand:
+    """What is wished of nodes that sleep: how many are awake at least and there at most, times in seconds, and what Slurm is to say of one."""
+
+    least: int
+    most: int
+    idle: float
+    resume: float
+    backoff: float
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True)
+class WorkerSnapshot:
+    """What is known: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is wanted.
+
+    `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
+    NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `calm.is_calm` is true,
+    for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing.
+    """
+
+    nodeset: str
+    wanted: int
+    template: str
+    pods: Mapping[int, WorkerPod]
+    nodes: Mapping[str, SlurmNode] | None
+    machines: Mapping[str, KubeNode] = field(default_factory=lambda: MappingProxyType({}))
+    jobs: tuple[SlurmJob, ...] | None = None
+    policy: ChangePolicy = field(default_factory=ChangePolicy)
+    now: float = 0.0
+    ending: str = ""
+    calm: frozenset[int] = frozenset()
+    on_demand: OnDemand | None = None
+
+    def name(self, index: int) -> str:
+        """The name of the Slurm node of an index."""
+        return f"{self.nodeset}-{index}"
+
+    def node(self, index: int) -> SlurmNode | None:
+        """The Slurm node of an index, where Slurm knows it."""
+        return self.nodes.get(self.name(index)) if self.nodes is not None else None
+
+    def machine(self, pod: WorkerPod) -> KubeNode | None:
+        """The Kubernetes Node that a pod lies on, where there is one."""
+        return self.machines.get(pod.machine)
+
+    def jobs_of(self, index: int) -> list[SlurmJob]:
+        """The jobs on the Slurm node of an index, as far as Slurm was asked."""
+        return self._jobs.get(self.name(index), [])
+
+    @cached_property
+    def _jobs(self) -> Mapping[str, list[SlurmJob]]:
+        found: dict[str, list[SlurmJob]] = {}
+        for job in self.jobs or ():
+            for name in job.nodes:
+                found.setdefault(name, []).append(job)
+        return found
+
+    def on(self, nodes: Mapping[str, SlurmNode]) -> "WorkerSnapshot":
+        """The same with a fresh answer of Slurm's; a worker of whose node it says anything else is calm no more."""
+        calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
+        return replace(self, nodes=nodes, calm=calm)
+
+    def with_jobs(self, jobs: Iterable[SlurmJob]) -> "WorkerSnapshot":
+        """The same with the jobs that hold nodes; a node with a suspended job is busy from then on."""
+        listed = tuple(jobs)
+        return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
+
+    @cached_property
+    def restless(self) -> list[WorkerPod]:
+        """The pods about which there may be something to decide."""
+        return [pod for index, pod in self.pods.items() if index not in self.calm]
+
+    @cached_property
+    def lone(self) -> list[int]:
+        """The indexes of this NodeSet's nodes that Slurm has a record of and that have no pod."""
+        prefix, ours = f"{self.nodeset}-", {self.name(index) for index in self.pods}
+        found = (name.removeprefix(prefix) for name in self.nodes or () if name not in ours and name.startswith(prefix))
+        return sorted(index for tail in found if (index := hostlist.number(tail)) is not None)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Slurm has a record of any node of this NodeSet."""
+        return bool(self.lone) or any(self.node(index) for index in self.pods)
+
+
+@dataclass(frozen=True)
+class Create:
+    """Make the pod of an index."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete the pod of an index."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class DrainNode:
+    """Let no new job start on the Slurm node of an index; `why` is the reason that Slurm shows."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Take our drain off the Slurm node of an index."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class DeleteNodeRecord:
+    """Remove the record of a Slurm node that has no pod any more."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class AnnotatePod:
+    """Write on the pod of an index whether it may be evicted, and which drain of ours its node was told."""
+
+    index: int
+    why: str
+    protected: bool
+    noted: str
+
+
+@dataclass(frozen=True)
+class SignalJobs:
+    """Signal the jobs of a draining node, and then let `why` be the reason that Slurm shows."""
+
+    index: int
+    why: str
+    jobs: tuple[SlurmJob, ...]
+    signal: str
+
+
+@dataclass(frozen=True)
+class EndJobs:
+    """End the jobs of a draining node, as the policy asked for."""
+
+    index: int
+    why: str
+    jobs: tuple[SlurmJob, ...]
+    requeue: bool
+
+
+@dataclass(frozen=True)
+class SetPodCondition:
+    """Write on the pod of an index what Slurm says of its node: a reason in one word, and `why`."""
+
+    index: int
+    why: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Register:
+    """Let the slurmd of an index, whom slurmctld does not know, register again."""
+
+    index: int
+    why: str
+
+
+class Verb(StrEnum):
+    """What is said to Slurm of nodes that sleep, wake or are to; the values are the states of `scontrol update`, but for the first two.
+
+    RESUME makes slurmctld wait for a sleeper to respond, which passes over it once slurmctld has started anew; IDLE does not
+    (node_mgr.c, _require_node_reg; read_config.c, _build_bitmaps).
+    """
+
+    RECORD = "create"
+    ERASE = "delete"
+    SLEEP = "POWER_DOWN"
+    WAKE = "POWER_UP"
+    DENY = "DOWN"
+    ALLOW = "IDLE"
+
+
+@dataclass(frozen=True)
+class UpdateNodes:
+    """Say one thing to Slurm of the nodes of several indexes, in one request."""
+
+    verb: Verb
+    indexes: tuple[int, ...]
+    why: str
+
+    @property
+    def index(self) -> int:
+        """The first of them."""
+        return self.indexes[0]
+
+
+Action = (
+    Create
+    | Delete
+    | DrainNode
+    | Resume
+    | DeleteNodeRecord
+    | AnnotatePod
+    | SignalJobs
+    | EndJobs
+    | SetPodCondition
+    | Register
+    | UpdateNodes
+)
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What to do now, what is going on in one sentence, in how many seconds to look again, and whether to look at the jobs first."""
+
+    actions: tuple[Action, ...] = ()
+    said: str = ""
+    again: float | None = None
+    asks_jobs: bool = False

@@ -1,0 +1,172 @@
+"""The anchor: a second owner of every child, so that the garbage collector takes none while jobs run.
+
+A deletion in the foreground (`kubectl delete --cascade=foreground`, and whatever Argo CD prunes) makes Kubernetes delete the children of an object at
+once, although a finalizer still holds the object. It spares those that have another owner which is not being deleted. That owner is a ConfigMap
+without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089).
+
+A finalizer keeps the anchor where somebody deletes it before. In Terminating it still keeps what it owns: the collector passes over only an owner
+that is itself deleted in the foreground, and no more once it has looked at the dependents. It also takes the reference to such an owner off what it
+spares. So whatever is left with one of its two owners gets the other one again as soon as the collector is done.
+"""
+
+import asyncio
+import contextlib
+
+import structlog
+
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    NotFound,
+)
+from soperator.kube.kinds import Kind
+from soperator.kube.views import Custom, ObjectMeta
+from soperator.reconcile import finalizers
+from soperator.reconcile.cache.decode import named
+from soperator.reconcile.cache.informers import LOOSE
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.anchor import anchor_marks, render_anchor
+from soperator.render.parts.model import Object, anchor_owner
+from soperator.runtime.apply import Owner
+from soperator.runtime.apply_ledger import ANCHORER
+from soperator.runtime.cache.store import Key
+
+_IN_FLIGHT = 8
+#: Up to this many objects get their second owner in one pass; each of these writes wakes the next pass.
+_IN_A_PASS = 500
+
+
+def uid(operator: Operator, key: Key) -> str:
+    """The uid of a cluster's anchor; empty where there is none, or none that stays."""
+    found = _find(operator, key)
+    return found.uid if found and (found.deletion_timestamp is None or _is_held(found)) else ""
+
+
+async def hold(operator: Operator, key: Key) -> str:
+    """Make the anchor of a cluster where there is none, name it and the first owner on what lacks one of them, and return its uid."""
+    await keep(operator, key)
+    known = uid(operator, key)
+    if not known and _find(operator, key) is not None:
+        return ""  # it is going, and is made again when it has gone
+    if not known:
+        try:
+            made = await operator.api.create(kinds.CONFIGMAP, render_anchor(*key))
+        except AlreadyExists:  # without the labels by which caches find it, or in a cache that trails
+            made = await operator.api.apply(kinds.CONFIGMAP, anchor_marks(*key), manager=ANCHORER)
+        operator.stores.children[kinds.CONFIGMAP].learn(made)
+        known = made.metadata.uid
+    found = _find(operator, key)
+    if found is None or not finalizers.is_collected(found):
+        loose = [(kind, each, _lacking(operator, each, known)) for kind, each in _loose(operator, key)]
+        due = [(kind, each, owners) for kind, each, owners in loose if owners][:_IN_A_PASS]
+        slots = asyncio.Semaphore(_IN_FLIGHT)
+        await asyncio.gather(*(_attach(operator, slots, (kind, each), owners) for kind, each, owners in due))
+    return known
+
+
+async def keep(operator: Operator, key: Key) -> None:
+    """Set the finalizer of an anchor that is there without: a former operator made it, or somebody took it off."""
+    found = _find(operator, key)
+    if found is None or _is_held(found):
+        operator.held.pop(found.uid if found else "", None)
+    elif found.deletion_timestamp is None and operator.held.get(found.uid) != found.resource_version:
+        operator.held[found.uid] = found.resource_version  # the cache may not show our write yet
+        body = anchor_marks(*key)
+        body["metadata"]["uid"] = found.uid
+        with contextlib.suppress(Conflict, NotFound):
+            await operator.api.apply(kinds.CONFIGMAP, body, manager=ANCHORER)
+
+
+async def release(operator: Operator, key: Key) -> None:
+    """Delete the anchor of a cluster that may go; the garbage collector then takes what nobody else owns."""
+    if found := _find(operator, key):
+        operator.held.pop(found.uid, None)
+        if _is_held(found):
+            await operator.api.release(kinds.CONFIGMAP, found, labels.FINALIZER)
+        if found.deletion_timestamp is None:
+            await operator.api.delete(kinds.CONFIGMAP, found.namespace, found.name, Deletion(uid=found.uid))
+
+
+async def release_lone(operator: Operator, key: Key) -> bool:
+    """Delete the anchor of a cluster that is gone although its finalizer was not ours to remove; the API server is asked, not the cache."""
+    if _find(operator, key) is None:
+        return False
+    try:
+        await operator.api.get(kinds.SLURMCLUSTER, Custom, *key)
+    except NotFound:
+        await release(operator, key)
+        return True
+    return False
+
+
+async def _attach(
+    operator: Operator, slots: asyncio.Semaphore, child: tuple[Kind, ObjectMeta], owners: list[Object]
+) -> None:
+    """Add owners to those of a child, as a field manager of its own: the fields of all others stay as they are."""
+    kind, meta = child
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "ownerReferences": owners},
+    }
+    async with slots:
+        try:
+            with contextlib.suppress(Conflict, NotFound):
+                await operator.api.apply(kind, body, manager=ANCHORER)
+        except ApiError as error:  # OpenShift lets only those change owners who may delete the object
+            operator.unanchored.add(meta.uid)
+            structlog.get_logger().warning(
+                f"{kind.kind} {meta.namespace}/{meta.name} goes at once when its owner is deleted in the foreground",
+                error=str(error),
+            )
+
+
+def _find(operator: Operator, key: Key) -> ObjectMeta | None:
+    found = operator.stores.children[kinds.CONFIGMAP].get(key[0], names.anchor(key[1]))
+    meta: ObjectMeta | None = found.metadata if found else None
+    return meta
+
+
+def _loose(operator: Operator, key: Key) -> list[tuple[Kind, ObjectMeta]]:
+    stores = {**operator.stores.applied(), kinds.POD: operator.stores.pods}
+    found = [(kind, each.metadata) for kind, store in stores.items() for each in store.by(LOOSE, key)]
+    return [(kind, each) for kind, each in found if each.deletion_timestamp is None]
+
+
+def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
+    """The owners to name on a child that has one of two alone; none where it is to stay as it is.
+
+    The first owner is named again only while it is being deleted: one that lives is named by who applies the child.
+    """
+    if meta.uid in operator.unanchored:
+        return []
+    found = [anchor_owner(meta.labels[labels.CLUSTER], anchor)]
+    if first := _ending_owner(operator, meta):
+        found.append(first)
+    return found if {each["uid"] for each in found} - {each.uid for each in meta.owner_references} else []
+
+
+def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
+    """The reference to the NodeSet or SlurmCluster of a child that is being deleted and waits for us, once the collector has done its part."""
+    stores, cluster = operator.stores, meta.labels[labels.CLUSTER]
+    if name := meta.labels.get(labels.NODESET):
+        kind, obj = kinds.NODESET, stores.nodesets.get(meta.namespace, name)
+        obj = obj if obj and named(obj) == cluster else None
+    else:
+        kind, obj = kinds.SLURMCLUSTER, stores.clusters.get(meta.namespace, cluster)
+    if (
+        obj is None
+        or not finalizers.is_ending(obj)
+        or not finalizers.holds(obj)
+        or finalizers.is_collected(obj.metadata)
+    ):
+        return None
+    return Owner.from_metadata(kind, obj.metadata).reference()
+
+
+def _is_held(meta: ObjectMeta) -> bool:
+    return labels.FINALIZER in meta.finalizers

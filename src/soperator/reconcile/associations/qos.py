@@ -1,0 +1,36 @@
+"""A SlurmQOS as a tenant of Slurm's database."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from soperator.api.associations import SlurmQOSSpec
+from soperator.api.base import Problem
+from soperator.kube.views import Custom
+from soperator.policy.associations import qos
+from soperator.policy.associations.accounts import mark, shared_mark
+from soperator.policy.associations.from_spec import qos as wish
+from soperator.policy.validation import tenant_problems
+from soperator.reconcile.associations.reconciler import Tenant
+from soperator.reconcile.cache.decode import read_qos
+
+
+def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
+    """The tenant, or what is wrong with the object."""
+    spec, meta = read_qos(obj), obj.metadata
+    if not isinstance(spec, SlurmQOSSpec):
+        return spec
+    if problems := tenant_problems(meta.name, spec):
+        return problems
+    wanted = wish(spec, meta.name, shared_mark(spec.cluster, meta.namespace, meta.name))
+    wanted = replace(wanted, former=mark(meta.namespace, meta.name))
+    return Tenant(
+        name=wanted.name,
+        cluster=(meta.namespace, spec.cluster),
+        deletes=spec.deletion == "Delete",
+        applied={"": frozenset(wanted.fields)} if wanted.fields else {},
+        squeue=["-q", wanted.name],
+        plan=lambda database, applied, _: qos.plan(wanted, database, applied.get("", frozenset())),
+        undo=lambda database, jobs: qos.undo(wanted, database, jobs),
+        tell=lambda _: {"qos": wanted.name},
+        shared=wanted.name,
+    )

@@ -1,0 +1,234 @@
+"""The pass of a SlurmAccount and of a SlurmQOS: gather, decide, run sacctmgr, status. What the two differ in is a `Tenant`.
+
+The status remembers which fields were set, and is written before they are, so that none is forgotten by a crash.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from soperator.api.base import Problem
+from soperator.kube.kinds import Kind
+from soperator.kube.views import Custom
+from soperator.policy.associations.accounts import (
+    Applied,
+    Jobs,
+    SacctmgrPlan,
+    Words,
+)
+from soperator.reconcile import finalizers
+from soperator.reconcile.associations.sacctmgr_client import (
+    FRESH,
+    PERIOD,
+    RETRY,
+    SacctmgrClient,
+)
+from soperator.reconcile.cache.decode import field as text_of
+from soperator.reconcile.cache.decode import read_cluster
+from soperator.reconcile.cache.informers import CLUSTER
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster
+from soperator.runtime.cache.store import Key, Store
+from soperator.runtime.controller import PassOutcome
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.sacctmgr import AssociationTable
+from soperator.slurmrest.client import SlurmError
+
+_SOON = 0.2
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One object, as the pass needs it: its name in Slurm, what it wants, how squeue selects its jobs, and what its status says beside the rest."""
+
+    name: str
+    cluster: Key
+    deletes: bool
+    applied: Applied
+    squeue: Sequence[str]
+    plan: Callable[[AssociationTable, Applied, Jobs | None], SacctmgrPlan]
+    undo: Callable[[AssociationTable, Jobs | None], SacctmgrPlan]
+    tell: Callable[[AssociationTable | None], Mapping[str, Any]]
+    #: The QOS, which all clusters of the database share.
+    shared: str = ""
+
+
+@dataclass(frozen=True)
+class TenancyControl:
+    """Keeps what one kind stands for in step with Slurm's database."""
+
+    operator: Operator
+    ledger: SacctmgrClient
+    kind: Kind
+    store: Store[Custom]
+    read: Callable[[Custom], Tenant | Sequence[Problem]]
+    ran: dict[str, tuple[Words, ...]] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> PassOutcome:
+        """One pass."""
+        obj = self.store.get(*key)
+        if obj is None:
+            return PassOutcome("it is gone", is_gone=True)
+        tenant = self.read(obj)
+        if not isinstance(tenant, Tenant):
+            return await (self._let_go(obj) if finalizers.is_ending(obj) else self._refuse(obj, tenant))
+        if finalizers.is_ending(obj):
+            return await self._end(obj, tenant)
+        holder = self._holder(obj, tenant)
+        if holder is not obj:
+            why = f"{self.kind} {holder.metadata.name} is older and has {tenant.name} already: delete one of the two, or give one another name"
+            return await self._wait(obj, tenant, "Taken", why)
+        cluster, why = self._cluster(tenant)
+        if cluster is None:
+            return await self._wait(obj, tenant, "Waiting", why)
+        if tenant.deletes:
+            await finalizers.hold(self.operator, self.kind, obj)
+        elif finalizers.holds(obj):
+            await finalizers.let_go(self.operator, self.kind, obj)
+        return await self._pass(obj, tenant, cluster)
+
+    async def report_error(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass."""
+        if obj := self.store.get(*key):
+            await self.operator.tell_error(self.kind, obj, error)
+
+    async def _pass(self, obj: Custom, tenant: Tenant, cluster: Cluster) -> PassOutcome:
+        before = _applied(self.operator.status.mine(obj))
+        is_new = self.operator.status.mine(obj).get("observedGeneration") != obj.metadata.generation
+        try:
+            database = await self.ledger.read(cluster, FRESH if is_new else PERIOD)
+            plan = tenant.plan(database, before, None)
+            if plan.asks:
+                plan = tenant.plan(database, before, await self.ledger.jobs(cluster, tenant.squeue))
+        except SlurmError as error:
+            return await self._wait(obj, tenant, "NoAnswer", str(error))
+        if not plan.commands:
+            return await self._done(obj, tenant, database, plan)
+        if self.ran.get(obj.metadata.uid) == plan.commands:
+            why = f"Slurm's database is otherwise although sacctmgr did as it was told: {_log_line(plan.commands[0])}"
+            return await self._wait(obj, tenant, "Refused", why)
+        union = {
+            user: before.get(user, frozenset()) | tenant.applied.get(user, frozenset())
+            for user in {*before, *tenant.applied}
+        }
+        if union != before:
+            known = ReportedCondition("Ready", "False", "Changing", "Slurm's database is being changed")
+            await self.operator.status.write(
+                self.kind, obj, self._fields(tenant, database, union, known.message), [known]
+            )
+        try:
+            for each in plan.commands:
+                await self.ledger.run(cluster, each)
+        except SlurmError as error:
+            return await self._wait(obj, tenant, "Refused", str(error))
+        self.ran[obj.metadata.uid] = plan.commands
+        return PassOutcome("; ".join(_log_line(each) for each in plan.commands), _SOON)
+
+    async def _done(self, obj: Custom, tenant: Tenant, database: AssociationTable, plan: SacctmgrPlan) -> PassOutcome:
+        """Nothing is left that could be done now."""
+        self.ran.pop(obj.metadata.uid, None)
+        why = "; ".join(plan.waits)
+        applied = _applied(self.operator.status.mine(obj)) if why else tenant.applied
+        condition = (
+            ReportedCondition("Ready", "False", "Waiting", why)
+            if why
+            else ReportedCondition("Ready", "True", "InStep", "")
+        )
+        again = await self.operator.write_status(
+            self.kind, obj, self._fields(tenant, database, applied, why), [condition]
+        )
+        return PassOutcome(why or "it is as the spec says", again or (RETRY if why else PERIOD))
+
+    async def _end(self, obj: Custom, tenant: Tenant) -> PassOutcome:
+        """A pass over an object that is being deleted."""
+        if not self._leaves_something(obj, tenant):
+            return await self._let_go(obj)
+        cluster, why = self._cluster(tenant)
+        if cluster is None:
+            return await self._wait(obj, tenant, "Deleting", f"it is being deleted; {why}")
+        try:
+            database = await self.ledger.read(cluster, FRESH)
+            plan = tenant.undo(database, None)
+            if plan.asks:
+                plan = tenant.undo(database, await self.ledger.jobs(cluster, tenant.squeue))
+            if plan.commands and tenant.shared and (users := await self.ledger.users_of(cluster, tenant.shared)):
+                plan = SacctmgrPlan(waits=(f"accounts of this or another cluster use it: {', '.join(users)}",))
+            for each in plan.commands:
+                await self.ledger.run(cluster, each)
+        except SlurmError as error:
+            return await self._wait(obj, tenant, "Deleting", f"it is being deleted; {error}")
+        if plan.commands:
+            return PassOutcome("; ".join(_log_line(each) for each in plan.commands), _SOON)
+        if plan.waits:
+            return await self._wait(obj, tenant, "Deleting", f"it is being deleted; {'; '.join(plan.waits)}")
+        return await self._let_go(obj)
+
+    def _leaves_something(self, obj: Custom, tenant: Tenant) -> bool:
+        """Whether there is something in a database that is to go with the object; not where nobody could be asked any more, or nobody asks."""
+        found = self.operator.stores.clusters.get(*tenant.cluster)
+        cluster = read_cluster(found) if found else None
+        is_off = isinstance(cluster, Cluster) and not cluster.spec.accounting.enabled
+        is_given_up = obj.metadata.annotations.get(labels.ABANDON) == "true"
+        is_wanted = tenant.deletes and finalizers.holds(obj) and self._holder(obj, tenant) is obj
+        return is_wanted and found is not None and not is_off and not is_given_up
+
+    def _cluster(self, tenant: Tenant) -> tuple[Cluster | None, str]:
+        """The cluster, once its slurmctld speaks to slurmdbd."""
+        found = self.operator.stores.clusters.get(*tenant.cluster)
+        if found is None:
+            return None, f"there is no SlurmCluster {tenant.cluster[1]}"
+        cluster = read_cluster(found)
+        if not isinstance(cluster, Cluster):
+            return None, f"SlurmCluster {tenant.cluster[1]} is refused; its own status says why"
+        if not cluster.spec.accounting.enabled:
+            return None, f"SlurmCluster {cluster.name} has no accounting: set spec.accounting.enabled there"
+        if self.operator.status.current(found).get("accounting") != "On":
+            return (
+                None,
+                f"SlurmCluster {cluster.name} does not speak to slurmdbd yet; its condition AccountingReady says why",
+            )
+        return cluster, ""
+
+    def _holder(self, obj: Custom, tenant: Tenant) -> Custom:
+        """The oldest object that claims the same name, which has it."""
+        others = self.store.by(CLUSTER, tenant.cluster)
+        claims = [each for each in others if (text_of(each, "name") or each.metadata.name) == tenant.name]
+        return min(
+            [obj, *(each for each in claims if each.metadata.uid != obj.metadata.uid)],
+            key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name),
+        )
+
+    async def _refuse(self, obj: Custom, problems: Iterable[Problem]) -> PassOutcome:
+        said = "; ".join(map(str, problems))
+        kept = {"applied": self.operator.status.mine(obj).get("applied", [])}
+        await self.operator.write_status(
+            self.kind, obj, {**kept, "why": said}, [ReportedCondition("Ready", "False", "InvalidSpec", said)]
+        )
+        return PassOutcome(said)
+
+    async def _wait(self, obj: Custom, tenant: Tenant, reason: str, why: str) -> PassOutcome:
+        fields = self._fields(tenant, None, _applied(self.operator.status.mine(obj)), why)
+        again = await self.operator.write_status(
+            self.kind, obj, fields, [ReportedCondition("Ready", "False", reason, why)]
+        )
+        return PassOutcome(why, again or (PERIOD if reason in ("Refused", "Taken") else RETRY))
+
+    async def _let_go(self, obj: Custom) -> PassOutcome:
+        if not finalizers.holds(obj):
+            return PassOutcome("it is being deleted")
+        await finalizers.let_go(self.operator, self.kind, obj)
+        return PassOutcome("it is let go")
+
+    def _fields(self, tenant: Tenant, database: AssociationTable | None, applied: Applied, why: str) -> dict[str, Any]:
+        written = [{"user": user, "fields": sorted(fields)} for user, fields in sorted(applied.items()) if fields]
+        return {**tenant.tell(database), "applied": written, "why": why}
+
+
+def _applied(status: Mapping[str, Any]) -> Applied:
+    return {each.get("user", ""): frozenset(each.get("fields", ())) for each in status.get("applied", ())}
+
+
+def _log_line(words: Sequence[str]) -> str:
+    """A command as a line of the log; what it sets may be long."""
+    return " ".join(words)[:200]

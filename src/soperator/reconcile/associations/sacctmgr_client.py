@@ -1,0 +1,105 @@
+"""What slurmdbd's database says of each cluster, read seldom and for all objects together, and commands that change it.
+
+Both are sacctmgr beside slurmctld. slurmrestd 24.11 cannot set a field of an association without harm (docs/decisions/0066). Where nobody
+answers, nothing is known, and nothing is done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from soperator.policy.associations.accounts import Jobs, Words
+from soperator.reconcile.io.slurm_exec import Inside
+from soperator.render.parts.model import Cluster
+from soperator.runtime.cache.store import Key
+from soperator.slurm import sacctmgr
+from soperator.slurm.sacctmgr import AssociationTable
+from soperator.slurmrest.client import SlurmError
+
+#: The database is read again after so many seconds, and for an object that has changed where the last answer is older than that.
+PERIOD, FRESH = 30.0, 2.0
+#: One who did not answer is asked again after so many seconds.
+RETRY = 5.0
+_LONGEST = 600
+_NAMED = 5
+
+_SACCTMGR, _SQUEUE = "/opt/soperator/bin/sacctmgr", "/opt/soperator/bin/squeue"
+_SHOW = " && printf '\\036\\n' && ".join(
+    f"timeout 15 {_SACCTMGR} -nP {' '.join(each)}".replace("{cluster}", '"$1"') for each in sacctmgr.QUESTIONS
+)
+
+
+@dataclass
+class _LastAnswer:
+    """The last answer of one cluster, or the last failure."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    at: float = float("-inf")
+    database: AssociationTable | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class SacctmgrClient:
+    """The databases, by cluster."""
+
+    inside: Inside
+    pages: dict[Key, _LastAnswer] = field(default_factory=dict)
+
+    async def read(self, cluster: Cluster, oldest: float = PERIOD) -> AssociationTable:
+        """The database as it was at most so many seconds ago; raises SlurmError."""
+        page = self.pages.setdefault(cluster.key, _LastAnswer())
+        async with page.lock:
+            age = asyncio.get_running_loop().time() - page.at
+            if page.error and age < RETRY:
+                raise SlurmError(page.error)
+            if page.database is None or age >= oldest:
+                await self._fill(cluster, page)
+        if page.database is None:
+            raise SlurmError(page.error)
+        return page.database
+
+    async def run(self, cluster: Cluster, words: Words) -> None:
+        """Let sacctmgr change something; raises SlurmError with what it said, also where nobody knows whether it is done."""
+        self.forget(cluster.key)
+        try:
+            await self._query(cluster, f"sacctmgr {words[0]} {words[1]}", f'exec {_SACCTMGR} -i "$@"', words)
+        finally:
+            self.forget(cluster.key)
+
+    async def jobs(self, cluster: Cluster, where: Sequence[str]) -> Jobs:
+        """The jobs that wait or run, by user, of an account or a QOS as squeue selects them; raises SlurmError."""
+        printed = await self._query(cluster, "squeue", f'exec {_SQUEUE} -a -h -o "%A %u" "$@"', where)
+        found: dict[str, list[int]] = {}
+        for line in printed.splitlines():
+            number, _, user = line.strip().partition(" ")
+            found.setdefault(user, []).append(int(number))
+        return found
+
+    async def users_of(self, cluster: Cluster, qos: str) -> list[str]:
+        """The first associations, of all clusters of the database, that may use a QOS; raises SlurmError."""
+        printed = await self._query(
+            cluster, "sacctmgr show", f'exec timeout 15 {_SACCTMGR} -nP "$@"', sacctmgr.EVERYWHERE
+        )
+        return sacctmgr.users_of(printed, qos)[:_NAMED]
+
+    def forget(self, key: Key) -> None:
+        """Let the next one who asks read anew."""
+        if page := self.pages.get(key):
+            page.at, page.database, page.error = float("-inf"), None, ""
+
+    async def _fill(self, cluster: Cluster, page: _LastAnswer) -> None:
+        try:
+            found = sacctmgr.read(await self._query(cluster, "sacctmgr show", _SHOW, [cluster.name]))
+            is_there = found.account("root") is not None
+            page.database = found if is_there else None
+            page.error = "" if is_there else f"slurmdbd does not know cluster {cluster.name} yet"
+        except (SlurmError, ValueError) as error:
+            page.database, page.error = None, str(error)
+        page.at = asyncio.get_running_loop().time()
+
+    async def _query(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
+        try:
+            return await self.inside.beside_slurmctld(cluster, what, script, words)
+        except SlurmError as error:
+            raise SlurmError(" ".join(str(error).split())[:_LONGEST]) from error

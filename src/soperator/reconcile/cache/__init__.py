@@ -1,0 +1,1 @@
+"""What the operator knows: informers, and what is read from them once for all passes."""

@@ -1,0 +1,97 @@
+"""Our kinds as the API server holds them, read into the renderer's values.
+
+Reading never raises: a spec that the schema would refuse (an older CRD, an object from before a rule) becomes a list of problems with
+the path of each field.
+"""
+
+from typing import TypeVar
+
+import msgspec
+from pydantic import ValidationError
+
+from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.base import Model, Problem
+from soperator.api.healthcheck import HealthCheckSpec
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.partial import as_far_as_readable, texts
+from soperator.kube.views import Custom
+from soperator.render.parts.model import Cluster, HealthCheck, NodeSet
+
+S = TypeVar("S", bound=Model)
+
+
+def named(obj: Custom) -> str:
+    """The cluster that a NodeSet or another object names; empty where its spec is not even that well formed."""
+    return field(obj, "cluster")
+
+
+def field(obj: Custom, name: str) -> str:
+    """One text field of a spec, empty where it is absent."""
+    value = msgspec.json.decode(obj.spec).get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def read_cluster(obj: Custom) -> Cluster | list[Problem]:
+    """A SlurmCluster, or what is wrong with it."""
+    spec = _spec(obj, SlurmClusterSpec, "SlurmCluster")
+    if isinstance(spec, list):
+        return spec
+    return Cluster(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
+    """A NodeSet, or what is wrong with it."""
+    spec = _spec(obj, NodeSetSpec, "NodeSet")
+    if isinstance(spec, list):
+        return spec
+    return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
+
+
+def partial_cluster(obj: Custom) -> SlurmClusterSpec:
+    """What can be read of the spec of a SlurmCluster: nothing is rendered from it, and what it names is taken."""
+    return as_far_as_readable(SlurmClusterSpec, bytes(obj.spec)) or SlurmClusterSpec()
+
+
+def partial_nodeset(obj: Custom) -> NodeSet | None:
+    """What can be read of a NodeSet; None where not even its cluster can."""
+    spec = as_far_as_readable(NodeSetSpec, bytes(obj.spec))
+    return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec) if spec else None
+
+
+def may_be_claims(obj: Custom) -> frozenset[str]:
+    """Every text of a SlurmCluster that may name the claim of its state: a later release may have it elsewhere."""
+    return frozenset(texts(msgspec.json.decode(obj.spec).get("controller")))
+
+
+def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:
+    """A HealthCheck, or what is wrong with it."""
+    spec = _spec(obj, HealthCheckSpec, "HealthCheck")
+    if isinstance(spec, list):
+        return spec
+    meta = obj.metadata
+    since = meta.creation_timestamp.timestamp() if meta.creation_timestamp else 0.0
+    return HealthCheck(meta.namespace, meta.name, meta.uid, spec, since)
+
+
+def read_account(obj: Custom) -> SlurmAccountSpec | list[Problem]:
+    """The spec of a SlurmAccount, or what is wrong with it."""
+    return _spec(obj, SlurmAccountSpec, "SlurmAccount")
+
+
+def read_qos(obj: Custom) -> SlurmQOSSpec | list[Problem]:
+    """The spec of a SlurmQOS, or what is wrong with it."""
+    return _spec(obj, SlurmQOSSpec, "SlurmQOS")
+
+
+def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
+    try:
+        return model.model_validate_json(bytes(obj.spec))
+    except ValidationError as error:
+        return [
+            _problem(each["loc"], each["input"], each["msg"], f"{kind} {obj.metadata.name}") for each in error.errors()
+        ]
+
+
+def _problem(where: tuple[int | str, ...], value: object, remedy: str, subject: str) -> Problem:
+    return Problem(".".join(["spec", *map(str, where)]), str(value)[:80], remedy, subject)

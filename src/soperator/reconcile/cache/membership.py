@@ -1,0 +1,22 @@
+"""Which NodeSets are a cluster's, also those that this operator cannot read: they keep their nodes, and their part of Slurm's configuration."""
+
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels
+from soperator.render.parts.model import Cluster, NodeSet
+
+
+def begun(operator: Operator, cluster: Cluster) -> set[str]:
+    """The names of the NodeSets that may have nodes, whatever their specs say: the operator's finalizer came before the first node."""
+    found = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
+    return {each.name for each in found if labels.FINALIZER in each.finalizers}
+
+
+def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets that Slurm's configuration is about, oldest first; one that cannot be read whole and may have nodes stays in it."""
+    return operator.namespaces.view(cluster.namespace).configured(cluster.name, begun(operator, cluster))
+
+
+def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets that cannot be read whole and may have nodes, with what can be read of them."""
+    partial = operator.namespaces.view(cluster.namespace).unreadable
+    return [each for each in configured(operator, cluster) if each.name in partial]

@@ -1,0 +1,147 @@
+"""One shared look at each cluster's Slurm nodes.
+
+A single poll per cluster feeds what every pass reads like any cache, however many NodeSets there are. An answer older than `FRESH` seconds
+is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last, and a silence is told only
+when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report. slurmctld keeps a node that registered in
+memory alone until something else makes it write (docs/decisions/0042); whenever an answer has new ones it is made to.
+
+To write down a thousand nodes takes slurmrestd half a second, to say that none of them has changed a few milliseconds (docs/decisions/0037). So
+that is asked first; and because it rests on slurmctld's clock, all nodes are asked for every `WHOLE` seconds whatever it says. A cluster whose
+answer takes long is asked less often.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from soperator.runtime.cache.store import Key
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmDenied, SlurmError, SlurmRest
+
+PERIOD = 2.0
+FRESH = 15.0
+PATIENCE = 5.0
+WHOLE = 30.0
+#: The pause after an answer, in times that it took, and at most in seconds.
+PAUSE, LONGEST = 3.0, 5.0
+
+Connect = Callable[[Key], Awaitable[SlurmRest]]
+
+
+@dataclass
+class Followed:
+    """What is known of one cluster's Slurm."""
+
+    task: asyncio.Task[None] | None = None
+    client: SlurmRest | None = None
+    nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
+    moment: int = 0
+    looked: float = float("-inf")
+    saved: frozenset[tuple[str, int]] = frozenset()
+    began: float = 0.0
+    answered: float = float("-inf")
+    trouble: str = ""
+
+
+class SlurmWatch:
+    """Polls slurmrestd of each followed cluster, and tells `changed` the key of one whose answer differs."""
+
+    def __init__(self, connect: Connect, changed: Callable[[Key], None], period: float = PERIOD) -> None:
+        self._connect = connect
+        self._changed = changed
+        self._period = period
+        self._followed: dict[Key, Followed] = {}
+
+    def follow(self, key: Key) -> None:
+        """Begin to poll a cluster, unless that is so already."""
+        if key not in self._followed:
+            followed = self._followed[key] = Followed(began=asyncio.get_running_loop().time())
+            followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
+
+    def forget(self, key: Key) -> None:
+        """Stop polling a cluster and drop what is known of it."""
+        followed = self._followed.pop(key, None)
+        if followed and followed.task:
+            followed.task.cancel()
+
+    def close(self) -> None:
+        """Stop all polls."""
+        for key in list(self._followed):
+            self.forget(key)
+
+    def nodes(self, key: Key) -> Mapping[str, SlurmNode] | None:
+        """The Slurm nodes by name, or None where there is no fresh answer."""
+        followed = self._followed.get(key)
+        if followed is None or asyncio.get_running_loop().time() - followed.answered > FRESH:
+            return None
+        return followed.nodes
+
+    def trouble(self, key: Key) -> str:
+        """Why there is no answer, in one sentence; empty while there is one."""
+        followed = self._followed.get(key)
+        return followed.trouble if followed else ""
+
+    def client(self, key: Key) -> SlurmRest | None:
+        """The client of a followed cluster, once it is connected."""
+        followed = self._followed.get(key)
+        return followed.client if followed else None
+
+    async def _poll(self, key: Key, followed: Followed) -> None:
+        try:
+            clock = asyncio.get_running_loop().time
+            while True:
+                asked = clock()
+                await self._once(key, followed)
+                await asyncio.sleep(max(self._period, min(PAUSE * (clock() - asked), LONGEST)))
+        finally:
+            await self._drop(followed)
+
+    async def _once(self, key: Key, followed: Followed) -> None:
+        before = (followed.nodes, followed.trouble)
+        try:
+            followed.client = followed.client or await self._connect(key)
+            await self._poll_once(followed, followed.client)
+            followed.answered = asyncio.get_running_loop().time()
+            followed.trouble = ""
+        except SlurmDenied as error:  # the key may have been rotated: the next look is with the one that is there now
+            await self._drop(followed)
+            self._fail(followed, str(error))
+        except SlurmError as error:
+            self._fail(followed, str(error))
+        except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
+            self._fail(followed, f"cannot speak to slurmrestd: {error}")
+        if before != (followed.nodes, followed.trouble):
+            self._changed(key)
+
+    async def _drop(self, followed: Followed) -> None:
+        client, followed.client = followed.client, None
+        if client:
+            with contextlib.suppress(Exception):
+                await client.close()
+
+    async def _poll_once(self, followed: Followed, client: SlurmRest) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - followed.looked < WHOLE and not await client.has_changed(followed.moment):
+            return
+        seen = await client.fetch_nodes()
+        followed.nodes, followed.looked = seen.nodes, now
+        # A save that failed is tried again with the next answer.
+        followed.moment = seen.moment if await _is_saved(client, followed) else 0
+
+    def _fail(self, followed: Followed, why: str) -> None:
+        silent = asyncio.get_running_loop().time() - max(followed.answered, followed.began)
+        if silent > PATIENCE and not followed.trouble:
+            followed.trouble = why
+
+
+async def _is_saved(client: SlurmRest, followed: Followed) -> bool:
+    """Have slurmctld write its nodes down where some of them are new since it last was told to; any one of them is reason for all."""
+    known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
+    try:
+        if new := known - followed.saved:
+            await client.save(min(new)[0])
+    except SlurmError:
+        return False
+    followed.saved = known
+    return True

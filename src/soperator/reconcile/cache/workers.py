@@ -1,0 +1,199 @@
+"""What a NodeSet's workers are to a pass, read anew only where something about them is new.
+
+A pass that one pod's event woke would else spend its time on reading five thousand others again. All that a worker is read from (its pod, its Node,
+its Slurm node) is immutable and replaced as a whole when it changes: so the same objects have the same answer, and nothing has to be told here
+that something changed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from soperator.api.fields.change import Maintenance
+from soperator.kube.objects import Node
+from soperator.kube.views import Pod
+from soperator.policy.drain_reasons import JAIL
+from soperator.policy.workers.settled import is_calm
+from soperator.policy.workers.types import KubeNode, WorkerPod
+from soperator.reconcile import pod_status
+from soperator.reconcile.cache import kube_nodes
+from soperator.render.parts import labels
+from soperator.runtime.cache.store import Key, Store
+from soperator.slurm.node import SlurmNode
+
+#: How a NodeSet's status counts the states of its Slurm nodes; one can count twice.
+COLUMNS = ("idle", "allocated", "draining", "down")
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One worker: what it was read from, and what was read.
+
+    `seen` is None for a pod without an index, which is none of ours; `trouble` says why it cannot take jobs; `columns` are those of `COLUMNS`
+    in which it counts; `began` is when the container of its slurmd started, in seconds since 1970, 0 while there is none.
+    """
+
+    pod: Pod
+    node: Node | None
+    slurm: SlurmNode | None
+    seen: WorkerPod | None
+    machine: KubeNode | None
+    trouble: str
+    columns: tuple[str, ...]
+    is_calm: bool
+    began: float = 0.0
+
+
+@dataclass(frozen=True)
+class WorkerSet:
+    """The workers of one NodeSet at one moment, in the order of their pods' names, and what they are together."""
+
+    workers: tuple[Worker, ...] = ()
+
+    @cached_property
+    def by_uid(self) -> Mapping[str, Worker]:
+        """By the uid of the pod."""
+        return {each.pod.metadata.uid: each for each in self.workers}
+
+    @cached_property
+    def seen(self) -> Mapping[int, WorkerPod]:
+        """By index, as the policy sees them."""
+        return {each.seen.index: each.seen for each in self.workers if each.seen}
+
+    @cached_property
+    def machines(self) -> Mapping[str, KubeNode]:
+        """The Nodes on which they lie."""
+        return {each.machine.name: each.machine for each in self.workers if each.machine}
+
+    @cached_property
+    def calm(self) -> Mapping[str, frozenset[int]]:
+        """The indexes of those about which there is nothing to decide, by their template."""
+        found: dict[str, list[int]] = {}
+        for each in self.workers:
+            if each.is_calm and each.seen:
+                found.setdefault(each.seen.template, []).append(each.seen.index)
+        return {template: frozenset(indexes) for template, indexes in found.items()}
+
+    @cached_property
+    def templates(self) -> Mapping[str, int]:
+        """How many are of each template."""
+        return Counter(pod.template for pod in self.seen.values())
+
+    @cached_property
+    def plans(self) -> frozenset[str]:
+        """The mount plans that their pods have."""
+        return frozenset(each.pod.metadata.annotations.get(labels.PLAN, "") for each in self.workers)
+
+    @cached_property
+    def troubles(self) -> tuple[str, ...]:
+        """Why each of those that cannot take jobs cannot."""
+        return tuple(each.trouble for each in self.workers if each.trouble)
+
+    @cached_property
+    def columns(self) -> Mapping[str, int]:
+        """How many there are in each column of a NodeSet's status."""
+        alike = Counter(each.columns for each in self.workers)
+        return {name: sum(alike[columns] for columns in alike if name in columns) for name in COLUMNS}
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a crew was read from, besides the objects themselves: as long as these are the same, so is the crew."""
+
+    maintenance: Maintenance
+    pods: int
+    nodes: int
+    heard: Mapping[str, SlurmNode] | None
+
+    def is_same(self, other: "_Terms") -> bool:
+        """Whether nothing at all has changed."""
+        return (
+            self.heard is other.heard and (self.pods, self.nodes) == (other.pods, other.nodes) and self.reads_as(other)
+        )
+
+    def reads_as(self, other: "_Terms") -> bool:
+        """Whether the same objects are read in the same way."""
+        return self.maintenance == other.maintenance and (self.heard is None) == (other.heard is None)
+
+
+class Roster:
+    """The crew of every NodeSet as it was last read."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, tuple[_Terms, WorkerSet]] = {}
+
+    def read(
+        self,
+        key: Key,
+        found: Store[Pod],
+        nodes: Store[Node],
+        heard: Mapping[str, SlurmNode] | None,
+        maintenance: Maintenance,
+    ) -> WorkerSet:
+        """The workers of a NodeSet; `heard` is what Slurm says, None where it does not answer."""
+        terms = _Terms(maintenance, found.version, nodes.version, heard)
+        before, crew = self._known.get(key, (terms, WorkerSet()))
+        if not (key in self._known and terms.is_same(before)):
+            known = crew.by_uid if terms.reads_as(before) else {}
+            crew = WorkerSet(tuple(_workers(found.by("nodeset", key), nodes, terms, known)))
+            self._known[key] = (terms, crew)
+        return crew
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a NodeSet that is gone."""
+        self._known.pop(key, None)
+
+
+def _workers(found: Iterable[Pod], nodes: Store[Node], terms: _Terms, known: Mapping[str, Worker]) -> Iterable[Worker]:
+    heard = terms.heard or {}
+    for pod in found:
+        node = nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+        slurm = heard.get(pod.spec.hostname)
+        old = known.get(pod.metadata.uid)
+        if old is not None and old.pod is pod and old.node is node and old.slurm is slurm:
+            yield old
+        else:
+            yield _read(pod, nodes, slurm, terms)
+
+
+def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) -> Worker:
+    node = nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+    machine = kube_nodes.machine(node, terms.maintenance) if node else None
+    seen = pod_status.worker(pod, nodes)
+    return Worker(
+        pod=pod,
+        node=node,
+        slurm=slurm,
+        seen=seen,
+        machine=machine,
+        trouble=_trouble(pod, nodes, slurm, terms.heard is None),
+        columns=_columns(slurm) if slurm else (),
+        is_calm=seen is not None and is_calm(seen, slurm, machine),
+        began=pod_status.began(pod, "slurmd"),
+    )
+
+
+def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: bool) -> str:
+    """Why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm as far as Slurm was heard; empty where it can."""
+    if slurm and slurm.is_draining and slurm.reason.startswith(JAIL):
+        return f"Slurm node {slurm.name} is {slurm.state_text}"
+    if text := pod_status.trouble(pod, nodes):
+        return text
+    if is_silent:
+        return ""
+    if slurm is None:
+        return f"Slurm node {pod.spec.hostname} has not registered yet"
+    if slurm.is_slurms:
+        return f"Slurm node {slurm.name} is {slurm.state_text}: slurmctld drained it; {slurm.remedy}"
+    return "" if slurm.is_up else f"Slurm node {slurm.name} is {slurm.state_text}"
+
+
+def _columns(slurm: SlurmNode) -> tuple[str, ...]:
+    holds = (
+        slurm.is_up and not slurm.is_busy and not slurm.is_draining,
+        slurm.is_busy,
+        slurm.is_draining and not slurm.is_down,
+        not slurm.is_up and not slurm.is_draining,
+    )
+    return tuple(name for name, does in zip(COLUMNS, holds, strict=True) if does)

@@ -1,0 +1,147 @@
+"""Accounting: when slurm.conf names slurmdbd, what is applied for it, and how it does (`policy/cluster/accounting`)."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from soperator.kube import kinds
+from soperator.kube.errors import NotFound
+from soperator.kube.views import Custom, Meta
+from soperator.policy.cluster.accounting import AccountingSnapshot, judge
+from soperator.reconcile import pod_status
+from soperator.reconcile.context import Operator
+from soperator.render.cluster import database, database_connection
+from soperator.render.cluster.objects import render_accounted
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, Object
+from soperator.render.slurm_conf import slurm_conf
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.settings.state import ConfigState
+
+ON = "On"
+#: Seconds until the next look at a slurmdbd that is not ready.
+SOON = 5.0
+
+
+@dataclass(frozen=True)
+class AccountingStatus:
+    """How accounting does: a reason, a sentence where not all is well, and whether slurm.conf names slurmdbd from now on."""
+
+    reason: str = ""
+    why: str = ""
+    is_on: bool = False
+
+
+def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
+    """Whether slurm.conf is to name slurmdbd: when that answers, and ever after."""
+    if not cluster.spec.accounting.enabled:
+        return False
+    obj = operator.stores.clusters.get(*cluster.key)
+    if obj and operator.status.current(obj).get("accounting") == ON:
+        return True
+    if any(pod_status.is_ready(each) for each in operator.stores.role_pods(cluster.key, "accounting")):
+        return True
+    return bool(state.generation) and slurm_conf.generation(replace(cluster, accounted=True)) in (
+        state.generation,
+        state.good,
+    )
+
+
+def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
+    """The image with which slurmdbd is ready, empty while it is not; None where slurmctld does not speak to it."""
+    if not cluster.spec.accounting.enabled or status.get("accounting") != ON:
+        return None
+    ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
+    return ready[0].metadata.annotations.get(labels.IMAGE, "") if ready else ""
+
+
+def objects(operator: Operator, cluster: Cluster) -> list[Object]:
+    """What is to be applied, once every Secret that it reads is there; `cluster` names slurmdbd's image."""
+    if not cluster.spec.accounting.enabled:
+        return []
+    found = _secrets(operator, cluster)
+    versions = " ".join(_version(operator, each) for each in found if each)
+    if None in found:
+        return []
+    rendered = render_accounted(cluster, operator.defaults, hashlib.sha256(versions.encode()).hexdigest()[:16])
+    return [each for each in rendered if each["kind"] != kinds.MARIADB.kind]
+
+
+def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
+    """The names of what stays although it is not rendered: until slurmctld has forgotten slurmdbd, and while a Secret is missing."""
+    is_on = cluster.spec.accounting.enabled
+    stays = None in _secrets(operator, cluster) if is_on else not is_forgotten
+    return frozenset({names.accounting(cluster.name), names.database(cluster.name)}) if stays else frozenset()
+
+
+def _secrets(operator: Operator, cluster: Cluster) -> list[Meta | None]:
+    """The Secrets that slurmdbd and its database read, None for each that is not there."""
+    store = operator.stores.children[kinds.SECRET]
+    return [store.get(cluster.namespace, each) for each in database_connection.storage(cluster).secrets]
+
+
+def _version(operator: Operator, secret: Meta) -> str:
+    """What changes with the content of a Secret. One that the operator put back, or that got its labels back, holds what it held."""
+    meta = secret.metadata
+    copy = operator.stores.children[kinds.SECRET].get(meta.namespace, names.kept(meta.name))
+    found: str = copy.metadata.annotations.get(labels.CHECKSUM, "") if copy else ""
+    return found or meta.resource_version
+
+
+async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
+    """Apply the MariaDB resource where one is wanted and is another than before; return why that cannot be."""
+    said = cluster.spec.accounting
+    if not said.enabled or said.mariadb is None:
+        operator.databases.pop(cluster.key, None)
+        return ""
+    wanted = next(
+        each for each in database.render_database(cluster, operator.defaults) if each["kind"] == kinds.MARIADB.kind
+    )
+    digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
+    if operator.databases.get(cluster.key) == digest:
+        return ""
+    try:
+        await operator.api.apply(kinds.MARIADB, wanted)
+    except NotFound:
+        return (
+            "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadb to have "
+            "the database that this operator runs"
+        )
+    operator.databases[cluster.key] = digest
+    return ""
+
+
+async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:
+    """How accounting does; nothing where it is off. Asks slurmdbd's pod only while that is not ready. Never raises."""
+    said = cluster.spec.accounting
+    if not said.enabled:
+        return AccountingStatus()
+    found = operator.stores.role_pods(cluster.key, "accounting")
+    mine = operator.stores.role_pods(cluster.key, "database")
+    nodes = operator.stores.nodes
+    running = [
+        each.metadata for each in found if not pod_status.is_ready(each) and pod_status.is_running(each, "slurmdbd")
+    ]
+    is_written = cluster.accounted and state.generation == slurm_conf.generation(cluster)
+    seen = AccountingSnapshot(
+        slurmdbd=pod_status.role(found, 1, nodes),
+        database=pod_status.role(mine, 1, nodes) if database_connection.is_embedded(said) else None,
+        missing=missing,
+        said=await operator.inside.slurmdbd(running[0].namespace, running[0].name) if running else "",
+        named=cluster.accounted and state.good == slurm_conf.generation(cluster),
+    )
+    return AccountingStatus(*judge(seen), is_on=is_written)
+
+
+def status_field(look_: AccountingStatus, obj: Custom) -> str:
+    """The field of the status: On since slurm.conf names slurmdbd, until accounting is switched off."""
+    return ON if look_.is_on or (look_.reason and obj.status.get("accounting") == ON) else ""
+
+
+def condition(look_: AccountingStatus) -> list[ReportedCondition]:
+    """The condition AccountingReady; none where accounting is off."""
+    if not look_.reason:
+        return []
+    return [ReportedCondition("AccountingReady", "False" if look_.why else "True", look_.reason, look_.why)]

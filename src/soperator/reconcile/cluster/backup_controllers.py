@@ -1,0 +1,27 @@
+"""Backups of slurmctld that are no longer wanted: their names outlive them."""
+
+from soperator.api.slurmcluster import MOST_CONTROLLERS
+from soperator.kube import kinds
+from soperator.reconcile.cluster.slurm_config import ConfigStatus
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster
+
+
+def addresses(operator: Operator, cluster: Cluster, settled: ConfigStatus) -> int:
+    """How many slurmctlds are to have a name that resolves.
+
+    Slurm resolves the names of all before it speaks to one, and tries again for seconds with one that is gone, so that slurmrestd could not even
+    be told to hand out the configuration without it. A backup's name goes when nobody has it in its configuration any more.
+    """
+    rest = [each.metadata.annotations.get(labels.CONFIG) for each in operator.stores.role_pods(cluster.key, "rest")]
+    is_forgotten = settled.is_as_wanted and settled.read == settled.daemons and set(rest) <= {settled.state.good}
+    if is_forgotten:
+        return cluster.spec.controller.replicas
+    services = operator.stores.children[kinds.SERVICE]
+    named = [
+        number
+        for number in range(MOST_CONTROLLERS)
+        if services.get(cluster.namespace, names.controller_address(cluster.name, number))
+    ]
+    return max(cluster.spec.controller.replicas, *(number + 1 for number in named), 0)

@@ -1,0 +1,51 @@
+"""The certificate in a Secret, as far as it can be wrong: nginx says so in its log, where nobody looks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+#: The last part of a certificate's life, in which it should have been renewed.
+_LATE = 0.1
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """From when until when a certificate holds, in seconds since 1970; or why it cannot be used."""
+
+    begins: float = 0.0
+    ends: float = 0.0
+    fault: str = ""
+
+
+def read(content: Mapping[str, bytes]) -> Certificate:
+    """The certificate of a server and its key, as a Secret of type kubernetes.io/tls has them. Never raises."""
+    from cryptography import x509  # 7 MiB, which a cluster without TLS does not need
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    try:
+        leaf = x509.load_pem_x509_certificates(content["tls.crt"])[0]
+        key = load_pem_private_key(content["tls.key"], None)
+    except KeyError as error:
+        return Certificate(fault=f"it lacks {error.args[0]}")
+    except (ValueError, TypeError) as error:
+        return Certificate(fault=f"it cannot be read: {str(error).splitlines()[0]}")
+    form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    if leaf.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
+        return Certificate(fault="tls.key is not the key of tls.crt")
+    return Certificate(leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp())
+
+
+def fault(name: str, certificate: Certificate, now: float) -> str:
+    """What is wrong with it by now, in a sentence."""
+    if certificate.fault:
+        return f"the certificate in Secret {name}: {certificate.fault}"
+    ends = datetime.fromtimestamp(certificate.ends, UTC)
+    if now >= certificate.ends:
+        return f"the certificate in Secret {name} ended at {ends:%Y-%m-%d %H:%M} UTC: renew it"
+    if now < certificate.begins:
+        return f"the certificate in Secret {name} does not hold before {datetime.fromtimestamp(certificate.begins, UTC):%Y-%m-%d %H:%M} UTC"
+    if now > certificate.ends - (certificate.ends - certificate.begins) * _LATE:
+        return (
+            f"the certificate in Secret {name} ends at {ends:%Y-%m-%d %H:%M} UTC and was not renewed: see who renews it"
+        )
+    return ""

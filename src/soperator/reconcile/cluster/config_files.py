@@ -1,0 +1,210 @@
+"""The ConfigMaps with Slurm's files: what is known of them, writing them, and putting them back where somebody deletes or edits them.
+
+Caches have no content, so files are read when the version of a ConfigMap is another one than at the last look. The name of a generation is a
+hash of its files, so they can be held against their own name: those that are mounted, and those of the copies that a rollback restores.
+A write names the version that it stands on. So an operator that has lost its Lease, or whose cache trails, writes over nothing newer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import NotFound
+from soperator.kube.objects import ConfigMap
+from soperator.kube.views import ChildMeta
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, Object
+from soperator.render.slurm_conf import slurm_conf, trial
+from soperator.runtime.events import EventNote, Regarding
+from soperator.slurm.settings import diff
+from soperator.slurm.settings.state import ConfigState, read_state
+
+
+@dataclass(frozen=True)
+class ConfigMapSet:
+    """What there is: the mounted ConfigMap, and the copies by their generations; None for what is not there."""
+
+    live: ConfigMap | None = None
+    kept: Mapping[str, ConfigMap | None] = field(default_factory=dict)
+
+    def files(self, cluster: Cluster, of: str) -> Mapping[str, str] | None:
+        """The files of a generation, from whatever still has them; None where nothing has."""
+        copy, state = self.kept.get(of), self.state
+        there = [each.data for each in (copy, self.live if state.generation == of else None) if each]
+        known: Mapping[str, str] | None = next((each for each in there if slurm_conf.is_generation(of, each)), None)
+        if known is None and slurm_conf.generation(cluster) == of:
+            known = slurm_conf.files(cluster)
+        # An older operator may have named it by another rule: then the copy is believed, which nobody can edit.
+        return known if known is not None else copy.data if copy else None
+
+    @property
+    def state(self) -> ConfigState:
+        """What stands beside the mounted files."""
+        return read_state(self.live.metadata.annotations.get(labels.TRANSACTION, "")) if self.live else ConfigState()
+
+
+def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
+    """The metadata of the mounted ConfigMap as it is by now, which our last write may have changed since the cache was filled."""
+    store = operator.stores.children[kinds.CONFIGMAP]
+    found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.written.get(cluster.key)
+    if last and (found.metadata.resource_version if found else "") == last[0] and not store.is_gone(last[1].uid):
+        return last[1]
+    return found.metadata if found else None
+
+
+def state(operator: Operator, cluster: Cluster) -> ConfigState:
+    """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
+    found = live(operator, cluster)
+    return read_state(found.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()
+
+
+async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
+    """Write the mounted files and what is known of them; raises Conflict where they are others than this operator knows."""
+    found = live(operator, cluster)
+    if found is None:  # it may be there without the label by which caches find it
+        there = await _read(operator, cluster, names.config(cluster.name))
+        found = there.metadata if there else None
+    await _put(operator, cluster, trial.render_live(cluster, content, state), found)
+    return state
+
+
+async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
+    """The files of a generation; None where nothing has them any more."""
+    mounted = await _read(operator, cluster, names.config(cluster.name))
+    return ConfigMapSet(mounted, {of: await _read(operator, cluster, names.generation(cluster.name, of))}).files(
+        cluster, of
+    )
+
+
+async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
+    """Put back what somebody deleted or edited; return what is known of the files, and what cannot be put back, in a sentence.
+
+    `running` is the generation that slurmctld says that it runs with.
+    """
+    versions = _versions(operator, cluster)
+    if versions and operator.files.get(cluster.key) == versions:
+        return state(operator, cluster), ""
+    found, told = await _found(operator, cluster, running)
+    is_lost = not found.state.generation
+    known = _recalled(operator, cluster, found, (running, told)) if is_lost else found.state
+    right = found.files(cluster, known.generation) if known.generation else None
+    if right is None:
+        return known, _foreign(cluster, known) if known.generation else ""
+    await _mend_copies(operator, cluster, found, known)
+    is_edited = found.live is not None and found.live.data != right
+    if is_lost or is_edited or not _is_marked(cluster, found.live, trial.render_live(cluster, right, known)):
+        await _restore(operator, cluster, found, right, known)
+        lacked = "had lost its labels, its owner or its note" if found.live else "was deleted"
+        _emit_restored(operator, cluster, "was edited" if is_edited else lacked)
+    else:
+        operator.files[cluster.key] = _stamp(cluster, found)
+    return known, ""
+
+
+def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candidates: tuple[str, str]) -> ConfigState:
+    """What was known of files that are gone, or whose note is: slurmctld runs with them and was told to hand them out."""
+    for each in candidates:
+        content = found.files(cluster, each) if each else None
+        if content is not None:
+            now = operator.wall()
+            return ConfigState(each, good=each, since=now, asked=each, asked_at=now, fixed=diff.fixed(content))
+    return ConfigState()
+
+
+async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigMapSet, str]:
+    """Read everything anew; and return the generation that the status has as applied."""
+    obj = operator.stores.clusters.get(*cluster.key)
+    told = str(operator.status.current(obj).get("config", "")) if obj else ""
+    mounted = await _read(operator, cluster, names.config(cluster.name))
+    known = ConfigMapSet(mounted).state
+    used = {known.generation, known.good} if known.generation else {running, told}
+    copies = {each: await _read(operator, cluster, names.generation(cluster.name, each)) for each in used - {""}}
+    return ConfigMapSet(mounted, copies), told
+
+
+async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
+    """Make the copies of the mounted and of the last good generation again, as far as their files are still anywhere."""
+    for each in {known.generation, known.good} - {""}:
+        copy, content = found.kept.get(each), found.files(cluster, each)
+        if content is None:
+            continue
+        made = trial.render_generation(cluster, each, content)
+        if copy and copy.data != content:  # somebody has put another in its place, and what is immutable is not edited
+            meta = copy.metadata
+            await operator.api.delete(kinds.CONFIGMAP, meta.namespace, meta.name, Deletion(uid=meta.uid))
+            copy = None
+        if copy is None or not _is_marked(cluster, copy, made):
+            await operator.api.apply(kinds.CONFIGMAP, made)
+
+
+async def _restore(
+    operator: Operator, cluster: Cluster, found: ConfigMapSet, content: Mapping[str, str], known: ConfigState
+) -> None:
+    made, meta = trial.render_live(cluster, content, known), found.live.metadata if found.live else None
+    extra = {each: "" for each in (found.live.data if found.live else {}) if each not in content}
+    if extra:  # what one applies, and then no more, is removed
+        meta = await _put(operator, cluster, made | {"data": made["data"] | extra}, meta)
+    await _put(operator, cluster, made, meta)
+
+
+async def _put(operator: Operator, cluster: Cluster, made: Object, found: ChildMeta | None) -> ChildMeta:
+    named = {"uid": found.uid, "resourceVersion": found.resource_version} if found else {}
+    cached = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, made["metadata"]["name"])
+    body = made | {"metadata": made["metadata"] | named}
+    written: ChildMeta = (await operator.api.apply(kinds.CONFIGMAP, body)).metadata
+    operator.written[cluster.key] = (cached.metadata.resource_version if cached else "", written)
+    return written
+
+
+async def _read(operator: Operator, cluster: Cluster, name: str) -> ConfigMap | None:
+    try:
+        return await operator.api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, name)
+    except NotFound:
+        return None
+
+
+def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
+    """Whether a ConfigMap has the labels that it is to have, and the cluster for an owner."""
+    if found is None:
+        return False
+    meta = found.metadata
+    is_owned = any(each.uid == cluster.uid for each in meta.owner_references)
+    return is_owned and made["metadata"]["labels"].items() <= meta.labels.items()
+
+
+def _versions(operator: Operator, cluster: Cluster) -> tuple[object, ...]:
+    """What a former look stands on, as the caches have it; empty where something of it is not there."""
+    store = operator.stores.children[kinds.CONFIGMAP]
+    found = store.get(cluster.namespace, names.config(cluster.name))
+    known = read_state(found.metadata.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()
+    used = sorted({known.generation, known.good} - {""})
+    copies = [store.get(cluster.namespace, names.generation(cluster.name, each)) for each in used]
+    if found is None or not used or None in copies:
+        return ()
+    return (cluster.uid, found.metadata.resource_version, *(each.metadata.resource_version for each in copies if each))
+
+
+def _stamp(cluster: Cluster, found: ConfigMapSet) -> tuple[object, ...]:
+    assert found.live is not None
+    copies = [found.kept[each] for each in sorted(found.kept)]
+    versions = [each.metadata.resource_version for each in copies if each]
+    return (cluster.uid, found.live.metadata.resource_version, *versions)
+
+
+def _foreign(cluster: Cluster, known: ConfigState) -> str:
+    return (
+        f"ConfigMap {names.config(cluster.name)} is not configuration {known.generation[:8]} any more, somebody wrote to it, and nothing else has "
+        "those files: change spec.config, so that another configuration is tried and written"
+    )
+
+
+def _emit_restored(operator: Operator, cluster: Cluster, was: str) -> None:
+    obj = operator.stores.clusters.get(*cluster.key)
+    if obj is None:
+        return
+    text = f"ConfigMap {names.config(cluster.name)} {was}, and is as it was; write Slurm's settings into spec.config"
+    operator.recorder.emit(
+        Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "ConfigRestored", text, "Restore")
+    )

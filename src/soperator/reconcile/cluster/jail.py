@@ -1,0 +1,286 @@
+"""How the jail does: what the policy over its filling is given, what is said about it, and the acts that it decides upon."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.objects import Job, StatefulSet
+from soperator.kube.views import Custom, Pod
+from soperator.policy.cluster import jail_refill
+from soperator.policy.cluster.jail_refill import JailSnapshot, JailStep
+from soperator.policy.drain_reasons import JAIL
+from soperator.reconcile import pod_status
+from soperator.reconcile.context import Operator
+from soperator.reconcile.nodeset.actions import listed_after
+from soperator.render.jail.claims import jail_claim
+from soperator.render.jail.populate_job import jail_image, render_populate, request
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.node import held
+from soperator.slurmrest.client import SlurmError, SlurmRest
+
+#: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
+_SUSPENDED = 5.0
+_HOWTO = "docs/howto/upgrade-the-jail.md"
+
+
+@dataclass(frozen=True)
+class JailStatus:
+    """One look at the jail: the step that follows, and the Job and the request that it stands on.
+
+    `attempt` is the Job's newest pod, with what its Events say; `again` in how many seconds the next look is due.
+    """
+
+    step: JailStep
+    job: Job | None = None
+    carried_out: str = ""
+    is_filled: bool = True
+    attempt: Pod | None = None
+    again: float | None = None
+
+
+def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus:
+    """What is to be done about the jail of a cluster."""
+    if not cluster.spec.jail.has_job:
+        return JailStatus(JailStep())
+    job = _job(operator, cluster)
+    told = str(operator.status.current(obj).get("refilled", ""))
+    made_for = job.metadata.annotations.get(labels.REQUEST, "") if job else ""
+    is_complete = job is not None and _is_complete(operator, job)
+    carried_out = made_for if is_complete and made_for else told
+    step = jail_refill.decide(_seen(operator, cluster, job, carried_out))
+    return JailStatus(
+        step, job, carried_out, is_filled=step.login and (is_complete or _login(operator, cluster) is not None)
+    )
+
+
+async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed: bool) -> tuple[JailStatus, str]:
+    """Take the step but for what is rendered; return the look with a Job to make only if a fresh answer from Slurm agrees, and what Slurm refused.
+
+    No node takes jobs again before the mount points are there (`pointed`).
+    """
+    client = operator.slurm.client(cluster.key)
+    seen = await _with_job_report(operator, seen)
+    step, refused = seen.step, ""
+    try:
+        for name in step.drain if client else ():
+            assert client is not None
+            await client.drain(name, jail_refill.OVERWRITE)
+        for name in step.resume if client and pointed else ():
+            assert client is not None
+            await client.resume(name)
+        if step.asks_jobs or (step.job == "make" and step.hold and client and _login(operator, cluster) is not None):
+            agreed = await _agreed(operator, cluster, seen, client)
+            again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)
+            seen = replace(seen, step=agreed, again=again)
+    except SlurmError as error:
+        refused = str(error)
+        silent = jail_refill.decide(replace(_seen(operator, cluster, seen.job, seen.carried_out), nodes=None))
+        seen = replace(seen, step=replace(silent if step.asks_jobs else step, job="keep"))
+    if seen.step.job == "drop" and seen.job:
+        meta = seen.job.metadata
+        await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
+    return seen, refused
+
+
+async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:
+    """The step, decided on a fresh answer of Slurm's with its jobs; raises SlurmError."""
+    known = _seen(operator, cluster, seen.job, seen.carried_out)
+    if client is None:
+        return jail_refill.decide(replace(known, nodes=None))
+    nodes = await client.nodes()
+    draining = [name for name, each in nodes.items() if each.is_draining]
+    jobs = await client.jobs(listed_after(nodes, draining, operator.wall()))
+    return jail_refill.decide(replace(known, nodes=held(nodes, jobs)))
+
+
+async def _with_job_report(operator: Operator, seen: JailStatus) -> JailStatus:
+    attempts = _attempts(operator, seen.job) if seen.job else []
+    if not attempts:
+        return seen
+    attempt = await operator.pulls.with_events(operator.api, attempts[-1])
+    return replace(seen, attempt=attempt, again=operator.pulls.wait(attempts[-1]))
+
+
+def has_login(operator: Operator, cluster: Cluster) -> bool:
+    """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
+    return _login(operator, cluster) is not None
+
+
+def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
+    """Why nobody can work in the jail, in one sentence; empty where one can."""
+    return "" if seen.is_filled else _message(operator, cluster, seen)
+
+
+def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: str) -> ReportedCondition:
+    """The condition JailReady. A failed repair of a jail in which people work makes it no less ready."""
+    if seen.is_filled and points:
+        return ReportedCondition("JailReady", "False", "MountPointsMissing", points)
+    if sick := _sick(operator, cluster):
+        return ReportedCondition("JailReady", "False", "NotAnswering", sick)
+    if not cluster.spec.jail.has_job:
+        return ReportedCondition("JailReady", "True", "OnEachNode" if cluster.spec.jail.per_node else "NotOurs")
+    said = _message(operator, cluster, seen)
+    failed = seen.job is not None and _failure(seen.job) is not None
+    if not seen.is_filled:
+        closed = seen.step.hold and _login(operator, cluster) is not None
+        # Another reason is told at once, mere progress is not.
+        waits = "Stuck" if seen.attempt and pod_status.is_failing(seen.attempt) else "Waiting"
+        return ReportedCondition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else waits, said)
+    if said:
+        reason = "RefillFailed" if failed else "Draining" if seen.step.hold else "Refilling"
+        return ReportedCondition("JailReady", "True", reason, said)
+    other = _other_image(operator, cluster, seen)
+    return ReportedCondition("JailReady", "True", "FilledFromAnother" if other else "Filled", other)
+
+
+def _sick(operator: Operator, cluster: Cluster) -> str:
+    """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered, or nobody says otherwise."""
+    said = {
+        each.spec.hostname: _worker_report(operator, cluster, each) for each in operator.stores.sick_pods(cluster.key)
+    }
+    names = sorted(name for name, words in said.items() if words)
+    return f"no step can begin on {jail_refill.some(names)}: {said[names[0]]}" if names else ""
+
+
+def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
+    """What a worker says of its jail: to us, or before we began, as Slurm's reason has it. Empty where it says that it is well, or nothing."""
+    heard = operator.jails.get(worker.metadata.uid)
+    if heard and heard.said is not None:
+        return heard.said.removeprefix(JAIL)
+    node = (operator.slurm.nodes(cluster.key) or {}).get(worker.spec.hostname)
+    return node.reason.removeprefix(JAIL) if node and node.reason.startswith(JAIL) else ""
+
+
+def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
+    """What goes on, or went wrong, in one sentence; empty when nothing does."""
+    if seen.job is None:
+        return (
+            f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else "the jail is to be filled"
+        )
+    if _is_complete(operator, seen.job):
+        return f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else ""
+    return _progress(operator, cluster, seen.job, seen.attempt) + (f" ({seen.step.why})" if seen.step.why else "")
+
+
+def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | None) -> str:
+    """What a Job does, or why it failed: the words of its newest pod, for only those are about the present attempt."""
+    claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
+    what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
+    attempts = _attempts(operator, job)
+    attempt = attempt or (attempts[-1] if attempts else None)
+    detail = pod_status.trouble(attempt, operator.stores.nodes) if attempt else ""
+    failure = _failure(job)
+    if failure is None:
+        return f"{what} is filling the jail on claim {claim}" + (f": {detail}" if detail else "")
+    last = next((text for text in (pod_status.last_words(each) for each in reversed(attempts)) if text), "")
+    return (
+        f"{what} could not fill the jail on claim {claim}: {last or detail or failure}; "
+        f"mend the cause, then delete the Job to try again"
+    )
+
+
+def _attempts(operator: Operator, job: Job) -> list[Pod]:
+    return sorted(operator.stores.pods.by("owner", job.metadata.uid), key=_age)
+
+
+def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
+    """Say that the jail was filled from another image than the present one; empty where it was not, or is not known."""
+    wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
+    if made_from in ("", wanted):
+        return ""
+    return f"filled from {made_from}; the cluster's image is {wanted}, which changes nothing in a filled jail ({_HOWTO} has how to upgrade)"
+
+
+def _origin(operator: Operator, job: Job | None) -> str:
+    """The image that the jail's own record names, as seal's last words have it; else the one that the Job was made with."""
+    if job is None:
+        return ""
+    for pod in operator.stores.pods.by("owner", job.metadata.uid):
+        with suppress(ValueError, AttributeError):
+            return str(json.loads(pod_status.last_words(pod, "seal")).get("image", ""))
+    return job.metadata.annotations.get(labels.IMAGE, "")
+
+
+def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: str) -> JailSnapshot:
+    key = cluster.key
+    asked, found = request(cluster, carried_out), operator.stores.cluster_pods(key)
+    login = _login(operator, cluster)
+    replicas = (login.spec.replicas, login.status.replicas) if login else (0, 0)
+    workers = [each for each in found if each.metadata.labels.get(labels.ROLE) == "worker"]
+    seen_workers = ((each.spec.hostname, pod_status.worker(each, operator.stores.nodes)) for each in workers)
+    return JailSnapshot(
+        request=asked.request,
+        overwrites=asked.mode == "Overwrite" and bool(asked.request),
+        job=_job_seen(operator, cluster, job, carried_out),
+        has_live_pods=any(_is_live(each) for role in ("populate", "mount-points") for each in _of_role(found, role)),
+        was_up=login is not None,
+        is_login_closed=login is not None and login.spec.replicas == 0 and cluster.spec.login.replicas > 0,
+        login_pods=max(*replicas, len(_of_role(found, "login"))),
+        nodes=operator.slurm.nodes(key),
+        workers={name: worker for name, worker in seen_workers if worker},
+    )
+
+
+def _job_seen(
+    operator: Operator, cluster: Cluster, job: Job | None, carried_out: str
+) -> jail_refill.PopulateJob | None:
+    if job is None:
+        return None
+    said = job.metadata.annotations
+    present = render_populate(cluster, operator.defaults, carried_out)[0]["metadata"]["annotations"][labels.TEMPLATE]
+    return jail_refill.PopulateJob(
+        request=said.get(labels.REQUEST, ""),
+        overwrites=said.get(labels.MODE) == "Overwrite",
+        is_current=said.get(labels.TEMPLATE) == present,
+        is_complete=_is_complete(operator, job),
+    )
+
+
+def _job(operator: Operator, cluster: Cluster) -> Job | None:
+    """The Job of this cluster, as long as it is not on its way out; one that a cluster of this name left behind is not it."""
+    owned: Sequence[Job] = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
+    found = [each for each in owned if each.metadata.name == names.populate(cluster.name)]
+    return next((each for each in found if each.metadata.deletion_timestamp is None), None)
+
+
+def _login(operator: Operator, cluster: Cluster) -> StatefulSet | None:
+    found: StatefulSet | None = operator.stores.children[kinds.STATEFULSET].get(
+        cluster.namespace, names.login(cluster.name)
+    )
+    return found
+
+
+def _is_complete(operator: Operator, job: Job) -> bool:
+    """A Job says so some seconds after its pod has succeeded."""
+    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
+    return done or any(each.status.phase == "Succeeded" for each in operator.stores.pods.by("owner", job.metadata.uid))
+
+
+def _failure(job: Job) -> str | None:
+    """Why a Job was given up, in Kubernetes' words; None while it is not."""
+    return next(
+        (
+            each.message
+            for each in job.status.conditions
+            if each.type in ("Failed", "FailureTarget") and each.status == "True"
+        ),
+        None,
+    )
+
+
+def _is_live(pod: Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+def _of_role(found: Sequence[Pod], role: str) -> list[Pod]:
+    return [each for each in found if each.metadata.labels.get(labels.ROLE) == role]
+
+
+def _age(pod: Pod) -> tuple[str, str]:
+    made = pod.metadata.creation_timestamp
+    return (made.isoformat() if made else "", pod.metadata.name)

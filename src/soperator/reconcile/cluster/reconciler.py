@@ -1,0 +1,272 @@
+"""The pass of a SlurmCluster: gather, render, apply, status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from soperator.api.base import Problem
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.policy.cluster.conditions import (
+    Availability,
+    Facts,
+    Role,
+    judge,
+)
+from soperator.policy.cluster.images import Stage
+from soperator.policy.cluster.jail_refill import JailStep
+from soperator.policy.cluster.render_record import RenderRecord
+from soperator.reconcile import (
+    anchor,
+    finalizers,
+    inputs,
+    render_record,
+    repair,
+)
+from soperator.reconcile.cache.decode import read_cluster
+from soperator.reconcile.cluster import (
+    accounting,
+    claims,
+    images,
+    jail,
+    slurm_config,
+    topology,
+    user_rest_api,
+)
+from soperator.reconcile.context import Operator
+from soperator.reconcile.io import volume_capacity
+from soperator.reconcile.keys import key_files, key_rotation, key_versions
+from soperator.reconcile.nodeset import unreadable
+from soperator.render.jail import mount_points
+from soperator.render.jail.populate_job import render_populate
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf
+from soperator.runtime.apply import Owner
+from soperator.runtime.cache.store import Key
+from soperator.runtime.controller import PassOutcome, PermanentError
+from soperator.runtime.status import ReportedCondition
+
+#: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
+PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a pass found and did, as far as it came; of a spec that cannot be read it knows the problems alone."""
+
+    problems: Sequence[Problem] = ()
+    #: From which images it makes its objects.
+    stage: Stage | None = None
+    filling: jail.JailStatus = field(default_factory=lambda: jail.JailStatus(JailStep()))
+    config: slurm_config.ConfigStatus = field(default_factory=slurm_config.ConfigStatus)
+    secrets: key_files.KeyStatus = field(default_factory=key_files.KeyStatus)
+    keys: key_rotation.Turn = field(default_factory=key_rotation.Turn)
+    users: user_rest_api.UserRestStatus = field(default_factory=user_rest_api.UserRestStatus)
+    #: Why the database cannot be had.
+    missing: str = ""
+    #: Whether the jail has every mount point.
+    pointed: bool = False
+    #: What Slurm refused.
+    refused: str = ""
+    #: The note of what it applied; none where it applied nothing.
+    note: RenderRecord | None = None
+
+
+@dataclass(frozen=True)
+class ClusterControl:
+    """Brings the objects of one SlurmCluster to what its spec says."""
+
+    operator: Operator
+
+    async def reconcile(self, key: Key) -> PassOutcome:
+        """One pass."""
+        obj = self.operator.stores.clusters.get(*key)
+        if obj is None:
+            self.operator.forget_cluster(key)
+            if left := finalizers.workers_left(self.operator, key):
+                await anchor.keep(self.operator, key)
+                said = f"it is gone, and {left} of its workers are left: make it again, and it takes them over"
+                return PassOutcome(said, is_gone=True)
+            cleared = await anchor.release_lone(self.operator, key)
+            return PassOutcome("it is gone, and so is its anchor" if cleared else "it is gone", is_gone=True)
+        if finalizers.is_ending(obj):
+            return await self._end(obj)
+        if finalizers.has_begun(self.operator, key):
+            await self._hold(obj)
+        read = read_cluster(obj)
+        if isinstance(read, Cluster):
+            await topology.fetch_found_nodes(self.operator, read, inputs.transaction(self.operator, read))
+            read = inputs.sized(self.operator, read)
+        if not isinstance(read, Cluster):
+            return await self._status(obj, None, Pass(problems=read))
+        stage = images.stage(self.operator, obj, read)
+        read = images.with_images(read, stage.wanted)
+        problems = self.operator.namespaces.view(key[0]).problems(read.name) or slurm_conf.too_large(read)
+        read = replace(read, anchor="" if problems else await self._hold(obj))
+        await images.try_out(self.operator, read, stage)
+        held = render_record.configurations(self.operator, obj, read, stage.record)
+        waits = unreadable.holds_configuration(self.operator, read)
+        configured = await slurm_config.settle(self.operator, read, not problems and not waits, held)
+        done = Pass(
+            problems=problems,
+            stage=stage,
+            filling=jail.jail_status(self.operator, obj, read),
+            config=unreadable.with_hold(configured, waits),
+            keys=key_rotation.Turn(obj.status.get("keys", "")),
+        )
+        if not problems or obj.status.get("keyDigests"):  # daemons that run have keys, whatever became of their spec
+            done = replace(done, secrets=await key_files.settle(self.operator, obj, read))
+        return await self._status(obj, read, done if problems else await self._act(obj, read, done))
+
+    async def _hold(self, obj: Custom) -> str:
+        """Let the object wait for us when it is deleted, and its children with it; before the first child is made. Returns the anchor's uid."""
+        await finalizers.hold(self.operator, kinds.SLURMCLUSTER, obj)
+        return await anchor.hold(self.operator, (obj.metadata.namespace, obj.metadata.name))
+
+    async def _act(self, obj: Custom, cluster: Cluster, done: Pass) -> Pass:
+        """Act on a spec that is accepted."""
+        pointed = not inputs.point_wait(self.operator, cluster, inputs.members(self.operator, cluster))
+        seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
+        done = replace(done, filling=seen, pointed=pointed, refused=refused)
+        missing = await accounting.ask_for_database(self.operator, cluster)
+        note, refused_child = None, None
+        try:
+            note = await self._apply(obj, cluster, done)
+        except PermanentError as error:  # one child that is refused holds up no rotation of keys and no token
+            refused_child = error
+        turned = done.keys if done.secrets.reason else await key_rotation.turn(self.operator, cluster, done.keys.done)
+        users = await user_rest_api.settle(self.operator, cluster)
+        if refused_child:
+            raise refused_child
+        return replace(done, note=note, missing=missing, keys=turned, users=users)
+
+    async def _end(self, obj: Custom) -> PassOutcome:
+        """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
+        if not finalizers.holds(obj):
+            return PassOutcome("it is being deleted")
+        rest, read = finalizers.rest_of_cluster(self.operator, obj), read_cluster(obj)
+        if rest.nothing:
+            await anchor.release(self.operator, (obj.metadata.namespace, obj.metadata.name))
+            await finalizers.let_go(self.operator, kinds.SLURMCLUSTER, obj)
+            return PassOutcome(f"it is let go: {rest.nothing}")
+        if isinstance(read, Cluster) and inputs.is_rest_ready(self.operator, read):
+            self.operator.slurm.follow(read.key)
+        lacking, soon = await repair.of_cluster(self.operator, obj, read)
+        why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for{lacking and f'; {lacking}'}"
+        kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
+        said = [ReportedCondition("Available", "False", "Deleting", why)]
+        again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, kept | {"why": why}, said)
+        return PassOutcome(why, min(again or soon, soon) if soon else again)
+
+    async def report_error(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass."""
+        await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
+
+    async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> RenderRecord | None:
+        operator, seen = self.operator, done.filling
+        assert done.stage is not None  # a spec that is accepted was read
+        owner = Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored)
+        nodesets = inputs.members(operator, cluster)
+        if seen.is_filled and not done.pointed:
+            job = mount_points.render_mount_points(cluster, nodesets, operator.defaults, inputs.fill(operator, cluster))
+            await operator.applier.apply(owner, job)
+            # The pods of login and of the workers would be replaced by some that cannot mount what they are to mount.
+            if jail.has_login(operator, cluster):
+                return None
+        basis = repair.Basis(done.stage, seen, done.config, done.pointed)
+        objects, record = repair.objects(operator, cluster, basis), done.stage.record
+        keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
+        if seen.step.job == "make":
+            objects += render_populate(cluster, operator.defaults, seen.carried_out)
+        note = render_record.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
+        await operator.applier.apply(owner, objects, PRUNED, keep, note.same)
+        if inputs.is_rest_ready(operator, cluster):
+            operator.slurm.follow(cluster.key)
+        return note
+
+    async def _status(self, obj: Custom, cluster: Cluster | None, done: Pass) -> PassOutcome:
+        problems, turned = done.problems, done.keys
+        wait = jail.why_not(self.operator, cluster, done.filling) if cluster else ""
+        facts = inputs.facts(self.operator, cluster, problems, wait) if cluster else Facts(problems=problems)
+        accounted = (
+            await accounting.status(self.operator, cluster, done.missing, done.config.state)
+            if cluster
+            else accounting.AccountingStatus()
+        )
+        facts = replace(facts, slurm=facts.slurm or done.refused, keys=done.secrets.why)
+        facts = replace(facts, config=done.config.why, accounting=accounted.why)
+        facts = replace(facts, claims=claims.leaving(self.operator, cluster) if cluster else "")
+        verdict = judge(facts)
+        fields = {
+            "controller": str(facts.controller),
+            "login": str(facts.login),
+            "rest": str(facts.rest),
+            "workers": str(facts.workers),
+            "address": inputs.address(self.operator, cluster) if cluster else "",
+            "config": done.config.state.good or obj.status.get("config", ""),
+            "refilled": done.filling.carried_out,
+            **images.status_fields(obj, None if problems else done.stage),
+            **render_record.status_fields(done.note, obj),
+            "keys": turned.done,
+            **key_versions.status_fields(self.operator, obj, done.secrets.versions),
+            "accounting": accounting.status_field(accounted, obj) if cluster else obj.status.get("accounting", ""),
+            "why": verdict.why,
+        }
+        ready = ReportedCondition("JailReady", "Unknown", "InvalidSpec")
+        if cluster:
+            ready = jail.condition(self.operator, cluster, done.filling, facts.points)
+        said = conditions(verdict, facts, problems, ready) + (
+            [images.condition(done.stage, done.config.is_held)] if done.stage else []
+        )
+        said += [
+            *slurm_config.condition(done.config, self.operator.status.current(obj).get("conditions", ())),
+            key_rotation.condition(turned, done.secrets),
+            *accounting.condition(accounted),
+            *(topology.condition(cluster) if cluster else []),
+            *([claims.condition(facts.claims)] if cluster else []),
+            *(await self._room(cluster) if cluster else []),
+            *user_rest_api.condition(done.users),
+            *(_metrics(inputs.exporter(self.operator, cluster)) if cluster else []),
+        ]
+        again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, fields, said) or volume_capacity.EVERY
+        again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
+        soon = 1.0 if done.refused or turned.why else done.config.again
+        again = min(again, accounting.SOON) if accounted.why else again
+        outcome = verdict.why or turned.why or f"available with {facts.workers} workers"
+        return PassOutcome(outcome, min(again, done.filling.again or again, done.users.again or again, soon or again))
+
+    async def _room(self, cluster: Cluster) -> list[ReportedCondition]:
+        role_pods, said = self.operator.stores.role_pods, self.operator.room
+        jail = await said.of_jail(cluster, role_pods(cluster.key, "worker"))
+        state = await said.of_state(cluster, role_pods(cluster.key, "controller"))
+        return [*jail, *state, *await said.of_database(cluster, role_pods(cluster.key, "database"))]
+
+
+def _metrics(exporter: Role | None) -> list[ReportedCondition]:
+    """The condition MetricsServed; none where there is no exporter. Nothing else waits for it."""
+    if exporter is None:
+        return []
+    if exporter.is_short:
+        return [ReportedCondition("MetricsServed", "False", "ExporterNotReady", f"the exporter: {exporter.trouble}")]
+    return [ReportedCondition("MetricsServed", "True", "Served")]
+
+
+def conditions(
+    verdict: Availability, facts: Facts, problems: Sequence[Problem], jail_ready: ReportedCondition
+) -> list[ReportedCondition]:
+    """The conditions of a SlurmCluster: the verdict, and what it stands on."""
+    said = "; ".join(map(str, problems))
+    return [
+        ReportedCondition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),
+        ReportedCondition(
+            "SpecAccepted", "False" if problems else "True", "InvalidSpec" if problems else "Accepted", said
+        ),
+        jail_ready,
+        ReportedCondition("Confined", "False" if facts.confined[1] else "True", *facts.confined),
+        ReportedCondition("LimitsEnforced", "False" if facts.limits[1] else "True", *facts.limits),
+        ReportedCondition(
+            "WorkersReady",
+            "False" if facts.workers.is_short else "True",
+            "WorkersMissing" if facts.workers.is_short else "AllReady",
+            facts.workers.trouble if facts.workers.is_short else "",
+        ),
+    ]

@@ -1,0 +1,323 @@
+"""How Slurm's configuration does: what the policy over it is given, and the acts that it decides upon.
+
+What is known stands beside the files in their ConfigMap. The files of a generation that is no longer the wanted one are read from the ConfigMap
+that keeps it, so that a former one can be restored by an operator that has just started.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from soperator.kube import kinds
+from soperator.kube.views import Pod
+from soperator.policy.cluster.slurm_config import (
+    ConfigProgress,
+    ConfigSnapshot,
+    ConfigStep,
+    Handed,
+    Trial,
+    decide,
+    has_read,
+    pause,
+    silence,
+    taken_back,
+)
+from soperator.reconcile import inputs, pod_status
+from soperator.reconcile.cluster import config_files
+from soperator.reconcile.cluster.trial_pods import remove, trial_of
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf
+from soperator.render.slurm_conf import trial as slurm_conf_trial
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm import daemon_log
+from soperator.slurm.node import SlurmNode
+from soperator.slurm.settings import diff
+from soperator.slurm.settings.state import ConfigState
+from soperator.slurmrest.client import SlurmError
+
+#: How much of a diff a condition shows.
+_SHOWN = 1500
+#: Seconds until the next look while a change is on its way.
+_SOON = 1.0
+
+
+@dataclass(frozen=True)
+class ConfigStatus:
+    """One look at the configuration: which is wanted, and whether it is one of a former operator; what was known, or has just been written; what
+    was done; which ConfigMaps are in use; who has read it; whether nodes are known, and whether no slurmctld said how far it is.
+    """
+
+    wanted: str = ""
+    is_held: bool = False
+    state: ConfigState = field(default_factory=ConfigState)
+    step: ConfigStep = field(default_factory=ConfigStep)
+    keep: frozenset[str] = frozenset()
+    read: int = 0
+    daemons: int = 0
+    is_heard: bool = True
+    is_silent: bool = False
+    now: float = 0.0
+
+    @property
+    def is_as_wanted(self) -> bool:
+        """Whether slurmctld runs with what is wanted."""
+        return self.wanted == self.state.good
+
+    @property
+    def again(self) -> float | None:
+        """In how many seconds the next look is due, although nothing in Kubernetes may change before."""
+        is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
+        if not self.step.reason or is_over:
+            return None
+        if self.step.reason == "Behind":
+            return pause(self.state, self.now)
+        return silence(self.state, self.now) if self.is_silent else _SOON
+
+    @property
+    def why(self) -> str:
+        """What a person is to know at once; at a cluster's first start slurmctld's pod says enough, and a daemon that is late is no want."""
+        return self.step.why if self.state.good and self.step.reason != "Behind" else ""
+
+
+async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: Collection[str] = ()) -> ConfigStatus:
+    """Take the next step towards the configuration that the spec asks for, or of a spec that is refused towards the one that was.
+
+    Generations in `held` are as good, if there is one of them already.
+    """
+    said = await running(operator, cluster)
+    state, foreign = await config_files.mend(operator, cluster, said)
+    seen = await _seen(operator, cluster, state, slurm_conf.generation(cluster) if is_accepted else "", held)
+    seen = replace(seen, heard=ConfigProgress(running=said)) if said and not seen.state.generation else seen
+    step = decide(seen)
+    step = step if step.why or not foreign else ConfigStep(step.act, step.state, "Changed", foreign)
+    await _clear(operator, cluster, seen)
+    try:
+        state = await _act(operator, cluster, seen, step)
+        step = replace(step, why=taken_back(state)) if step.act == "restore" else step
+    except SlurmError as error:
+        step = replace(step, why=f"{step.why}, which fails: {error}")
+        state = seen.state
+    used = {state.generation, state.good, seen.wanted} - {""}
+    keep = frozenset({names.config(cluster.name), *(names.generation(cluster.name, each) for each in used)})
+    daemons = _daemons(operator, cluster, state)
+    read = 1 + sum(each is True for each in daemons.values()) if state.is_settled else 0
+    is_heard = operator.slurm.nodes(cluster.key) is not None
+    is_silent = seen.heard is None and not seen.state.is_settled
+    return ConfigStatus(
+        seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, is_silent, seen.now
+    )
+
+
+def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[ReportedCondition]:
+    """The condition ConfigApplied; none at a cluster's first start, of which slurmctld's pod tells. What was told stands until Slurm has answered."""
+    if not look.state.good:
+        return []
+    told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
+    if told and not look.is_heard and not look.step.why:
+        return [ReportedCondition("ConfigApplied", "True", "Applied", told.get("message", ""))]
+    read = f"{look.read}/{look.daemons} daemons have read configuration {look.state.generation[:8]}"
+    if look.step.why:
+        return [ReportedCondition("ConfigApplied", "False", look.step.reason, f"{look.step.why}; {read}")]
+    if not look.state.tries:  # nobody had to be told: a count would be written anew for each node that comes
+        read = f"every daemon began with configuration {look.state.generation[:8]}"
+    return [ReportedCondition("ConfigApplied", "True", "Applied", read)]
+
+
+async def _seen(
+    operator: Operator, cluster: Cluster, state: ConfigState, rendered: str, held: Collection[str]
+) -> ConfigSnapshot:
+    kept = operator.stores.children[kinds.CONFIGMAP].get(
+        cluster.namespace, names.generation(cluster.name, state.refused)
+    )
+    state = state if kept else replace(state, refused="", refusal="")  # who deletes it asks for another attempt
+    former = next((each for each in (state.generation, state.good) if each in held), "")
+    wanted = former if former and rendered else rendered
+    controllers = operator.stores.role_pods(cluster.key, "controller")
+    fallen = next((each for each in controllers if _fallen(each)), None)
+    made = fallen.metadata.creation_timestamp if fallen else None
+    await _ask_logins(operator, cluster, state)
+    daemons = _daemons(operator, cluster, state) if state.is_settled else {}
+    return ConfigSnapshot(
+        wanted=wanted,
+        state=state,
+        now=operator.wall(),
+        fixed=diff.fixed(slurm_conf.files(cluster)),
+        trial=_trial(operator, cluster, wanted),
+        heard=await _progress(operator, state, controllers),
+        fallen=slurm_conf.place(cluster, _fallen(fallen)) if fallen else "",
+        is_fallen_new=made is None or made.timestamp() >= state.since,
+        behind=[name for name, has in daemons.items() if has is False],
+        silent=[name for name, has in daemons.items() if has is None],
+    )
+
+
+async def running(operator: Operator, cluster: Cluster) -> str:
+    """The generation that slurmctld runs with, asked only where nothing else is known of it."""
+    if config_files.state(operator, cluster).generation:
+        return ""
+    ready = [
+        each.metadata for each in operator.stores.role_pods(cluster.key, "controller") if pod_status.is_ready(each)
+    ]
+    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
+    return next((each.running for each in answers if each and each.running), "")
+
+
+async def _progress(operator: Operator, state: ConfigState, controllers: Sequence[Pod]) -> ConfigProgress | None:
+    """What slurmctld says, asked only while a generation is on its way; files count as seen when every pod sees them."""
+    if state.is_settled or not state.generation:
+        return None
+    ready = [each.metadata for each in controllers if pod_status.is_ready(each)]
+    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
+    heard = [each for each in answers if each]
+    if not heard:
+        return None
+    late = [each.mounted for each in heard if each.mounted != state.generation]
+    return ConfigProgress(
+        late[0] if late else state.generation, next((each.running for each in heard if each.running), "")
+    )
+
+
+def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
+    """Of each slurmd that is up, and of each sackd of login, whether it has read what slurmctld was last told to hand out; None where nobody says."""
+    slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
+    handed = operator.handed.get(cluster.key, {})
+    old = [each.metadata for each in _old_logins(operator, cluster, state)]
+    said = {each.name: handed.get(each.uid, Handed()).generation for each in old}
+    logins = {each.metadata.name: True for each in _logins(operator, cluster)}
+    return slurmds | logins | {name: has == state.generation if has else None for name, has in said.items()}
+
+
+async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
+    """Ask each sackd that began before the last change what it hands to the commands of its pod, until it is what slurmctld runs with."""
+    handed, now = operator.handed.get(cluster.key, {}), operator.wall()
+    old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
+    known = {each.uid: handed.get(each.uid, Handed()) for each in old}
+    asked = [each for each in old if known[each.uid].is_due(state, now)]
+    said = await asyncio.gather(*(operator.inside.login(each.namespace, each.name) for each in asked))
+    answers = {each.uid: Handed(has, now) for each, has in zip(asked, said, strict=True)}
+    operator.handed[cluster.key] = known | answers
+
+
+def _old_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> list[Pod]:
+    """The login pods whose sackd did not begin with what slurmctld was last told to hand out."""
+
+    def began(login: Pod) -> float | None:
+        sackd = next((each for each in login.status.init_container_statuses if each.name == "sackd"), None)
+        since = sackd.state.running.started_at if sackd and sackd.state.running else None
+        return since.timestamp() if since else None
+
+    return [each for each in _logins(operator, cluster) if not ((at := began(each)) and has_read(at, state))]
+
+
+def _logins(operator: Operator, cluster: Cluster) -> list[Pod]:
+    return [each for each in operator.stores.role_pods(cluster.key, "login") if pod_status.is_ready(each)]
+
+
+def _up(operator: Operator, cluster: Cluster) -> list[SlurmNode]:
+    nodes = operator.slurm.nodes(cluster.key)
+    return [each for each in (nodes or {}).values() if each.is_up]
+
+
+def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:
+    found = next(
+        (each for each in operator.stores.role_pods(cluster.key, "trial") if _generation(each) == wanted), None
+    )
+    if found is None or found.metadata.deletion_timestamp is not None:
+        return None
+    trial = trial_of(operator, found)
+    return replace(trial, said=slurm_conf.place(cluster, trial.said)) if trial.end == "refused" else trial
+
+
+async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step: ConfigStep) -> ConfigState:
+    """Carry out a step; return what is known after it."""
+    match step.act:
+        case "try":
+            if seen.state != inputs.transaction(
+                operator, cluster
+            ):  # forgiven, and so it is to stay when it is kept again
+                await config_files.write(
+                    operator, cluster, await _files(operator, cluster, seen.state.generation), seen.state
+                )
+            await _keep(operator, cluster, seen.wanted)
+            await operator.api.apply(kinds.POD, slurm_conf_trial.render_trial(cluster, operator.defaults, seen.wanted))
+        case "drop":
+            await remove(operator, operator.stores.role_pods(cluster.key, "trial"))
+        case "write":
+            await _keep(operator, cluster, seen.wanted)
+            return await config_files.write(operator, cluster, slurm_conf.files(cluster), step.state)
+        case "nudge":
+            await _nudge(operator, cluster, seen.state.generation)
+        case "ask":
+            client = operator.slurm.client(cluster.key)
+            if client is None:
+                raise SlurmError("slurmrestd has not answered yet")
+            await client.reconfigure()
+            return await config_files.write(
+                operator, cluster, await _files(operator, cluster, seen.state.generation), step.state
+            )
+        case "note":
+            return await config_files.write(
+                operator, cluster, await _files(operator, cluster, seen.state.generation), step.state
+            )
+        case "restore":
+            former = await _files(operator, cluster, seen.state.good)
+            tried = await _files(operator, cluster, seen.state.generation)
+            changes = "\n".join(diff.diff(former, tried, 0))
+            told = f"{step.state.refusal}\n{changes[:_SHOWN]}"
+            return await config_files.write(
+                operator, cluster, former, replace(step.state, refusal=told, fixed=diff.fixed(former))
+            )
+        case "revive":
+            await remove(
+                operator, [each for each in operator.stores.role_pods(cluster.key, "controller") if _fallen(each)]
+            )
+    return seen.state
+
+
+async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
+    """Keep the wanted generation in a ConfigMap of its own."""
+    if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
+        kept = slurm_conf_trial.render_generation(cluster, wanted, slurm_conf.files(cluster))
+        await operator.api.apply(kinds.CONFIGMAP, kept)
+
+
+async def _files(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str]:
+    """The files of a generation."""
+    found = await config_files.read(operator, cluster, of)
+    if found is None:
+        raise SlurmError(f"ConfigMap {names.generation(cluster.name, of)} is gone: correct spec.config")
+    return found
+
+
+async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
+    """Change an annotation of slurmctld's pods: the kubelet then looks at them, and brings a changed ConfigMap at once instead of within a minute."""
+    for each in operator.stores.role_pods(cluster.key, "controller"):
+        meta = each.metadata
+        if meta.annotations.get(labels.CONFIG) != of and meta.deletion_timestamp is None:
+            said = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "annotations": {labels.CONFIG: of}}
+            await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": said})
+
+
+async def _clear(operator: Operator, cluster: Cluster, seen: ConfigSnapshot) -> None:
+    """Remove the trials of what is not wanted, or is written already."""
+    trials = operator.stores.role_pods(cluster.key, "trial")
+    over = seen.wanted and (seen.wanted == seen.state.generation)
+    await remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
+
+
+def _fallen(pod: Pod) -> str:
+    """The last words of a slurmctld that ended by itself and is not running; empty for one that runs or has not begun."""
+    status = next((each for each in pod.status.container_statuses if each.name == "slurmctld"), None)
+    if status is None or status.state.running or pod.metadata.deletion_timestamp is not None:
+        return ""
+    end = status.state.terminated or status.last_state.terminated
+    if end is None or not end.exit_code:
+        return ""
+    return daemon_log.cause(end.message) or end.message.strip()[-300:] or f"it ended with {end.exit_code}"
+
+
+def _generation(pod: Pod) -> str:
+    return pod.metadata.labels.get(labels.GENERATION, "")

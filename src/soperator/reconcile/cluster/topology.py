@@ -1,0 +1,138 @@
+"""Where the nodes of a cluster lie: from the labels of the Nodes under their pods, or as their NodeSet declares it.
+
+What the present topology.conf says stands as a note beside Slurm's files; when it was decided is kept by the process.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from soperator.kube import kinds
+from soperator.policy.cluster.topology import (
+    TopologyPlan,
+    TopologySnapshot,
+    choose,
+    with_found_nodes,
+)
+from soperator.reconcile import pod_status
+from soperator.reconcile.cache.workers import Worker, WorkerSet
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.settings.state import ConfigState
+from soperator.slurm.topology import (
+    ROOT,
+    Place,
+    found,
+    read_note,
+)
+from soperator.slurmrest.client import SlurmError
+
+#: Seconds until slurmctld is asked, and asked again.
+_SOON = 3.0
+
+
+def places(
+    operator: Operator, cluster: Cluster, crews: Sequence[tuple[NodeSet, WorkerSet]], state: ConfigState
+) -> Mapping[str, Place]:
+    """What topology.conf is to say: where each node lies that Slurm knows, as of the last time that a new file was worth it."""
+    placed = operator.placed.get(cluster.key) or TopologyPlan(_noted(operator, cluster), state.since)
+    known = operator.slurm.nodes(cluster.key)
+    if known is None:
+        return placed.places
+    levels = cluster.spec.topology.levels if cluster.spec.topology.is_on else []
+    nodes: dict[str, Place | None] = dict.fromkeys(known)
+    for nodeset, crew in crews:
+        nodes |= _declared(nodeset, levels, known)
+        nodes |= {each.pod.spec.hostname: _place(each, nodeset, levels) for each in crew.workers if each.slurm}
+    is_settled = all(_is_settled(*each) for each in crews)
+    made = choose(TopologySnapshot(placed, nodes, is_settled, operator.wall(), len(levels)))
+    operator.placed[cluster.key] = made
+    return made.places
+
+
+async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
+    """Ask slurmctld which nodes it found when it read topology.conf, once for each time that it read it."""
+    known, reading = operator.slurm.nodes(cluster.key), _unasked(operator, cluster, state)
+    if not known or not reading:
+        return
+    try:
+        nodes = found(await operator.inside.scontrol(cluster, "show", "topology", ROOT))
+    except SlurmError:
+        return
+    noted = _noted(operator, cluster)
+    placed = operator.placed.get(cluster.key) or TopologyPlan(noted, state.since)
+    operator.placed[cluster.key] = with_found_nodes(
+        placed, reading, noted.keys() & known.keys(), noted if nodes is None else nodes
+    )
+
+
+def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | None:
+    """In how many seconds more has changed than topology.conf says, and it is due; or slurmctld is to be asked."""
+    placed = operator.placed.get(cluster.key) if cluster.has_topology else None
+    if placed and _unasked(operator, cluster, state):
+        return min(placed.again or _SOON, _SOON)
+    return placed.again if placed else None
+
+
+def condition(cluster: Cluster) -> list[ReportedCondition]:
+    """The condition TopologyKnown; none of a cluster that has no levels."""
+    levels = cluster.spec.topology.levels
+    if not cluster.spec.topology.is_on:
+        return []
+    lost = sorted(node for node, place in cluster.places.items() if "" in place)
+    if not lost:
+        return [ReportedCondition("TopologyKnown", "True", "Known")]
+    missing = levels[cluster.places[lost[0]].index("")]
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    why = f"it has no Node, or one without the label {missing}: set the label, or say it in place of the NodeSet"
+    return [
+        ReportedCondition("TopologyKnown", "False", "LabelsMissing", f"where {lost[0]}{more} lies is not known: {why}")
+    ]
+
+
+def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
+    """Which reading of which files is the last one, where slurmctld is to be asked about it; empty while it is on its way.
+
+    Of topology/tree alone: a node that is in no block is used as if there were none, and blocks do not tell.
+    """
+    is_ours = cluster.spec.topology.kind == "tree" and not cluster.spec.config.topology.strip()
+    if not (is_ours and state.is_settled and _noted(operator, cluster)):
+        return ""
+    ready = [each for each in operator.stores.role_pods(cluster.key, "controller") if pod_status.is_ready(each)]
+    began = [
+        f"{each.metadata.name} {status.state.running.started_at}"
+        for each in ready
+        for status in each.status.container_statuses
+        if status.name == "slurmctld" and status.state.running
+    ]
+    reading = " ".join([state.generation, *sorted(began)]) if began else ""
+    placed = operator.placed.get(cluster.key)
+    return "" if placed and placed.asked == reading else reading
+
+
+def _noted(operator: Operator, cluster: Cluster) -> dict[str, Place]:
+    live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
+    text = live.metadata.annotations.get(labels.PLACES, "") if live else ""
+    return read_note(json.loads(text)) if text else {}
+
+
+def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, object]) -> dict[str, Place]:
+    """The nodes of a NodeSet that says where they lie, those without a pod among them."""
+    if not levels or not set(levels) <= nodeset.spec.place.keys():
+        return {}
+    place = tuple(nodeset.spec.place[each] for each in levels)
+    stem = f"{nodeset.name}-"
+    return {name: place for name in known if name.startswith(stem) and name.removeprefix(stem).isdecimal()}
+
+
+def _place(worker: Worker, nodeset: NodeSet, levels: Sequence[str]) -> Place | None:
+    if levels and worker.node is None:
+        return None
+    said = {**(worker.node.metadata.labels if worker.node else {}), **nodeset.spec.place}
+    return tuple(said.get(each, "") for each in levels)
+
+
+def _is_settled(nodeset: NodeSet, crew: WorkerSet) -> bool:
+    is_all = nodeset.spec.power is not None or len(crew.workers) == nodeset.spec.replicas  # who sleeps has no pod
+    return is_all and all(each.node and each.slurm for each in crew.workers)

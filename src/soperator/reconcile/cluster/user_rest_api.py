@@ -1,0 +1,75 @@
+"""slurmrestd for users: its tokens, and what the condition RestServed says of it. Nothing else waits for it."""
+
+from dataclasses import dataclass
+
+from soperator.kube import kinds
+from soperator.kube.errors import NotFound
+from soperator.kube.objects import Secret
+from soperator.reconcile import pod_status
+from soperator.reconcile.cluster import certificate
+from soperator.reconcile.context import Operator
+from soperator.reconcile.keys import user_tokens
+from soperator.render.cluster.user_rest_api import ROLE
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster
+from soperator.runtime.status import ReportedCondition
+
+#: Seconds until a certificate is looked at again, which ends by itself.
+_EVERY = 3600.0
+
+
+@dataclass(frozen=True)
+class UserRestStatus:
+    """How it does: a reason, a sentence where not all is well, and in how many seconds to look again. No reason where users have none."""
+
+    reason: str = ""
+    why: str = ""
+    again: float = 0.0
+
+
+async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
+    """Keep the tokens, and look how it does."""
+    said = cluster.spec.rest.users
+    kept = await user_tokens.keep(operator, cluster)
+    if not said.enabled:
+        return UserRestStatus()
+    secret = said.tls.secret
+    bad = await _fault(operator, cluster.namespace, secret) if secret else ""
+    again = min(kept.again or _EVERY, _EVERY)
+    role = pod_status.role(operator.stores.role_pods(cluster.key, ROLE), said.replicas, operator.stores.nodes)
+    if bad:
+        return UserRestStatus("Certificate", bad, again)
+    if not operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest_users(cluster.name)):
+        return UserRestStatus(
+            "NotReady", "users' slurmrestd comes when slurmctld bounds their tokens: see ConfigApplied", again
+        )
+    if not role.ready:
+        return UserRestStatus("NotReady", f"users' slurmrestd: {role.trouble}", again)
+    if kept.why:
+        return UserRestStatus("TokensNotKept", kept.why, again)
+    if role.is_short:
+        return UserRestStatus("Degraded", f"users' slurmrestd: {role} pods are ready: {role.trouble}", again)
+    return UserRestStatus("Served", "", again)
+
+
+async def _fault(operator: Operator, namespace: str, name: str) -> str:
+    """What is wrong with the certificate in a Secret. Its content is read once for each version, and only its times are kept."""
+    meta = operator.stores.children[kinds.SECRET].get(namespace, name)
+    if meta is None:
+        return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
+    version = f"{meta.metadata.uid}/{meta.metadata.resource_version}"
+    known = operator.certificates.get((namespace, name))
+    if known is None or known[0] != version:
+        try:
+            found = await operator.api.get(kinds.SECRET, Secret, namespace, name)
+        except NotFound:
+            return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
+        known = operator.certificates[namespace, name] = (version, certificate.read(found.data))
+    return certificate.fault(name, known[1], operator.wall())
+
+
+def condition(look: UserRestStatus) -> list[ReportedCondition]:
+    """The condition RestServed; none where users have no slurmrestd."""
+    if not look.reason:
+        return []
+    return [ReportedCondition("RestServed", "False" if look.why else "True", look.reason, look.why)]

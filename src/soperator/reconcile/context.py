@@ -1,0 +1,193 @@
+"""What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from soperator.kube.api import Api
+from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
+from soperator.kube.kinds import Kind
+from soperator.kube.views import ChildMeta, Custom
+from soperator.policy.cluster.slurm_config import Handed
+from soperator.policy.cluster.topology import TopologyPlan
+from soperator.reconcile.cache.informers import Stores
+from soperator.reconcile.cache.namespaces import Namespaces
+from soperator.reconcile.cache.slurm_poller import SlurmWatch
+from soperator.reconcile.cache.workers import Roster
+from soperator.reconcile.cluster.certificate import Certificate
+from soperator.reconcile.io.jail_watch_client import Ask, JailReport, ask_jail
+from soperator.reconcile.io.pod_events import PodEvents
+from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.status_throttle import StatusThrottle
+from soperator.reconcile.io.volume_capacity import Room
+from soperator.render.parts.model import Defaults
+from soperator.runtime.apply import Applier
+from soperator.runtime.cache.store import Changed, Key
+from soperator.runtime.controller import PermanentError
+from soperator.runtime.events import Recorder
+from soperator.runtime.status import ReportedCondition, StatusWriter
+from soperator.slurm.keys import Version
+
+#: Fields whose change is told at once.
+_NEWS = ("accounting", "config", "refilled", "images", "keys")
+#: What holds until it was told otherwise; of the other conditions the first word is no news.
+_UNTOLD = {
+    "JailHasRoom": "True",
+    "StateHasRoom": "True",
+    "DatabaseHasRoom": "True",
+    "MetricsServed": "True",
+    "RestServed": "True",
+}
+#: Conditions whose reason is news too, and the one that is none at first.
+_REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What daemons have said in a rotation: from when an answer counts, by what was asked; and for which questions a kubelet was made to look."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+    poked: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """Why pods of a NodeSet are refused, for which generation of its spec, how often in a row, and until when nothing is tried (since 1970)."""
+
+    why: str
+    generation: int
+    times: int
+    until: float
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The parts that passes share."""
+
+    api: Api
+    stores: Stores
+    applier: Applier
+    status: StatusWriter
+    recorder: Recorder
+    slurm: SlurmWatch
+    defaults: Defaults
+    pace: StatusThrottle
+    room: Room
+    pulls: PodEvents
+    inside: Inside
+    wall: Callable[[], float] = time.time
+    roster: Roster = field(default_factory=Roster)
+    held: dict[str, str] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    unanchored: set[str] = field(default_factory=set)
+    unmade: dict[str, "Unmade"] = field(default_factory=dict)
+    asked: dict[str, float] = field(default_factory=dict)
+    jails: dict[str, JailReport] = field(default_factory=dict)
+    cleared: dict[str, float] = field(default_factory=dict)
+    ask_jail: Ask = ask_jail
+    renderer: str = ""
+    turning: dict[Key, Answers] = field(default_factory=dict)
+    keys: dict[Key, dict[str, tuple[Hashable, Version]]] = field(default_factory=dict)
+    files: dict[Key, Hashable] = field(default_factory=dict)
+    written: dict[Key, tuple[str, ChildMeta]] = field(default_factory=dict)
+    handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
+    draining: dict[Key, asyncio.Lock] = field(default_factory=dict)
+    hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
+    databases: dict[Key, str] = field(default_factory=dict)
+    placed: dict[Key, TopologyPlan] = field(default_factory=dict)
+    certificates: dict[Key, tuple[str, Certificate]] = field(default_factory=dict)
+
+    @cached_property
+    def namespaces(self) -> Namespaces:
+        """What is known of each namespace."""
+        return Namespaces(self.stores)
+
+    async def write_status(
+        self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
+    ) -> float | None:
+        """Write a status, or return in how many seconds it may be written. What a person waits for is written at once."""
+        current = self.status.current(obj)
+        known = {each.get("type"): each.get("status") for each in current.get("conditions", ())}
+        reasons = {each.get("type"): each.get("reason") for each in current.get("conditions", ())}
+        first = conditions[0]
+        is_news = known.get(first.type, "False") != first.status or first.reason == "InvalidSpec"
+        is_news = is_news or any(
+            known.get(each.type, _UNTOLD.get(each.type, each.status)) != each.status for each in conditions
+        )
+        is_news = is_news or any(
+            each.type in _REASONS and reasons.get(each.type, _REASONS[each.type]) != each.reason for each in conditions
+        )
+        is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
+        if wait := self.pace.wait(obj.metadata.uid, is_news):
+            return wait
+        if await self.status.write(kind, obj, fields, conditions):
+            self.pace.wrote(obj.metadata.uid)
+        return None
+
+    async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: ReportedCondition) -> None:
+        """Write into the status what is about to be done, and leave the rest of it; what is done is then known, wherever this ends."""
+        known = self.status.mine(obj)
+        kept = {key: value for key, value in known.items() if key not in ("conditions", "observedGeneration")}
+        others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
+        await self.status.write(kind, obj, kept | dict(fields), [*others, said])
+
+    async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
+        """Put what stopped a pass where the object's owner looks. What passes by itself (a lost connection, a lost race) is only logged."""
+        if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
+            return
+        why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
+        known = self.status.mine(obj)
+        kept = {key: value for key, value in known.items() if key not in ("conditions", "why", "observedGeneration")}
+        said = ReportedCondition(
+            "Available", "False", "Refused" if isinstance(error, PermanentError | ApiError) else "Failed", why
+        )
+        others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
+        with contextlib.suppress(KubeError):
+            await self.status.write(kind, obj, {**kept, "why": why}, [said, *others])
+
+    def forget_pods(self) -> None:
+        """Drop what is held of pods that are gone."""
+        known = {*self.deleted, *self.asked, *self.unanchored, *self.jails, *self.cleared, *self.pulls.known}
+        gone = [uid for uid in known if self.stores.pods.is_gone(uid)]
+        self.deleted.difference_update(gone)
+        self.unanchored.difference_update(gone)
+        for uid in gone:
+            self.asked.pop(uid, None)
+            self.jails.pop(uid, None)
+            self.cleared.pop(uid, None)
+            self.pulls.forget(uid)
+
+    def forget_object(self, change: Changed[Custom]) -> None:
+        """Drop what is held of an object of our kinds once it is gone, or another one has its name."""
+        old, new = change.old, change.new
+        if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
+            return
+        uid = old.metadata.uid
+        self.applier.forget(uid)
+        self.status.forget(uid)
+        self.pace.forget(uid)
+        self.held.pop(uid, None)
+        self.unmade.pop(uid, None)
+
+    def forget_cluster(self, key: Key) -> None:
+        """Drop what is held of a cluster that is gone."""
+        self.slurm.forget(key)
+        self.room.forget(key)
+        self.turning.pop(key, None)
+        self.keys.pop(key, None)
+        self.files.pop(key, None)
+        self.written.pop(key, None)
+        self.draining.pop(key, None)
+        self.handed.pop(key, None)
+        self.databases.pop(key, None)
+        self.placed.pop(key, None)
+        self.certificates.pop(key, None)
+
+
+def _condition(raw: Mapping[str, Any]) -> ReportedCondition:
+    return ReportedCondition(raw["type"], raw["status"], raw["reason"], raw.get("message", ""))

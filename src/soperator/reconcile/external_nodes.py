@@ -1,0 +1,56 @@
+"""Hosts outside Kubernetes: nodes that Slurm knows and that belong to no NodeSet (`soperator join`). Nobody but their administrator reaches them."""
+
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels
+from soperator.runtime.cache.store import Key
+from soperator.slurm.keys import RotationRecord
+from soperator.slurm.node import SlurmNode
+
+_SHOWN = 5
+
+
+def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
+    """The hosts whose slurmd may run, by name; None where Slurm does not say. Of those that are DOWN nothing is to be saved."""
+    nodes = operator.slurm.nodes(key)
+    if nodes is None:
+        return None
+    sets = {each.metadata.name for each in operator.stores.nodesets_of(key)}
+    found = [each for each in nodes.values() if not _is_worker(each, sets)]
+    return sorted((each for each in found if each.is_up or each.is_busy), key=lambda each: each.name)
+
+
+def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
+    """Which hosts are still to get the new key of a rotation, and how; empty where none is, or an administrator says that all have it."""
+    obj = operator.stores.clusters.get(*key)
+    if obj and obj.metadata.annotations.get(labels.JOINED) == record.request:
+        return ""
+    found = hosts(operator, key)
+    if found is None:
+        return "Slurm does not say which hosts outside Kubernetes there are"
+    return (
+        f"run soperator join again for {named(found)}, outside Kubernetes, then: "
+        f"kubectl -n {key[0]} annotate slurmcluster {key[1]} --overwrite {labels.JOINED}={record.request}"
+        if found
+        else ""
+    )
+
+
+def busy(operator: Operator, key: Key) -> str:
+    """What a deletion of the cluster waits for on hosts outside Kubernetes; empty where there is nothing."""
+    found = hosts(operator, key)
+    if found is None:
+        return ""
+    working = [each for each in found if each.is_busy]
+    return f"jobs on {named(working)}, which is outside Kubernetes" if working else ""
+
+
+def named(found: list[SlurmNode]) -> str:
+    """The first few by name."""
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"{', '.join(each.name for each in found[:_SHOWN])}{more}"
+
+
+def _is_worker(node: SlurmNode, sets: set[str]) -> bool:
+    """Whether a node is, or was, a worker of a NodeSet: it is called after it, and bears its name as a feature, also when the NodeSet is gone."""
+    stem, _, number = node.name.rpartition("-")
+    return number.isdecimal() and (stem in sets or (node.shape is not None and stem in node.shape.features))

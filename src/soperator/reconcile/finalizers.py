@@ -1,0 +1,183 @@
+"""Deleting a NodeSet or a SlurmCluster: jobs first, then pods, then the rest, and never a deletion that hangs for ever.
+
+A finalizer of ours keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods gone and, as far as slurmctld
+answers, their records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children
+(`anchor`). A deletion ends at once where waiting cannot help: no worker pod is left, nobody is there who could be asked (no StatefulSet of
+slurmctld, no pod of it, no answer, and no SlurmCluster by which it comes back), or a person gave the jobs up by an annotation. What is not known
+holds the object: a spec that this operator cannot read says nothing about jobs. Without the operator a person removes the finalizer;
+docs/howto/uninstall.md has the commands.
+"""
+
+import contextlib
+from dataclasses import dataclass
+
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import Conflict, NotFound
+from soperator.kube.kinds import Kind
+from soperator.kube.views import Custom, ObjectMeta, Pod
+from soperator.policy import drain_reasons
+from soperator.reconcile import external_nodes, inputs, pod_status
+from soperator.reconcile.cache.decode import named, read_cluster, read_nodeset
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.runtime.cache.store import Key
+
+#: The finalizers that the API server sets for the garbage collector.
+_OF_COLLECTOR = frozenset({"foregroundDeletion", "orphan"})
+
+
+def is_ending(obj: Custom) -> bool:
+    """Whether somebody has deleted the object."""
+    return obj.metadata.deletion_timestamp is not None
+
+
+def holds(obj: Custom) -> bool:
+    """Whether the object waits for us."""
+    return labels.FINALIZER in obj.metadata.finalizers
+
+
+def is_collected(meta: ObjectMeta) -> bool:
+    """Whether the garbage collector still goes through the dependents of an object that was deleted in the foreground, or with `orphan`."""
+    return not _OF_COLLECTOR.isdisjoint(meta.finalizers)
+
+
+async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
+    """Let an object wait for us when it is deleted; called before its first child is made."""
+    meta = obj.metadata
+    if holds(obj):
+        operator.held.pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
+    elif operator.held.get(meta.uid) != meta.resource_version:  # the cache may not show our write yet
+        operator.held[meta.uid] = meta.resource_version
+        await _write(operator, kind, obj, [labels.FINALIZER])
+
+
+async def give_up(operator: Operator, obj: Custom) -> None:
+    """Delete the pods that a NodeSet leaves behind: their anchor keeps them when the NodeSet goes."""
+    left = operator.stores.pods.by("nodeset", (obj.metadata.namespace, obj.metadata.name))
+    for meta in (each.metadata for each in left if each.metadata.deletion_timestamp is None):
+        await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
+
+
+async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
+    """Let a deleted object go."""
+    operator.held.pop(obj.metadata.uid, None)
+    await _write(operator, kind, obj, [])
+
+
+def reason(obj: Custom, cluster: Custom | None) -> str:
+    """With which reason a NodeSet's nodes drain because it, or its cluster, is being deleted; empty while neither is."""
+    if is_ending(obj):
+        return drain_reasons.ENDING
+    return drain_reasons.CLUSTER_ENDING if cluster is not None and is_ending(cluster) else ""
+
+
+@dataclass(frozen=True)
+class DeletionProgress:
+    """What is left of a deletion: why nothing is waited for, or what is."""
+
+    nothing: str = ""
+    waits: str = ""
+
+
+def rest_of_nodeset(
+    operator: Operator, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None
+) -> DeletionProgress:
+    """What the deletion of a NodeSet still waits for; without `nodeset` or `cluster` a spec cannot be read, which is no reason to end a job."""
+    meta, of = obj.metadata, (obj.metadata.namespace, named(obj))
+    left = [pod for pod in operator.stores.pods.by("nodeset", (meta.namespace, meta.name)) if is_left(operator, pod)]
+    if obj.metadata.annotations.get(labels.ABANDON) == "true":
+        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
+    homes = {of, *((meta.namespace, each.metadata.labels.get(labels.CLUSTER, "")) for each in left)}
+    if not any(has_controller(operator, each) or (left and _comes_back(operator, each)) for each in homes):
+        return DeletionProgress(nothing="there is no slurmctld whose jobs could run")
+    if left:
+        unread = _unread(operator, obj) if nodeset is None or cluster is None else ""
+        return DeletionProgress(waits=f"workers left: {len(left)}{unread}")
+    if nodeset is None or cluster is None:
+        return DeletionProgress(nothing="no worker is left")
+    seen = inputs.seen(operator, cluster, nodeset, drain_reasons.ENDING)
+    if seen.nodes is not None:
+        return (
+            DeletionProgress(waits="Slurm still has records of it")
+            if seen.is_known
+            else DeletionProgress(nothing="no worker is left")
+        )
+    silent = operator.slurm.trouble(cluster.key) or not inputs.is_rest_ready(operator, cluster)
+    return (
+        DeletionProgress(nothing="no worker is left, and Slurm does not answer")
+        if silent
+        else DeletionProgress(waits="Slurm is asked")
+    )
+
+
+def workers_left(operator: Operator, key: Key) -> int:
+    """How many workers of a cluster still have to go."""
+    return sum(is_left(operator, pod) for pod in operator.stores.role_pods(key, "worker"))
+
+
+def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
+    """What the deletion of a SlurmCluster still waits for."""
+    key = (obj.metadata.namespace, obj.metadata.name)
+    if obj.metadata.annotations.get(labels.ABANDON) == "true":
+        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
+    if left := workers_left(operator, key):
+        return DeletionProgress(waits=f"workers left: {left}")
+    if not has_controller(operator, key):
+        return DeletionProgress(nothing="it has no slurmctld")
+    jobs = external_nodes.busy(operator, key) or _unseen(operator, key)
+    return DeletionProgress(waits=jobs) if jobs else DeletionProgress(nothing="no worker is left")
+
+
+def _unseen(operator: Operator, key: Key) -> str:
+    """Which nodes of its NodeSets Slurm calls busy though no pod is seen: somebody may have taken a label off one. Who is gone gave its jobs up."""
+    sets = {each.metadata.name for each in operator.stores.nodesets_of(key)}
+    found = (operator.slurm.nodes(key) or {}).values()
+    working = [each for each in found if each.is_busy and each.name.rpartition("-")[0] in sets]
+    return f"jobs on {external_nodes.named(working)}, of which no pod is seen" if working else ""
+
+
+def has_begun(operator: Operator, key: Key) -> bool:
+    """Whether a cluster has anything that is worth a finalizer and an anchor: a slurmctld, whatever its spec says by now."""
+    return operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is not None
+
+
+def has_controller(operator: Operator, key: Key) -> bool:
+    """Whether there is a slurmctld that may know of jobs: its StatefulSet is there, or one of its pods, or Slurm answers."""
+    is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
+    return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
+
+
+def _comes_back(operator: Operator, key: Key) -> bool:
+    """Whether a slurmctld that is gone is put back by the pass of its SlurmCluster, which waits for workers as long as any is left."""
+    obj = operator.stores.clusters.get(*key)
+    return obj is not None and (not is_ending(obj) or holds(obj))
+
+
+def is_left(operator: Operator, pod: Pod) -> bool:
+    """Whether a pod still has to go; one that is deleted on a Node that does not answer goes when that Node does."""
+    node = operator.stores.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+    silent = bool(pod.spec.node_name) and (node is None or not pod_status.is_node_ready(node))
+    return pod.metadata.deletion_timestamp is None or not silent
+
+
+def _unread(operator: Operator, obj: Custom) -> str:
+    """Why nobody can tell how the workers of a NodeSet are to be drained, and what to do about it."""
+    found = operator.stores.clusters.get(obj.metadata.namespace, named(obj))
+    problems = next(
+        (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []
+    )
+    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} is gone, and its slurmctld is not yet"
+    return f"; {why}; or give their jobs up by the annotation {labels.ABANDON}=true"
+
+
+async def _write(operator: Operator, kind: Kind, obj: Custom, finalizers: list[str]) -> None:
+    meta = obj.metadata
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "finalizers": finalizers},
+    }
+    with contextlib.suppress(Conflict, NotFound):
+        await operator.api.apply(kind, body)

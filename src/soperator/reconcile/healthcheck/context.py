@@ -1,0 +1,158 @@
+"""What the pass of a HealthCheck stands on: the cluster, its nodes, and who speaks to its Slurm."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from soperator.api.fields.change import seconds, share
+from soperator.checks.deep_check import (
+    DeepCheck,
+    applicable,
+    command,
+    shipped_deep,
+)
+from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck.job_result import Judge
+from soperator.policy.healthcheck.types import (
+    CheckHistory,
+    CheckPolicy,
+    CheckTarget,
+    Shared,
+)
+from soperator.reconcile import finalizers, inputs
+from soperator.reconcile.cache import membership
+from soperator.reconcile.cache.decode import read_cluster, read_healthcheck
+from soperator.reconcile.context import Operator
+from soperator.render.parts.model import Cluster, HealthCheck, NodeSet
+from soperator.render.slurm_conf import health_checks
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmRest
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """What a pass stands on; `shipped` is the shipped check that is to run, where it is one."""
+
+    check: HealthCheck
+    cluster: Cluster
+    wish: CheckPolicy
+    places: Sequence[CheckTarget]
+    gpus: Mapping[str, int]
+    client: SlurmRest
+    facts: Mapping[str, Mapping[str, object]]
+    shipped: DeepCheck | None
+
+    @property
+    def minutes(self) -> int:
+        """The time limit as Slurm takes it."""
+        return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
+
+    def judge(self, book: CheckHistory) -> Judge | None:
+        """How what it reads is judged; a script judges itself."""
+        return Judge(self.shipped, self.check.spec.limits, book.readings) if self.shipped else None
+
+    def script(self, node: str) -> str:
+        """What runs on a node."""
+        if not self.shipped:
+            return self.check.spec.script
+        facts = self.facts.get(node.rpartition("-")[0], {})
+        known = next(iter(applicable([self.shipped], facts)), self.shipped)
+        return f"#!/bin/sh\nexec {' '.join([*_step(known), *command(known)])}\n"
+
+
+def _step(check: DeepCheck) -> list[str]:
+    """What starts a program: one task on each node of the job, where that is more than one."""
+    if check.per == "node":
+        return []
+    mpi = ["--mpi=pmix"] if check.program == "nccl" else []
+    return ["srun", "--ntasks-per-node=1", "--cpu-bind=none", "--mem=0", *mpi]
+
+
+def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
+    """What the pass stands on, or why it cannot begin."""
+    found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
+    cluster = read_cluster(found) if found else None
+    if not isinstance(cluster, Cluster):
+        return None, f"SlurmCluster {check.spec.cluster} is refused; its own status says why"
+    nodes, client = operator.slurm.nodes(cluster.key), operator.slurm.client(cluster.key)
+    if nodes is None or client is None:
+        return None, operator.slurm.trouble(cluster.key) or "Slurm has not answered yet"
+    if not inputs.running_config(operator, inputs.sized(operator, cluster)):
+        return None, "slurmctld is to run with the partitions of checks first"
+    accepted = inputs.members(operator, cluster)
+    if lost := sorted(membership.begun(operator, cluster) - {each.name for each in accepted}):
+        # Its nodes would count as gone, and a bad one among them would be in service when it is read again.
+        return None, f"NodeSet {lost[0]} is refused, or cannot be read; its own status says why"
+    members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]
+    shipped = next((each for each in shipped_deep() if each.name == check.spec.check), None)
+    facts = {each.name: health_checks.facts(each) for each in members}
+    if shipped:
+        members = [each for each in members if applicable([shipped], facts[each.name])]
+    others = _books(operator, check, cluster)
+    places = [_held(place, others, cluster) for each in members for place in _places(operator, each, nodes)]
+    gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
+    wish = _wish(check, len(places))
+    if shipped and shipped.per != "node":
+        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.limits))
+    return CheckContext(check, cluster, wish, places, gpus, client, facts, shipped), ""
+
+
+async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
+    """The same with a fresh look at nodes that are tested while they are drained; raises SlurmError."""
+    names = {name for each in book.runs if each.retest for name in each.nodes} & {
+        each.name for each in ground.places if each.node
+    }
+    if not names:
+        return ground
+    fresh = await ground.client.only(names)
+    return replace(ground, places=[replace(each, node=fresh.get(each.name, each.node)) for each in ground.places])
+
+
+def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[CheckTarget]:
+    """The nodes of a NodeSet, also those whose pod is just being replaced."""
+    pods = inputs.roster(operator, nodeset).seen
+    for index in sorted({*pods, *range(nodeset.spec.size)}):
+        pod, name = pods.get(index), f"{nodeset.name}-{index}"
+        ready = bool(pod and pod.ready and not pod.deleting)
+        yield CheckTarget(name, pod.born if pod else 0.0, ready, nodes.get(name))
+
+
+def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
+    """What the other deep checks of the cluster found, by their names; those that only tell hold no node."""
+    found = {}
+    for obj in operator.stores.healthchecks_of(cluster.key):
+        other = read_healthcheck(obj)
+        if isinstance(other, HealthCheck) and other.name != check.name and not finalizers.is_ending(obj):
+            found[other.name] = books.read_found(other.name, operator.status.mine(obj), follows(other.spec.then))
+    return found
+
+
+def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
+    """A node with the deep checks that keep it out."""
+    cases = {name: book.cases.get(place.name) for name, book in others.items()}
+    bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
+    return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.checks == "Drain")
+
+
+def _wish(check: HealthCheck, places: int) -> CheckPolicy:
+    """The spec in numbers."""
+    spec, when = check.spec, check.spec.when
+    return CheckPolicy(
+        name=check.name,
+        then=follows(spec.then),
+        confirm=spec.confirm,
+        passes=spec.passes,
+        retest=None if spec.then in ("Tell", "Drain") else seconds(spec.retest_every),
+        most=share(places, spec.max_parallel),
+        schedule=when.schedule,
+        since=check.since,
+        after_creation=when.after_creation,
+        after_repair=when.after_repair,
+        idle=(seconds(when.on_idle.after), seconds(when.on_idle.every)) if when.on_idle else None,
+        request=when.run,
+        suspended=spec.suspend,
+    )
+
+
+def follows(then: str) -> str:
+    """What follows a failure, in the words of checks."""
+    return {"Tell": "tell", "Replace": "replace"}.get(then, "drain")

@@ -1,0 +1,63 @@
+"""Deleting a HealthCheck: its jobs are ended and its drains taken back, and then the object goes.
+
+A finalizer keeps the object until that is done, for what it knows is in its status. The NodeSets' passes take the drains back, as those of a
+check that has ended. It waits for `PATIENCE` seconds at most, so that a Slurm that is gone, or a node that something else keeps out, holds nothing
+up; and not at all for a cluster that is gone.
+"""
+
+import asyncio
+
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.policy import drain_reasons
+from soperator.policy.healthcheck import status_codec as books
+from soperator.reconcile import finalizers
+from soperator.reconcile.cache.decode import named
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels
+from soperator.runtime.controller import PassOutcome
+from soperator.slurm import check_job
+from soperator.slurmrest.client import SlurmError
+
+PATIENCE = 120.0
+_SOON = 2.0
+
+
+async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcome:
+    """One pass over a HealthCheck that is being deleted, `waited` seconds after the first one."""
+    if not finalizers.holds(obj):
+        return PassOutcome("it is being deleted")
+    left = await _left(operator, obj, asyncio.get_running_loop().time() - waited)
+    if left and waited < PATIENCE:
+        return PassOutcome(f"it is being deleted; {left}", _SOON)
+    await finalizers.let_go(operator, kinds.HEALTHCHECK, obj)
+    return PassOutcome(f"it is let go{': ' if left else ''}{left}")
+
+
+async def _left(operator: Operator, obj: Custom, since: float) -> str:
+    """What is left of it, in one sentence; its jobs are told to end. `since` is when its deletion was first seen, after which none is submitted."""
+    key = (obj.metadata.namespace, named(obj))
+    if operator.stores.clusters.get(*key) is None:
+        return ""
+    client, nodes = operator.slurm.client(key), operator.slurm.nodes(key)
+    if client is None or nodes is None:
+        return operator.slurm.trouble(key) or "Slurm has not answered yet"
+    name = obj.metadata.name
+    try:
+        listed = [each for each in await client.runs(check_job.job_name(name), since) if not each.is_over]
+        found = [await client.run(each.number) for each in listed if check_job.is_of(each, obj.metadata.uid)]
+        alive = [each for each in found if each is not None and not each.is_over]
+        for each in alive:
+            await client.cancel(each.number)
+    except SlurmError as error:
+        return str(error)
+    mark = drain_reasons.for_check(name, "")
+    known = [nodes[node] for node in books.read_found(name, operator.status.mine(obj)).cases if node in nodes]
+    ours = [each for each in known if each.is_draining and each.reason.startswith(mark)]
+    out = [each.name for each in ours if each.report is None or not each.report.in_state("failing", "recovering")]
+    pods = operator.stores.role_pods(key, "worker")
+    noted = [each for each in pods if each.metadata.annotations.get(labels.DRAINED, "").startswith(mark)]
+    said = [f"{len(alive)} of its jobs are being ended"] if alive else []
+    return "; ".join(
+        [*said, *([f"{max(len(out), len(noted))} nodes are still drained for it"] if out or noted else [])]
+    )

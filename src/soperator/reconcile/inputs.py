@@ -1,0 +1,347 @@
+"""What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from soperator.api.base import Problem
+from soperator.api.fields.change import seconds
+from soperator.api.validation.confinement import loosened, submounts_loosened
+from soperator.kube import kinds
+from soperator.kube.objects import Job, Node, Service
+from soperator.kube.views import ConditionView
+from soperator.policy.cluster.conditions import Facts, Role
+from soperator.policy.workers import power_states
+from soperator.policy.workers.from_spec import policy_of
+from soperator.policy.workers.types import OnDemand, WorkerPod, WorkerSnapshot
+from soperator.reconcile import pod_status, render_record
+from soperator.reconcile.cache import membership
+from soperator.reconcile.cache.workers import COLUMNS, WorkerSet
+from soperator.reconcile.cluster import accounting, config_files, topology
+from soperator.reconcile.context import Operator
+from soperator.render.cluster.objects import with_members
+from soperator.render.jail import gres, mount_points
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import job_limits, node_conf
+from soperator.render.worker import pod as worker_pod
+from soperator.runtime.cache.store import Store
+from soperator.slurm.settings.state import ConfigState
+
+
+def sized(operator: Operator, cluster: Cluster) -> Cluster:
+    """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
+    nodesets = membership.configured(operator, cluster)
+    made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
+    if cluster.has_topology:
+        crews = [(each, roster(operator, each)) for each in nodesets]
+        made = replace(made, places=topology.places(operator, made, crews, transaction(operator, cluster)))
+    return replace(made, accounted=True) if accounting.is_on(operator, made, transaction(operator, cluster)) else made
+
+
+def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
+    """Everything that the verdict over a cluster stands on."""
+    key = cluster.key
+    known = operator.namespaces.view(cluster.namespace)
+    mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
+    each_role = [
+        *(_as_they_are(operator, each) if each.name in known.refused else workers(operator, each) for each in mine),
+        *(_as_they_are(operator, each) for each in membership.unreadable(operator, cluster)),
+    ]
+    return Facts(
+        problems=problems,
+        jail=jail,
+        points=point_wait(operator, cluster, members(operator, cluster)),
+        confined=unconfined(operator, cluster),
+        limits=job_limits.shortfall(cluster),
+        slurm=operator.slurm.trouble(key),
+        controller=_role(operator, cluster, "controller", cluster.spec.controller.replicas),
+        rest=_role(operator, cluster, "rest", cluster.spec.rest.replicas),
+        login=_role(operator, cluster, "login", cluster.spec.login.replicas),
+        workers=_sum(each_role),
+    )
+
+
+def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> WorkerSnapshot:
+    """What the policy over workers is given; with a reason why they end, none is wanted.
+
+    A pod whose deletion was sent is on its way out, although the cache may not have heard of it yet: its node is not to be resumed.
+    """
+    crew = roster(operator, nodeset)
+    done = {
+        each.seen.index: _with_memory(operator, uid, each.seen)
+        for uid in (*operator.deleted, *operator.asked)
+        if (each := crew.by_uid.get(uid)) and each.seen
+    }
+    template = "" if ending else worker_pod.template_hash(cluster, nodeset, operator.defaults)
+    return WorkerSnapshot(
+        nodeset=nodeset.name,
+        wanted=0 if ending else nodeset.spec.replicas,
+        template=template,
+        pods={**crew.seen, **done} if done else crew.seen,
+        nodes=operator.slurm.nodes(cluster.key),
+        machines=crew.machines,
+        policy=policy_of(nodeset.spec),
+        now=operator.wall(),
+        ending=ending,
+        calm=crew.calm.get(template, frozenset()) - done.keys(),
+        on_demand=on_demand(nodeset),
+    )
+
+
+def on_demand(nodeset: NodeSet) -> OnDemand | None:
+    """What is wished of nodes that sleep; None where all are there all the time."""
+    said = nodeset.spec.power
+    if said is None:
+        return None
+    return OnDemand(
+        least=said.min,
+        most=said.max,
+        idle=seconds(said.idle_time),
+        resume=seconds(said.resume_timeout),
+        backoff=seconds(said.backoff),
+        shape=node_conf.shape(nodeset),
+    )
+
+
+def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
+    """Why no node sleeps yet: slurmctld does not run with the lines that let it wake one; empty where none is to sleep, or some do."""
+    if nodeset.spec.power is None or seen.is_known or running_config(operator, sized(operator, cluster)):
+        return ""
+    return "slurmctld is to run with the slurm.conf that lets nodes sleep first"
+
+
+def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
+    """A pod with what this process did to it and no cache tells yet; a new process may do it once more, and no harm is done."""
+    return replace(pod, deleting=pod.deleting or uid in operator.deleted, asked=operator.asked.get(uid, 0.0))
+
+
+def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
+    """The workers of a NodeSet, each with what a pass asks of it."""
+    heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
+    key = nodeset.key
+    return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
+
+
+def workers(operator: Operator, nodeset: NodeSet) -> Role:
+    """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
+    crew = roster(operator, nodeset)
+    found, troubles = len(crew.workers), crew.troubles
+    if nodeset.spec.power:
+        return _awake(crew, operator.wall() - seconds(nodeset.spec.power.resume_timeout))
+    ready = min(found - len(troubles), nodeset.spec.replicas)
+    return Role(
+        ready, nodeset.spec.replicas, troubles[0] if troubles else pod_status.missing(nodeset.spec.replicas - found)
+    )
+
+
+def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
+    """The workers of a NodeSet whose spec is refused: none is made, and the NodeSet itself says why; those that are there are to be ready."""
+    found = len(roster(operator, nodeset).workers)
+    spec = nodeset.spec.model_copy(update={"replicas": found})
+    return workers(operator, replace(nodeset, spec=spec)) if found else Role()
+
+
+def _awake(crew: WorkerSet, late: float) -> Role:
+    """Of nodes that sleep only those count that are awake: who wakes or goes to sleep lacks nothing.
+
+    Slurm calls one awake whose slurmd has registered, and Kubernetes calls its pod ready some seconds later; one from before `late` lacks that.
+    """
+    awake = [
+        each
+        for each in crew.workers
+        if each.slurm is None or power_states.phase_of(each.slurm) is power_states.Phase.AWAKE
+    ]
+    found = [each for each in awake if not (each.seen and each.seen.born > late and pod_status.comes_up(each.pod))]
+    troubles = [each.trouble for each in found if each.trouble]
+    return Role(len(found) - len(troubles), len(found), troubles[0] if troubles else "")
+
+
+def counts(
+    operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
+) -> Mapping[str, int]:
+    """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
+    wanted = {"wanted": nodeset.spec.power.min if nodeset.spec.power else nodeset.spec.replicas}
+    if seen is None or seen.nodes is None:
+        kept = ("updated", *COLUMNS, *(("asleep", "waking", "wanted") if nodeset.spec.power else ()))
+        return wanted | {key: former[key] for key in kept if key in former}
+    crew = roster(operator, nodeset)
+    asleep = power_states.counts(seen) if seen.on_demand else {}
+    return {**wanted, "updated": crew.templates.get(seen.template, 0), **crew.columns, **asleep}
+
+
+def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
+    """Why the mount points that these NodeSets and login need are not all in the jail yet; empty when they are."""
+    needed = mount_points.points(cluster, nodesets)
+    if not needed:
+        return ""
+    name, targets = names.mount_points(cluster.name), ", ".join(dict.fromkeys(each.target for each in needed))
+    job = _job(operator, cluster, name)
+    if job is None or job.metadata.annotations.get(labels.FILL) != fill(operator, cluster):
+        return f"{targets} of the jail are to be made"
+    if not mount_points.keys(needed) <= set(job.metadata.annotations.get(labels.POINTS, "").split()):
+        return f"{targets} of the jail are to be made"
+    if _is_done(operator, job):
+        return ""
+    found = [pod for pod in operator.stores.pods.by("owner", job.metadata.uid) if pod.status.phase != "Succeeded"]
+    detail = pod_status.trouble(found[-1], operator.stores.nodes) if found else ""
+    if failed := _failed(job):
+        return (
+            f"Job {name} could not make the mount points: {detail or failed.message}; "
+            "mend the cause, then delete the Job to try again"
+        )
+    return f"Job {name} is making {targets} in the jail" + (f": {detail}" if detail else "")
+
+
+def fill(operator: Operator, cluster: Cluster) -> str:
+    """Which filling of the jail this is: mount points of a former root are not in this one, but filled gaps make no other root."""
+    job = _job(operator, cluster, names.populate(cluster.name))
+    if job and job.metadata.annotations.get(labels.MODE) == "Missing":
+        made = _job(operator, cluster, names.mount_points(cluster.name))
+        return made.metadata.annotations.get(labels.FILL, "") if made else job.metadata.uid
+    return job.metadata.uid if job else ""
+
+
+def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
+    """The NodeSets of a cluster whose specs are accepted, oldest first."""
+    return operator.namespaces.view(cluster.namespace).members(cluster.name)
+
+
+def refusal(operator: Operator, cluster: Cluster) -> str:
+    """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
+    found = operator.namespaces.view(cluster.namespace).problems(cluster.name)
+    return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
+
+
+def transaction(operator: Operator, cluster: Cluster) -> ConfigState:
+    """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
+    return config_files.state(operator, cluster)
+
+
+def running_config(operator: Operator, cluster: Cluster) -> str:
+    """The generation of the configuration that slurmctld runs with, if it is the one that the spec asks for; else empty."""
+    state = transaction(operator, cluster)
+    is_wanted = state.good == state.generation and render_record.is_configured(operator, cluster, state.good)
+    return state.good if is_wanted else ""
+
+
+def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
+    """Why no worker with GPUs begins yet: slurmctld does not run with the gres.conf that names them; empty where none is to begin.
+
+    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays. The lines are as new to slurmctld
+    where they are the user's own.
+    """
+    if not gres.has_gpus(nodeset.spec):
+        return ""
+    begins = not seen.pods or any(each.template != seen.template for each in seen.pods.values())
+    if seen.on_demand and power_states.are_of_shape(seen):
+        return ""  # slurmctld takes no record of a node whose GPUs its gres.conf does not name
+    if not begins or running_config(operator, sized(operator, cluster)):
+        return ""
+    return "slurmctld is to run with the gres.conf that names its GPUs first"
+
+
+def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
+    """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty where it may not."""
+    walls = [
+        *map(str, submounts_loosened("jail.submounts", cluster.spec.jail.submounts)),
+        *(
+            f"NodeSet {each.name}: {problem}"
+            for each in membership.configured(operator, cluster)
+            for problem in loosened(each.spec)
+        ),
+    ]
+    more = [f"and {len(walls) - 3} more"] if len(walls) > 3 else []
+    if host := _host_users(operator, cluster):
+        return "HostUsers", "; ".join([host, *walls[:3], *more])
+    return ("WallDown" if walls else "UserNamespace"), "; ".join([*walls[:3], *more])
+
+
+def _host_users(operator: Operator, cluster: Cluster) -> str:
+    if not cluster.spec.security.user_namespace:
+        return (
+            "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
+        )
+    found = [pod for role in ("login", "worker") for pod in operator.stores.role_pods(cluster.key, role)]
+    if dropped := next((pod.metadata.name for pod in found if pod.spec.host_users), ""):
+        return (
+            f"this Kubernetes dropped hostUsers from pod {dropped}: "
+            "switch UserNamespacesSupport on, or set spec.security.userNamespace to false"
+        )
+    return ""
+
+
+def exporter(operator: Operator, cluster: Cluster) -> Role | None:
+    """Whether the exporter's pod is ready; None where the spec asks for none."""
+    return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.enabled else None
+
+
+def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:
+    """Whether slurmrestd can be asked."""
+    found = operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest(cluster.name))
+    return bool(found and found.status.ready_replicas)
+
+
+def address(operator: Operator, cluster: Cluster) -> str:
+    """The ssh command of the login nodes, as far as it is known."""
+    service = operator.stores.children[kinds.SERVICE].get(cluster.namespace, names.login(cluster.name))
+    host, port = _host_port(service, operator) if service else ("", 0)
+    return f"ssh -p {port} root@{host}" if host and port else ""
+
+
+def _job(operator: Operator, cluster: Cluster, name: str) -> Job | None:
+    found: Job | None = operator.stores.children[kinds.JOB].get(cluster.namespace, name)
+    return found
+
+
+def _is_done(operator: Operator, job: Job) -> bool:
+    done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
+    pods_of_job = operator.stores.pods.by("owner", job.metadata.uid)
+    return done or any(pod.status.phase == "Succeeded" for pod in pods_of_job)  # a Job says so some seconds later
+
+
+def _failed(job: Job) -> ConditionView | None:
+    return next((each for each in job.status.conditions if each.type == "Failed" and each.status == "True"), None)
+
+
+def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
+    port = next(iter(service.spec.ports), None)
+    if port is None:
+        return "", 0
+    ingress = next(iter(service.status.load_balancer.ingress), None)
+    if ingress:
+        return ingress.ip or ingress.hostname, port.port
+    if port.node_port:
+        return _node_address(operator.stores.nodes), port.node_port
+    return service.spec.cluster_ip, port.port
+
+
+def _node_address(nodes: Store[Node]) -> str:
+    """The address of the first Node that is ready, or of the first where none is."""
+    for wanted in (True, False):
+        for node in nodes.all():
+            known = {each.type: each.address for each in node.status.addresses}
+            if pod_status.is_node_ready(node) is wanted and (
+                found := known.get("ExternalIP") or known.get("InternalIP")
+            ):
+                return found
+    return ""
+
+
+def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
+    found = pod_status.role(operator.stores.role_pods(cluster.key, role), wanted, operator.stores.nodes)
+    return replace(found, trouble=_scaled(operator, cluster, role) or found.trouble) if not found.ready else found
+
+
+def _scaled(operator: Operator, cluster: Cluster, role: str) -> str:
+    """What has no pod because somebody scaled it to none; empty where nobody did."""
+    name, children = f"{cluster.name}-{role}", operator.stores.children
+    for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT):
+        found = children[kind].get(cluster.namespace, name)
+        if found and not found.spec.replicas:
+            return f"its {kind} {name} has 0 replicas"
+    return ""
+
+
+def _sum(roles: Sequence[Role]) -> Role:
+    troubles = [each.trouble for each in roles if each.is_short and each.trouble]
+    return Role(sum(each.ready for each in roles), sum(each.wanted for each in roles), troubles[0] if troubles else "")

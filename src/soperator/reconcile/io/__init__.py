@@ -1,0 +1,1 @@
+"""Small clients and throttles that passes of several kinds use."""

@@ -1,0 +1,69 @@
+"""What a worker itself says of its jail, over HTTP (spank/watch.c): a sentence, or ok and perhaps a second line that warns.
+
+The kubelet only tells whether a probe failed, not with which words. So the operator asks before it drains a node: Slurm's reason is where the
+node's user reads why. A port that does not answer says nothing about the jail.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import httpx2
+
+from soperator.policy.drain_reasons import JAIL
+from soperator.render.parts import names
+from soperator.slurmrest.bounded import Bound, TooLarge, opened, whole
+
+Ask = Callable[[str], Awaitable[str | None]]
+Hear = Callable[[str], Awaitable[str]]
+
+PATIENCE = 3.0
+#: A worker is its owner's: what answers there may talk for ever.
+_BOUND = Bound(4096, PATIENCE, PATIENCE)
+NO_REASON = "it cannot be entered, and nobody says why"
+#: With the prefix no longer than what `drain_reasons.reason` leaves as it is.
+_LONGEST = 190
+
+
+@dataclass(frozen=True)
+class JailReport:
+    """What a worker said of its jail, a reason for Slurm as `ask_jail` returns it, and when it was asked, in seconds since 1970."""
+
+    at: float
+    said: str | None
+
+
+async def ask_jail(ip: str) -> str | None:
+    """The sentence of the worker with this address, as a reason for Slurm; empty where its jail is well, None where nobody answers. Never raises."""
+    return reason(await hear_jail(ip))
+
+
+async def hear_jail(ip: str) -> str:
+    """What the worker with this address answers; empty where it does not, or does not come to an end. Never raises."""
+    host = f"[{ip}]" if ":" in ip else ip
+    return await _fetch(f"http://{host}:{names.JAIL_PORT}/")
+
+
+async def _fetch(url: str) -> str:
+    try:
+        # No proxy leads to a pod, and to load the authorities of TLS for each question would cost 20 ms.
+        async with httpx2.AsyncClient(trust_env=False, verify=False) as client:
+            request = client.build_request("GET", url, headers={"Accept-Encoding": "identity"})
+            async with opened(client, request, _BOUND) as response:
+                return (await whole(response, _BOUND.most)).decode(errors="replace")
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, TooLarge):
+        return ""
+
+
+def reason(said: str) -> str | None:
+    """A reason for Slurm from what a worker said: one line of plain text, and not too long. Empty where it said ok, None where it said nothing."""
+    if not said.strip():
+        return None
+    line = said.strip().splitlines()[0].strip()
+    return "" if line == "ok" else JAIL + (plain(line) or NO_REASON)
+
+
+def plain(line: str) -> str:
+    """A line as plain text of bounded length, whatever was answered."""
+    letters = line.removeprefix("jail: ")
+    kept = (letter for letter in letters if letter.isprintable() and letter.isascii() and letter not in "\"'`")
+    return " ".join("".join(kept).split())[:_LONGEST].strip()

@@ -1,0 +1,34 @@
+"""What the operator tells Prometheus of the clusters that it looks after."""
+
+from collections.abc import Iterator
+
+from soperator import __version__
+from soperator.kube.views import Custom
+from soperator.observe import operator as names
+from soperator.observe.metric import Metric
+from soperator.reconcile.cache.informers import Stores
+from soperator.reconcile.cache.slurm_poller import SlurmWatch
+from soperator.reconcile.io.volume_capacity import Room
+from soperator.runtime.cache.store import key_of
+from soperator.runtime.metrics import Samples
+
+
+def observed(stores: Stores, slurm: SlurmWatch, room: Room) -> Iterator[tuple[Metric, Samples]]:
+    """How clusters are by their conditions, whose slurmrestd answers, and what room their volumes have; as the caches have it."""
+    clusters = stores.clusters.all()
+    yield names.INFO, [((__version__,), 1.0)]
+    yield names.CONDITION, [sample for each in clusters for sample in _conditions(each)]
+    answers = [(key_of(each), slurm.nodes(key_of(each)) is not None) for each in clusters]
+    yield names.ANSWERING, [(key, float(answer)) for key, answer in answers]
+    volumes = [((*key, of), sizes) for key, of, sizes in room.measured()]
+    yield names.VOLUME_SIZE, [(labels, float(sizes.size)) for labels, sizes in volumes]
+    yield names.VOLUME_AVAILABLE, [(labels, float(sizes.available)) for labels, sizes in volumes]
+    files = [(labels, sizes.files_available) for labels, sizes in volumes]
+    yield names.VOLUME_FILES, [(labels, float(many)) for labels, many in files if many is not None]
+    yield names.VOLUME_LOOK, [(labels, sizes.look) for labels, sizes in volumes]
+
+
+def _conditions(cluster: Custom) -> Iterator[tuple[tuple[str, ...], float]]:
+    for each in cluster.status.get("conditions", ()):
+        if each.get("status") in ("True", "False"):
+            yield (*key_of(cluster), str(each.get("type"))), float(each["status"] == "True")

@@ -1,0 +1,169 @@
+"""Commands inside pods: what neither Kubernetes nor slurmrestd of 24.11 can do or tell.
+
+- A job is requeued by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
+  job's processes behind.
+- Which configuration slurmctld runs with, and which one sackd hands to the commands of its pod.
+- Nodes that sleep are made, put to sleep, woken and given up by scontrol: many at a time in one command, where the REST takes one node.
+- A slurmd registers by SIGHUP to it, for slurmctld does not know whom to ask.
+- Accounts and QOS are read and written by sacctmgr (`reconcile/associations/sacctmgr_client`).
+- What slurmdbd said last of its database, while it does not answer.
+- Whether the jail of a worker can be entered, while its port does not answer.
+- A daemon is brought to new keys (images/slurm/keys).
+
+An exec that fails has told nothing, and counts as not done.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from soperator.kube import exec as remote
+from soperator.kube.api import Api
+from soperator.kube.errors import KubeError
+from soperator.policy.cluster.slurm_config import ConfigProgress
+from soperator.policy.workers.types import Verb
+from soperator.reconcile.io.jail_watch_client import reason
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster
+from soperator.render.parts.paths import BUNDLE, PLAN_PATH
+from soperator.slurmrest.client import SlurmError
+
+#: Runs a command in a container, as `kube.exec.exec` does.
+Run = Callable[[Api, remote.Target, Sequence[str]], Awaitable[remote.Result]]
+
+_SCONTROL = "/opt/soperator/bin/scontrol"
+#: A command that is executed in a container has the container's environment, and not that of the entry script.
+_KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soperator/keys/slurm.jwks"
+_WITH_KEYS = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}\n'
+
+_MARK = r"^SlurmctldParameters *=.*generation=\([0-9a-f]*\).*"
+#: One line for the files that the pod sees, and one for what slurmctld says: the generation that stands in SlurmctldParameters.
+_CONTROLLER = rf"""{_WITH_KEYS}
+sed -n 's/{_MARK}/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
+timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
+"""
+_LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
+#: getent ends with 2 for a name that nobody has.
+_UID = 'line=$(getent passwd -- "$1") || { [ $? = 2 ] && exit 0; exit 1; }; echo "$line" | cut -d: -f3'
+#: What exists is looked for right before, FUTURE records too, which slurmrestd does not list; no answer is no permission (docs/decisions/0101).
+_CREATE = f"""found=$(timeout 10 {_SCONTROL} --future -o show node "${{2#NodeName=}}" 2>&1) || [ $? != 124 ] || found='error: no answer'
+case $found in
+*NodeName=*) echo "Slurm has a record of one of them already; scontrol --future show node shows it" >&2; exit 1 ;;
+*error:*) echo "whether Slurm has records of them is not known: $found" >&2; exit 1 ;;
+esac
+exec {_SCONTROL} "$@"
+"""
+_KEYS_SCRIPT = "/usr/lib/soperator/keys"
+
+#: The reason of a node that was just made; a policy that finds it DOWN resumes it.
+NEW = "soperator: it is new"
+_LONGEST = 600
+_PATIENCE = 20.0
+_SOON = 10.0
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Runs commands in the containers of our pods; `run` reaches them."""
+
+    api: Api
+    run: Run = remote.exec
+
+    async def controller(self, namespace: str, pod: str) -> ConfigProgress | None:
+        """What a pod of slurmctld sees of its files, and what slurmctld says; None where it could not be asked. Never raises."""
+        target = remote.Target(namespace, pod, "slurmctld")
+        try:
+            done = await self._within(_SOON, target, ["sh", "-c", _CONTROLLER, _SCONTROL])
+        except KubeError:
+            return None
+        said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        return ConfigProgress(said.get("mounted", ""), said.get("running", ""))
+
+    async def login(self, namespace: str, pod: str) -> str:
+        """The generation that the commands of a login pod get from its sackd; empty where nobody says. Never raises."""
+        try:
+            done = await self._within(_SOON, remote.Target(namespace, pod, "sackd"), ["sh", "-c", _LOGIN])
+        except KubeError:
+            return ""
+        return done.stdout.strip()
+
+    async def slurmdbd(self, namespace: str, pod: str) -> str:
+        """What a slurmdbd that is not ready said last of its database; empty where nobody says. Never raises."""
+        try:
+            done = await self._within(_SOON, remote.Target(namespace, pod, "slurmdbd"), ["cat", "/tmp/said"])
+        except KubeError:
+            return ""
+        return "" if done.code else done.stdout.strip()[:_LONGEST]
+
+    async def jail(self, namespace: str, pod: str) -> str | None:
+        """How a look at a worker's jail ends, as a reason for Slurm; empty where it can be entered, None where nobody could look. Never raises."""
+        target = remote.Target(namespace, pod, "jail")
+        try:
+            done = await self._within(_SOON, target, [f"{BUNDLE}/libexec/jail-watch", "--plan", PLAN_PATH, "--once"])
+        except KubeError:
+            return None
+        if done.code not in (0, 1):
+            return None
+        return "" if done.code == 0 else reason(done.stderr.replace("soperator: ", "", 1))
+
+    async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
+        """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
+        return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
+
+    async def requeue(self, cluster: Cluster, job: int) -> None:
+        """Let a batch job wait for its turn again; raises SlurmError."""
+        await self.scontrol(cluster, "requeue", str(job))
+
+    async def scontrol(self, cluster: Cluster, *words: str) -> str:
+        """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""
+        return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
+
+    async def uid(self, cluster: Cluster, user: str) -> int | None:
+        """The number by which slurmctld knows a user, None where it knows none; raises SlurmError."""
+        line = (await self.beside_slurmctld(cluster, f"getent passwd {user}", _UID, (user,))).strip()
+        return int(line) if line.isdecimal() else None
+
+    async def beside_slurmctld(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
+        """What a script prints, in the first pod of slurmctld in which it ends well; `what` names it in the error. Raises SlurmError."""
+        refusals: list[SlurmError] = []
+        for number in range(cluster.spec.controller.replicas):
+            target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
+            command = ["sh", "-c", f"{_WITH_KEYS}{script}", "sh", *words]
+            try:
+                return await self._done(what, target, command)
+            except SlurmError as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    async def record(self, cluster: Cluster, nodes: str, words: Sequence[str]) -> None:
+        """Make nodes known that sleep; raises SlurmError, also where Slurm has a record of one of them.
+
+        24.11 answers a create with a name that it has by removing that record, and what it keeps in memory is then wrong (docs/decisions/0101).
+        A node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
+        shared (node_mgr.c, share_node_bitmap).
+        """
+        create = ("create", *words)
+        await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
+        await self.scontrol(cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={NEW}")
+        await self.scontrol(cluster, "update", f"NodeName={nodes}", f"State={Verb.ALLOW}")
+
+    async def register(self, namespace: str, pod: str) -> None:
+        """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""
+        target = remote.Target(namespace, pod, "slurmd")
+        await self._done("SIGHUP to slurmd", target, ["sh", "-c", "kill -HUP 1"])
+
+    async def _done(self, what: str, target: remote.Target, command: list[str]) -> str:
+        try:
+            done = await self._within(_PATIENCE, target, command)
+        except KubeError as error:
+            raise SlurmError(f"{what}: {error}") from error
+        if done.code:
+            raise SlurmError(f"{what}: {(done.stderr or done.stdout).strip() or f'exit code {done.code}'}")
+        return done.stdout
+
+    async def _within(self, seconds: float, target: remote.Target, command: list[str]) -> remote.Result:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.run(self.api, target, command)
+        except TimeoutError:
+            raise remote.ExecFailed(f"{target} does not answer within {seconds:.0f} s") from None

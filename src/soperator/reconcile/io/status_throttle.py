@@ -1,0 +1,48 @@
+"""How often progress is told.
+
+A cluster that starts changes its sentence many times a second, and each would be a write to the API server. So news that a person waits for (it has
+become available, it no longer is, the spec is refused) is written at once, and mere progress only every few seconds. Where many objects have
+progress to tell they take turns, so that fifty clusters that start together cost no more writes a second than a few.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+FIRST = 0.4
+EVERY = 4.0
+#: Between the progress of one object and that of another.
+APART = 0.25
+#: No clock is trusted to tell less: who waits for less may be woken too early, again and again.
+_SOON = 0.001
+
+
+@dataclass
+class StatusThrottle:
+    """When the status of each object was last written."""
+
+    clock: Callable[[], float]
+    first: float = FIRST
+    every: float = EVERY
+    apart: float = APART
+    _next: dict[str, float] = field(default_factory=dict)
+
+    def wait(self, uid: str, is_news: bool) -> float:
+        """Seconds until the object's status may be written; 0 for now. The first progress of a new object waits a moment for more."""
+        now = self.clock()
+        if uid not in self._next:
+            self._next[uid] = now + self.first + self.apart * self._others(now)
+        wait = self._next[uid] - now
+        return 0.0 if is_news or wait < _SOON else wait
+
+    def wrote(self, uid: str) -> None:
+        """Note that the status was written."""
+        now = self.clock()
+        self._next[uid] = now + max(self.every, self.apart * self._others(now))
+
+    def _others(self, now: float) -> int:
+        """How many objects have told something just now, or wait for it."""
+        return sum(1 for due in self._next.values() if due > now)
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of an object that is gone."""
+        self._next.pop(uid, None)

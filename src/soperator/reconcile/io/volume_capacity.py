@@ -1,0 +1,133 @@
+"""Whether there is room left, and whether anything can be written, on the volumes of a cluster: the shared root, as one worker says, and slurmctld's
+state and the database that the operator runs, as their pods say.
+
+A full root stops everybody at once; with a full state Slurm takes no job, and forgets at its next start what it could not write; with a full database
+slurmctld keeps its records until it can keep no more. What warns of them costs next to nothing: who looks at a jail knows (spank/watch.c), so one pod
+of each kind is asked once a minute. Nobody is drained for it, for jobs that do not write go on.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from soperator.kube.views import Pod
+from soperator.reconcile import pod_status
+from soperator.reconcile.io.jail_watch_client import hear_jail, plain
+from soperator.render.cluster.database import database_claim
+from soperator.render.cluster.slurmctld import state_claim
+from soperator.render.jail.claims import jail_claim
+from soperator.render.parts.model import Cluster
+from soperator.runtime.cache.store import Key
+from soperator.runtime.status import ReportedCondition
+
+EVERY = 60.0
+_SIZES = re.compile(r"^room (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19})$", re.MULTILINE)
+#: A pod of an older image says nothing of it.
+_READ_ONLY = re.compile(r"^readOnly\W{1,2}(true|1)$", re.MULTILINE)
+_FACTS = ("room ", "readOnly")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a volume is, what ordinary users can still have of it, and how many seconds a look at it took.
+
+    `files_available` is None where the file system does not say how many files it can have.
+    """
+
+    size: int
+    available: int
+    files_available: int | None
+    look: float
+
+
+def sizes_of(answer: str) -> Sizes | None:
+    """What a line of an answer says in numbers; None where a pod of an older image has none."""
+    found = _SIZES.search(answer)
+    if not found:
+        return None
+    size, available, files, free, took = map(int, found.groups())
+    return Sizes(size, available, free if files else None, took / 1e6)
+
+
+@dataclass
+class Room:
+    """What the pods of each cluster said last, and when they were asked; `clock` in seconds."""
+
+    clock: Callable[[], float]
+    hear: Callable[[str], Awaitable[str]] = hear_jail
+    _said: dict[tuple[Key, str], tuple[float, str]] = field(default_factory=dict)
+
+    async def of_jail(self, cluster: Cluster, workers: Sequence[Pod]) -> list[ReportedCondition]:
+        """The condition JailHasRoom; none where each node has a root of its own, or no worker has been heard yet. Never raises."""
+        if cluster.spec.jail.per_node:
+            return []
+        lines = await self._lines(cluster, "jail", workers)
+        if not lines or lines[0] != "ok":
+            return []
+        claim = jail_claim(cluster)
+        mend = f"mend the volume of claim {claim}; no user can write a file"
+        return _condition("JailHasRoom", lines, mend, f"enlarge the claim {claim}, or remove files that nobody needs")
+
+    async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[ReportedCondition]:
+        """The condition StateHasRoom; none where no slurmctld has been heard yet. Never raises."""
+        remedy = (
+            f"enlarge the claim {state_claim(cluster)}, or remove what is not slurmctld's; a full one takes no job, and what cannot be "
+            "written is forgotten when slurmctld starts anew"
+        )
+        mend = f"mend the volume of claim {state_claim(cluster)}; slurmctld cannot write what it learns"
+        return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
+
+    async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[ReportedCondition]:
+        """The condition DatabaseHasRoom; none where the operator runs no database, or it has not been heard yet. Never raises."""
+        if not databases:
+            return []
+        claim = database_claim(cluster)
+        remedy = f"enlarge the claim {claim}, or purge old records; with a full one slurmctld keeps its records until MaxDBDMsgs of them wait"
+        mend = f"mend the volume of claim {claim}; slurmctld keeps what it has to tell"
+        return _answered("DatabaseHasRoom", await self._lines(cluster, "database", databases), mend, remedy)
+
+    async def _lines(self, cluster: Cluster, of: str, found: Sequence[Pod]) -> list[str]:
+        key = (cluster.key, of)
+        asked, said = self._said.get(key, (-EVERY, ""))
+        if self.clock() - asked >= EVERY and (ip := _address(found)):
+            said = await self.hear(ip)
+            self._said[key] = (self.clock(), said)
+        return said.splitlines()
+
+    def measured(self) -> Iterator[tuple[Key, str, Sizes]]:
+        """What is known of the volumes `jail`, `state` and `database` of each cluster, as of the last answers."""
+        for (key, of), (_, said) in self._said.items():
+            if sizes := sizes_of(said):
+                yield key, of, sizes
+
+    def forget(self, key: Key) -> None:
+        """Drop what is known of a cluster that is gone."""
+        for of in ("jail", "state", "database"):
+            self._said.pop((key, of), None)
+
+
+def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
+    """The condition of a volume that is one pod's; none where that has not been heard yet."""
+    if not lines:
+        return []
+    if lines[0] != "ok":
+        return [ReportedCondition(kind, "False", "NotAnswering", f"{plain(lines[0])}: {mend}")]
+    return _condition(kind, lines, mend, remedy)
+
+
+def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
+    if _READ_ONLY.search("\n".join(lines[1:])):
+        return [
+            ReportedCondition(
+                kind, "False", "ReadOnly", f"it is mounted read-only, as after an error of the disk: {mend}"
+            )
+        ]
+    warnings = [each for each in lines[1:2] if not each.startswith(_FACTS)]
+    full = plain(warnings[0]) if warnings else ""
+    why = f"{full}: {remedy}" if full else ""
+    return [ReportedCondition(kind, "False" if why else "True", "AlmostFull" if why else "Enough", why)]
+
+
+def _address(found: Sequence[Pod]) -> str:
+    """Where the first pod that is ready listens; empty where none is."""
+    return next((pod.status.pod_ip for pod in found if pod_status.is_ready(pod) and pod.status.pod_ip), "")

@@ -1,0 +1,1 @@
+"""Keys in Secrets: created, restored, rotated, and users' tokens."""

@@ -1,0 +1,247 @@
+"""Keys: made once, never printed, rewritten by a rotation alone, and put back where somebody deletes or edits them (`policy/cluster/keys`).
+
+A Secret that a person made beforehand is taken as it is. What a Secret holds is read when its version, or that of its copy, is another one than
+at the last look; of it only a digest stays in memory. Every write names the version that was read, and what is new is a plain
+POST, so that two operators at once cannot both win.
+"""
+
+import base64
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from soperator.kube import kinds
+from soperator.kube.errors import AlreadyExists, Conflict, NotFound
+from soperator.kube.objects import Secret
+from soperator.kube.views import Custom, ObjectMeta, Pod
+from soperator.policy.cluster.keys import KeySecretSnapshot, KeySecretStep, decide
+from soperator.reconcile.context import Operator
+from soperator.reconcile.keys import key_versions
+from soperator.render.cluster import database_connection
+from soperator.render.cluster.keys import (
+    REST_FILE,
+    has_owner,
+    new,
+    read_held,
+    render_held,
+    render_kept,
+    version,
+    wanted_files,
+)
+from soperator.render.parts import labels, names, openssh
+from soperator.render.parts.model import Cluster, Object
+from soperator.runtime.events import EventNote, Regarding
+from soperator.slurm.keys import Held, Version
+
+#: Daemons that hold a key from their start on, by the role of their pods.
+DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
+_REST_HOLDERS = frozenset({"controller", "accounting"})
+
+
+@dataclass(frozen=True)
+class KeyStatus:
+    """How the Secrets do: a reason with a sentence where something is wrong, and which keys are in force by the names of their Secrets."""
+
+    reason: str = ""
+    why: str = ""
+    versions: Mapping[str, Version] = field(default_factory=dict)
+
+
+async def settle(operator: Operator, obj: Custom, cluster: Cluster) -> KeyStatus:
+    """Bring every Secret with keys, and its copy, to what it should be, or say why that cannot be."""
+    versions: dict[str, Version] = {}
+    worst = KeySecretStep()
+    for name, files in wanted_files(cluster).items():
+        step, version = await _one(operator, obj, cluster, name, files)
+        worst = worst if worst.reason else step
+        versions |= {name: version} if version and _must_agree(cluster, name) else {}
+    return KeyStatus(worst.reason, worst.why, versions)
+
+
+async def _one(
+    operator: Operator, obj: Custom, cluster: Cluster, name: str, wanted: tuple[str, ...]
+) -> tuple[KeySecretStep, Version | None]:
+    """Look at one Secret, and act on it; return what was decided, and which key is in force if that is certain."""
+    right_before, versions = operator.keys.setdefault(cluster.key, {}), _versions(operator, cluster, name, wanted)
+    if versions and (right := right_before.get(name)) and right[0] == versions:
+        return KeySecretStep(), right[1]
+    live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
+    known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.Known()
+    seen = _seen(operator, cluster, name, wanted, live, kept, known)
+    step = decide(seen)
+    held = (seen.kept if step.act in ("rest", "restore") else seen.live) or new(cluster, name, {})
+    try:
+        match step.act:
+            case "make":
+                held = new(cluster, name, _material(cluster, wanted))
+                await write(operator, cluster, name, held, live, kept)
+            case "restore" | "keep":
+                await write(operator, cluster, name, held, live, kept)
+    except (AlreadyExists, Conflict):
+        return KeySecretStep(), None  # somebody was faster, which wakes this again
+    if step.act == "restore":
+        _emit_restored(operator, obj, seen)
+    if step.act == "rest" and not step.reason and live and kept:
+        right_before[name] = (_stamp(cluster, wanted, live.metadata, kept.metadata), version(held))
+    return step, None if step.reason else version(held)
+
+
+async def write(
+    operator: Operator, cluster: Cluster, name: str, held: Held, live: Secret | None, kept: Secret | None
+) -> None:
+    """Write a Secret, its copy first, so that the copy is right whenever this is interrupted. Raises Conflict or AlreadyExists."""
+    copied = _holds(kept)
+    if copied is None or copied != held or (kept and not _is_marked(cluster, name, kept.metadata)):
+        await _put(operator, render_kept(cluster, name, held), kept)
+    await _put(operator, render_held(cluster, name, held), live)
+
+
+async def _put(operator: Operator, made: Object, found: Secret | None) -> None:
+    if found is None:
+        await operator.api.create(kinds.SECRET, made | {"type": "Opaque"})
+        return
+    version = found.metadata.resource_version
+    for body in (*_with_strangers(made, found), made):
+        named = body["metadata"] | {"uid": found.metadata.uid, "resourceVersion": version}
+        written = await operator.api.apply(kinds.SECRET, body | {"metadata": named})
+        version = written.metadata.resource_version
+
+
+def _with_strangers(made: Object, found: Secret) -> list[Object]:
+    """The Secret with every file and note of a key that somebody else added, empty: what one applies, and then no more, is removed."""
+    there = read_held(found.metadata.annotations, found.data)
+    files = {each: "" for each in there.files if each not in made["data"]}
+    noted = made["metadata"].get("annotations", {})
+    own = {*there.notes, *({labels.BROUGHT} if there.is_brought else ())}
+    notes = {each: "" for each in own if each not in noted}
+    if not files and not notes:
+        return []
+    return [made | {"data": made["data"] | files, "metadata": made["metadata"] | {"annotations": noted | notes}}]
+
+
+def _seen(
+    operator: Operator,
+    cluster: Cluster,
+    name: str,
+    wanted: tuple[str, ...],
+    live: Secret | None,
+    kept: Secret | None,
+    known: key_versions.Known,
+) -> KeySecretSnapshot:
+    copied = _holds(kept)
+    is_brought = copied.is_brought if copied else bool(live and labels.MANAGED_BY not in live.metadata.labels)
+    held = read_held(live.metadata.annotations, live.data) if live else None
+    noted, copy_noted = (known.noted(each, operator.wall()) for each in (held, copied))
+    is_noted = copied == copy_noted and (copy_noted is not None or held == noted)
+    shown = held or copied
+    return KeySecretSnapshot(
+        name=name,
+        copy=names.kept(name),
+        wanted=wanted,
+        live=Held(noted.files, noted.notes, is_brought) if noted else None,
+        kept=copy_noted,
+        are_marked=is_noted and _are_marked(cluster, name, is_brought, live, kept),
+        known=known.versions,
+        holders=_holders(operator, cluster, name) if _must_agree(cluster, name) else (),
+        found=version(shown) if shown else None,
+        is_rotated=not known.has_stages and bool(copied and copied.notes.get(labels.ROTATION)),
+    )
+
+
+def _holds(kept: Secret | None) -> Held | None:
+    """What a copy holds; None where there is none, or somebody wrote to it."""
+    if kept is None:
+        return None
+    held = read_held(kept.metadata.annotations, kept.data)
+    return held if kept.metadata.annotations.get(labels.CHECKSUM) == held.checksum else None
+
+
+def _are_marked(cluster: Cluster, name: str, is_brought: bool, live: Secret | None, kept: Secret | None) -> bool:
+    mine = [each.metadata for each in (None if is_brought else live, kept) if each]
+    return all(_is_marked(cluster, name, each) for each in mine)
+
+
+def _is_marked(cluster: Cluster, name: str, meta: ObjectMeta) -> bool:
+    """Whether a Secret of ours has its labels, and its owner unless keys are to stay."""
+    wanted = labels.role(cluster.name, "keys").items()
+    is_owned = any(each.uid == cluster.uid for each in meta.owner_references)
+    return wanted <= meta.labels.items() and (is_owned or not has_owner(cluster, name))
+
+
+def _must_agree(cluster: Cluster, name: str) -> bool:
+    """Whether daemons fail each other that hold different keys. MariaDB takes whatever password there is at its start, and so does slurmdbd."""
+    return name in (names.auth_key(cluster.name), names.jwt_key(cluster.name))
+
+
+def _holders(operator: Operator, cluster: Cluster, name: str) -> list[str]:
+    """The pods that run with the key of a Secret."""
+    roles = _REST_HOLDERS if name == names.jwt_key(cluster.name) else frozenset(DAEMONS)
+    found = operator.stores.cluster_pods(cluster.key)
+    return sorted(
+        each.metadata.name for each in found if each.metadata.labels.get(labels.ROLE) in roles and _runs(each)
+    )
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether a daemon of the pod has read its key, as one has that runs, or is started again with what its pod has."""
+    daemons = {"munged", *DAEMONS.values()}
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return pod.status.phase == "Running" or any(each.name in daemons and each.state.running for each in statuses)
+
+
+def _versions(operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]) -> tuple[object, ...]:
+    """What a former look stands on, as the caches have it; empty where one of the two Secrets is not there."""
+    store = operator.stores.children[kinds.SECRET]
+    live, kept = store.get(cluster.namespace, name), store.get(cluster.namespace, names.kept(name))
+    return _stamp(cluster, wanted, live.metadata, kept.metadata) if live and kept else ()
+
+
+def _stamp(cluster: Cluster, wanted: tuple[str, ...], live: ObjectMeta, kept: ObjectMeta) -> tuple[object, ...]:
+    return (cluster.uid, cluster.spec.auth.keep_keys, wanted, live.resource_version, kept.resource_version)
+
+
+async def _read(operator: Operator, cluster: Cluster, name: str) -> Secret | None:
+    try:
+        return await operator.api.get(kinds.SECRET, Secret, cluster.namespace, name)
+    except NotFound:
+        return None
+
+
+def _emit_restored(operator: Operator, obj: Custom, seen: KeySecretSnapshot) -> None:
+    is_same = seen.live is not None and seen.kept is not None and seen.live.checksum == seen.kept.checksum
+    was = "was deleted" if seen.live is None else "lacked its labels or its owner" if is_same else "was changed"
+    text = f"Secret {seen.name} {was}, and is as it was, from {seen.copy}; to change a key set spec.auth.rotate"
+    operator.recorder.emit(
+        Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "KeyRestored", text, "Restore")
+    )
+
+
+def _material(cluster: Cluster, files: tuple[str, ...]) -> dict[str, bytes]:
+    if "ssh_host_ed25519_key" in files:
+        return _host_key(cluster)
+    if REST_FILE in files:
+        return {REST_FILE: rest_key()}
+    if database_connection.PASSWORD in files:
+        return {database_connection.PASSWORD: secrets.token_urlsafe(32).encode()}
+    return {file: auth_key() for file in files}
+
+
+def rest_key() -> bytes:
+    """A new key for tokens of REST."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32))
+
+
+def auth_key() -> bytes:
+    """A new key of Slurm or munge."""
+    return secrets.token_bytes(1024)
+
+
+def _host_key(cluster: Cluster) -> dict[str, bytes]:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # 7 MiB, and needed once
+
+    key = Ed25519PrivateKey.generate()
+    seed, public = key.private_bytes_raw(), key.public_key().public_bytes_raw()
+    return {
+        "ssh_host_ed25519_key": openssh.private_file(seed, public, secrets.token_bytes(4), cluster.name),
+        "ssh_host_ed25519_key.pub": openssh.public_line(public, cluster.name),
+    }

@@ -1,0 +1,212 @@
+"""Rotating keys: what the policy is given, and the acts that it decides upon.
+
+How far a rotation is stands on the Secret, in the same write as the content that belongs to it. Whether a daemon is so far is asked in its container,
+where the same command also sees to it (images/slurm/keys); what was answered is remembered, and asked again by an operator that has
+forgotten it. The annotation on a pod is for the kubelet alone, which looks at a pod's Secrets when the pod changes, and else once a minute.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soperator.kube import exec as remote
+from soperator.kube import kinds
+from soperator.kube.errors import Conflict, KubeError, NotFound
+from soperator.kube.objects import Secret
+from soperator.kube.views import ObjectMeta, Pod
+from soperator.policy.cluster.key_rotation import RotationSnapshot, decide
+from soperator.reconcile import external_nodes
+from soperator.reconcile.context import Answers, Operator
+from soperator.reconcile.keys import key_files, key_versions
+from soperator.reconcile.keys.key_files import DAEMONS, auth_key, rest_key
+from soperator.render.cluster.keys import (
+    REST_FILE,
+    auth_file,
+    read_held,
+    read_record,
+    turned_notes,
+    version,
+)
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.keys import Held, RotationRecord, turned
+
+#: How many daemons are asked in one pass, and how many at once.
+_BATCH, _AT_ONCE = 96, 16
+_POKE = "soperator-keys"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What became of one look at the keys: the last request that was carried out, and what goes on."""
+
+    done: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One step to write: the note that is there, the one that comes, the file that daemons read, and what goes on in words."""
+
+    before: RotationRecord
+    after: RotationRecord
+    file: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What is asked of one daemon."""
+
+    pod: str
+    uid: str
+    container: str
+    verb: str
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join((self.uid, self.container, self.verb, *self.files))
+
+
+async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
+    """Take the next step of a rotation, if one is asked for or under way; `told` is the last one that the status has as carried out."""
+    auth = _meta(operator, cluster, names.auth_key(cluster.name))
+    rest = _meta(operator, cluster, names.jwt_key(cluster.name))
+    if auth is None or rest is None:
+        return Turn(told)
+    record = read_record(auth.annotations)
+    if not record.stage and cluster.spec.auth.rotate in ("", record.request):
+        operator.turning.pop(cluster.key, None)
+        return Turn(record.request)
+    made_for = read_record(rest.annotations).request
+    is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
+    asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
+    waits = await _ask_all(operator, cluster, asks)
+    answers = operator.turning.get(cluster.key)
+    latest = max(answers.taken.values(), default=0.0) if answers else 0.0
+    said = cluster.spec.auth
+    strangers = external_nodes.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
+    step = decide(RotationSnapshot(said.type, said.rotate, record, made_for, waits, operator.wall(), latest, strangers))
+    if step.make_rest:
+        before = read_record(rest.annotations)
+        await _write(operator, cluster, rest, Change(before, RotationRecord(record.request), REST_FILE, step.why))
+    if step.note is not None:
+        await _write(operator, cluster, auth, Change(record, step.note, auth_file(cluster), step.why))
+    finished = step.note is not None and not step.note.stage
+    return Turn(record.request if finished else told, step.why)
+
+
+def condition(turned: Turn, looked: key_files.KeyStatus) -> ReportedCondition:
+    """The condition KeysSettled: whether every key is there, and no rotation is under way."""
+    if looked.reason:
+        return ReportedCondition("KeysSettled", "False", looked.reason, looked.why)
+    if turned.why:
+        return ReportedCondition("KeysSettled", "False", "Rotating", turned.why)
+    return ReportedCondition("KeysSettled", "True", "Rotated" if turned.done else "Made")
+
+
+def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
+    found = operator.stores.children[kinds.SECRET].get(cluster.namespace, name)
+    meta: ObjectMeta | None = found.metadata if found else None
+    return meta
+
+
+async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: Change) -> None:
+    """Write a Secret and its copy, unless they are others than the cache has: then the next pass decides again.
+
+    The status has what comes before the Secret has it, so that an operator that is started in between knows the key.
+    """
+    after, file = change.after, change.file
+    try:
+        found, kept = [
+            await operator.api.get(kinds.SECRET, Secret, meta.namespace, each)
+            for each in (meta.name, names.kept(meta.name))
+        ]
+    except NotFound:
+        return
+    if found.metadata.uid != meta.uid or read_record(found.metadata.annotations) != change.before:
+        return
+    content = {REST_FILE: rest_key()} if file == REST_FILE else turned(found.data, after, auth_key())
+    is_brought = read_held(kept.metadata.annotations, {}).is_brought
+    held = Held(content, turned_notes(after, content[file]), is_brought)
+    here = version(read_held(found.metadata.annotations, found.data))
+    said = ReportedCondition("KeysSettled", "False", "Rotating", change.why or f"rotation {after.request} ends")
+    await key_versions.announce(operator, cluster, meta.name, (here, version(held)), said)
+    with contextlib.suppress(Conflict):
+        await key_files.write(operator, cluster, meta.name, held, found, kept)
+
+
+def _asks(
+    operator: Operator, cluster: Cluster, record: RotationRecord, auth: ObjectMeta, rest: ObjectMeta
+) -> list[Ask]:
+    """What every daemon that runs is asked at this stage. One that does not run reads what there is when it starts.
+
+    slurmctld comes last: when it reads its files again it tells all others to do so too.
+    """
+    verb = "look" if record.stage == "Laid" else "take"
+    auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
+    is_made = rest.annotations.get(labels.ROTATION) == record.request and labels.DIGEST in rest.annotations
+    rest_words = [f"{REST_FILE}:{rest.annotations[labels.DIGEST]}"] if is_made else []
+    first: list[Ask] = []
+    last: list[Ask] = []
+    for pod in operator.stores.cluster_pods(cluster.key):
+        daemon = DAEMONS.get(pod.metadata.labels.get(labels.ROLE, ""))
+        rests = rest_words if daemon in ("slurmctld", "slurmdbd") else []
+        if daemon and cluster.spec.auth.type == "munge":
+            first += _requests(pod, "munged", verb, [auth_word])
+            (last if daemon == "slurmctld" else first).extend(_requests(pod, daemon, verb, rests) if rests else [])
+        elif daemon:
+            (last if daemon == "slurmctld" else first).extend(_requests(pod, daemon, verb, [auth_word, *rests]))
+    return first + last
+
+
+def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    runs = any(each.name == daemon and each.state.running for each in statuses)
+    return [Ask(pod.metadata.name, pod.metadata.uid, daemon, verb, tuple(files))] if runs else []
+
+
+async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
+    """Ask those that have not answered yet; return who is not so far, in words, and nothing when all are."""
+    answers = operator.turning.setdefault(cluster.key, Answers())
+    left = [each for each in asks if str(each) not in answers.taken]
+    batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
+    controllers = [each for each in batch if each.container == "slurmctld"]
+    if len(controllers) < len(batch):
+        batch = [each for each in batch if each not in controllers]
+
+    async def one(each: Ask) -> str:
+        async with slots:
+            return await _answer(operator, cluster.namespace, each, answers)
+
+    troubles = [text for text in await asyncio.gather(*map(one, batch)) if text]
+    behind = [each for each in asks if str(each) not in answers.taken]
+    if not behind:
+        return ""
+    detail = f"; {troubles[0]}" if troubles else ""
+    return f"{len(asks) - len(behind)} of {len(asks)} are so far{detail}"
+
+
+async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers) -> str:
+    """Ask one daemon; return what keeps it, and nothing when it is so far."""
+    try:
+        if str(ask) not in answers.poked:
+            files = hashlib.sha256(" ".join(ask.files).encode()).hexdigest()[:16]
+            meta = {"name": ask.pod, "namespace": namespace, "uid": ask.uid, "annotations": {labels.DIGEST: files}}
+            await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta}, manager=_POKE)
+            answers.poked.add(str(ask))
+        target = remote.Target(namespace, ask.pod, ask.container)
+        done = await operator.inside.keys(target, ask.verb, ask.files)
+    except (Conflict, NotFound):
+        return f"pod {ask.pod} is another one by now"
+    except KubeError as error:
+        return f"pod {ask.pod}: {error}"
+    if done.code == 0:
+        age = done.stdout.strip()
+        answers.taken[str(ask)] = operator.wall() - float(age) if age.isdecimal() else 0.0
+        return ""
+    said = (done.stdout + done.stderr).strip() or f"exit code {done.code}"
+    return f"pod {ask.pod}: {said if done.code == 3 else f'its image cannot take keys ({said}): replace the pod'}"

@@ -1,0 +1,131 @@
+"""Tokens of users in Secrets: made, renewed, and taken out of them when they are taken from the list (`policy/cluster/user_tokens`).
+
+The key is read only when a token is made. A Secret that is not the operator's is never touched, none is deleted, and a user whom slurmctld does
+not know, or whom it would let do everything, gets no token.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from soperator.api.fields.change import seconds
+from soperator.api.fields.rest import ADMINISTRATORS, KeptToken
+from soperator.kube import kinds
+from soperator.kube.errors import AlreadyExists, Conflict
+from soperator.kube.objects import Secret
+from soperator.kube.views import Meta
+from soperator.policy.cluster.user_tokens import renewal
+from soperator.reconcile.context import Operator
+from soperator.render.cluster.keys import REST_FILE
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, Object
+from soperator.render.parts.user_tokens import ROLE, read_note, render_token
+from soperator.slurm.user_tokens import TokenNote
+from soperator.slurmrest.client import SlurmError
+from soperator.slurmrest.token import sign
+
+#: Seconds until a token that could not be made is tried again.
+_SOON = 10.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Why a token is not as it should be, empty where all are; and in how many seconds the next is to be looked at, 0 for none."""
+
+    why: str = ""
+    again: float = 0.0
+
+
+async def keep(operator: Operator, cluster: Cluster) -> Kept:
+    """Bring the Secrets to what the spec asks for."""
+    users = cluster.spec.rest.users
+    wanted = {each.secret: each for each in users.tokens} if users.enabled else {}
+    secrets = operator.stores.children[kinds.SECRET]
+    for each in secrets.by("cluster", cluster.key):
+        if _is_ours(cluster, each) and each.metadata.name not in wanted:
+            await _empty(operator, cluster, each)
+    key = secrets.get(cluster.namespace, names.jwt_key(cluster.name))
+    if not wanted or key is None:
+        return Kept()
+    found = [await _one(operator, cluster, each, key.metadata.resource_version) for each in wanted.values()]
+    return _sum(found)
+
+
+async def _empty(operator: Operator, cluster: Cluster, known: Meta) -> None:
+    """Take the token out of a Secret, which goes with the cluster or by hand: a right to delete Secrets would be one to delete keys."""
+    note = read_note(known.metadata.annotations)
+    if note and not note.ends:
+        return
+    made = render_token(cluster, known.metadata.name, "", TokenNote("", 0.0, 0.0, ""))
+    with contextlib.suppress(Conflict):  # it has just changed, which wakes this again
+        await operator.api.apply(kinds.SECRET, _in_place_of(known, made))
+
+
+def _in_place_of(known: Meta, made: Object) -> Object:
+    made["metadata"] |= {"uid": known.metadata.uid, "resourceVersion": known.metadata.resource_version}
+    return made
+
+
+def _sum(found: Iterable[Kept]) -> Kept:
+    all_ = list(found)
+    waits = [each.again for each in all_ if each.again]
+    return Kept("; ".join(each.why for each in all_ if each.why), min(waits, default=0.0))
+
+
+def _is_ours(cluster: Cluster, secret: Meta) -> bool:
+    meta = secret.metadata
+    is_owned = any(each.uid == cluster.uid for each in meta.owner_references)
+    return is_owned and meta.labels.get(labels.ROLE) == ROLE
+
+
+def _is_edited(secret: Meta) -> bool:
+    """Whether somebody else wrote to the Secret since the operator did, or in the same second: then it may hold anything."""
+    fields = secret.metadata.managed_fields
+    mine = [each.time for each in fields if each.manager.startswith(labels.MANAGER) and each.time]
+    others = [each.time for each in fields if not each.manager.startswith(labels.MANAGER) and each.time]
+    return bool(mine and others) and max(others) >= max(mine)
+
+
+async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str) -> Kept:
+    known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret)
+    if known and not _is_ours(cluster, known):
+        return Kept(
+            f"Secret {wanted.secret} is not the operator's and stays as it is: name another one for {wanted.user}"
+        )
+    note = read_note(known.metadata.annotations) if known and not _is_edited(known) else None
+    due, now = renewal(wanted, note, key), operator.wall()
+    if due > now:
+        return Kept(again=due - now)
+    try:
+        fault = refusal(wanted.user, await operator.inside.uid(cluster, wanted.user))
+    except SlurmError as error:
+        fault = f"slurmctld cannot be asked who {wanted.user} is: {error}"
+    if fault:
+        return Kept(f"Secret {wanted.secret} gets no new token: {fault}", _SOON)
+    return await _write(operator, cluster, wanted, known)
+
+
+def refusal(user: str, uid: int | None, admin: bool = False) -> str:
+    """Why a user gets no token, by the number that slurmctld knows him by; empty where nothing is against it."""
+    if uid is None:
+        return f"slurmctld knows no user {user}: make one in the jail, or correct the name"
+    if not admin and (uid in (0, pod.SLURM_UID) or user in ADMINISTRATORS):
+        return f"{user} may do everything in Slurm: name another user"
+    return ""
+
+
+async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known: Meta | None) -> Kept:
+    """Sign, with the key as it is now, and note its version."""
+    found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, names.jwt_key(cluster.name))
+    now, lifetime = operator.wall(), seconds(wanted.lifetime)
+    token = sign(found.data[REST_FILE], wanted.user, int(now), int(lifetime))
+    note = TokenNote(wanted.user, now + lifetime, lifetime, found.metadata.resource_version)
+    made = render_token(cluster, wanted.secret, token, note)
+    try:
+        if known is None:
+            await operator.api.create(kinds.SECRET, made)
+        else:
+            await operator.api.apply(kinds.SECRET, _in_place_of(known, made))
+    except (AlreadyExists, Conflict):
+        return Kept(again=_SOON)  # the cache does not know it yet, or another operator was first
+    return Kept(again=lifetime / 2)

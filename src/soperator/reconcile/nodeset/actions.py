@@ -1,0 +1,422 @@
+"""Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
+
+Whatever could touch a job is decided anew on a fresh answer of Slurm's, given in this very pass; without one only missing pods are made.
+A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails decides nothing for good.
+Records go before pods come, a mark that protects a pod goes before its node is resumed, and what one refuses holds up no other.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from soperator.kube import kinds
+from soperator.kube.api import Deletion
+from soperator.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    NotFound,
+    TooBusy,
+    explain,
+)
+from soperator.kube.views import Custom, Pod
+from soperator.policy.workers import on_demand, policy
+from soperator.policy.workers.pod_condition import IN_SERVICE
+from soperator.policy.workers.types import (
+    Action,
+    AnnotatePod,
+    Create,
+    Delete,
+    DeleteNodeRecord,
+    DrainNode,
+    EndJobs,
+    Register,
+    Resume,
+    SetPodCondition,
+    SignalJobs,
+    UpdateNodes,
+    Verb,
+    WorkerPlan,
+    WorkerSnapshot,
+)
+from soperator.reconcile import pod_status
+from soperator.reconcile.context import Operator, Unmade
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, NodeSet, Object
+from soperator.render.slurm_conf.node_conf import hosts, record
+from soperator.render.worker import pod as worker_pod
+from soperator.runtime.controller import TransientError
+from soperator.runtime.events import EventNote, Regarding
+from soperator.runtime.status import timestamp
+from soperator.slurm.job import SlurmJob
+from soperator.slurm.node import SlurmNode
+from soperator.slurmrest.client import SlurmError, SlurmRest
+
+_AT_ONCE = 16
+#: So many pods are made in a pass, so that it is seen in between when fewer are wanted.
+_IN_A_PASS = 1000
+#: Seconds after which a pod is looked at again that had changed before it could be deleted.
+_CHANGED = 1.0
+#: The longest wait in seconds before refused pods are tried again.
+_LONGEST = 300.0
+#: Up to so many Slurm nodes are asked for one by one before something is done to them.
+_ONE_BY_ONE = 8
+#: In so many seconds the jobs are asked for again where their list could not be had.
+_WITHOUT_JOBS = 5.0
+#: So many seconds Slurm's clock and ours may differ.
+_SKEW = 5.0
+#: The action and the reason of the Event about each action.
+_EVENTS: Mapping[type, tuple[str, str]] = {
+    Create: ("Create", "PodCreated"),
+    Delete: ("Delete", "PodDeleted"),
+    DrainNode: ("Drain", "Draining"),
+    Resume: ("Resume", "Resumed"),
+    DeleteNodeRecord: ("Delete", "NodeRecordDeleted"),
+    AnnotatePod: ("Annotate", "PodAnnotated"),
+    SignalJobs: ("Signal", "JobsSignalled"),
+    EndJobs: ("End", "JobsEnded"),
+    SetPodCondition: ("SetCondition", "PodConditionSet"),
+    Register: ("Register", "Registering"),
+}
+_UPDATES: Mapping[Verb, tuple[str, str]] = {
+    Verb.RECORD: ("Create", "NodeRecordCreated"),
+    Verb.ERASE: ("Delete", "NodeRecordDeleted"),
+    Verb.SLEEP: ("PowerDown", "PowerDown"),
+    Verb.WAKE: ("PowerUp", "PowerUp"),
+    Verb.DENY: ("Down", "PowerUpDenied"),
+    Verb.ALLOW: ("Idle", "PowerUpAllowed"),
+}
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of one NodeSet, in one pass."""
+
+    operator: Operator
+    obj: Custom
+    cluster: Cluster
+    nodeset: NodeSet
+    #: The nodes whose pods are others by now than those that were decided upon.
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def client(self) -> SlurmRest | None:
+        """Who speaks to the cluster's Slurm, once it is connected."""
+        return self.operator.slurm.client((self.cluster.namespace, self.cluster.name))
+
+    async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
+        """Decide and take the actions; return the plan, and what Slurm refused in one sentence."""
+        plan, failed = await choose(seen, self.client)
+        actions = plan.actions
+        forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)])
+        created = [each for each in actions if isinstance(each, Create)]
+        unmade = await self._make(created[:_IN_A_PASS], seen.template)
+        marked = await self._take_all([each for each in actions if isinstance(each, AnnotatePod)])
+        others = [
+            each for each in actions if not isinstance(each, Create | DeleteNodeRecord | AnnotatePod | SetPodCondition)
+        ]
+        refused = await self._take_all(others) or marked or forgotten or failed or unmade
+        await self._at_once(map(self._set_condition, [each for each in actions if isinstance(each, SetPodCondition)]))
+        again = 0.0 if created[_IN_A_PASS:] else min(plan.again or _CHANGED, _CHANGED) if self.changed else plan.again
+        return replace(plan, again=again), refused
+
+    async def take(self, actions: Sequence[Action]) -> str:
+        """Take actions that were decided elsewhere; return what Slurm refused."""
+        return await self._take_all(actions)
+
+    async def _make(self, created: Sequence[Create], template: str) -> str:
+        """Make pods; return why they are refused: a quota, a policy or a webhook that lets none in is asked ever more seldom."""
+        meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.unmade
+        last = book.get(meta.uid)
+        if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
+            return last.why
+        book.pop(meta.uid, None)
+        try:
+            await self._at_once(self._create(each, template) for each in created)
+        except (Conflict, TooBusy):
+            raise
+        except ApiError as error:
+            times = last.times + 1 if last else 1
+            why = explain(error, f"a pod of NodeSet {meta.name}")
+            book[meta.uid] = Unmade(why, meta.generation, times, now + min(2.0**times, _LONGEST))
+            return why
+        return ""
+
+    @property
+    def again(self) -> float | None:
+        """In how many seconds refused pods are to be tried again."""
+        last = self.operator.unmade.get(self.obj.metadata.uid)
+        return min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
+
+    async def _take_all(self, actions: Sequence[Action]) -> str:
+        """Take actions side by side; return the first refusal."""
+        refusals: list[str] = []
+
+        async def take(each: Action) -> None:
+            try:
+                await (self._update_nodes(each) if isinstance(each, UpdateNodes) else self._take(each))
+            except Conflict:
+                self.changed.append(names.slurm_node(self.nodeset.name, each.index))
+            except SlurmError as error:
+                refusals.append(f"{hosts(self.nodeset.name, indexes_of(each))}: {error}")
+            else:
+                self._emit_event(each)
+
+        await self._at_once(map(take, actions))
+        return refusals[0] if refusals else ""
+
+    async def _at_once(self, tasks: Iterable[Awaitable[None]]) -> None:
+        """Await them, so many side by side; one is begun only when its turn comes, for five thousand that wait would take 20 MiB."""
+        left = iter(tasks)
+
+        async def run() -> None:
+            for task in left:
+                await task
+
+        results = await asyncio.gather(*(run() for _ in range(_AT_ONCE)), return_exceptions=True)
+        if error := next((each for each in results if each is not None), None):
+            raise error
+
+    async def _create(self, each: Create, template: str) -> None:
+        made = worker_pod.render_worker(self.cluster, self.nodeset, each.index, self.operator.defaults, template)
+        try:
+            self.operator.stores.pods.learn(await self.operator.api.create_as(kinds.POD, Pod, made))
+        except AlreadyExists as error:
+            if await self._relabel(made):
+                return
+            pod = self._pod(each.index)
+            if pod is not None and pod.metadata.labels.get(labels.NODESET) != self.nodeset.name:
+                raise TransientError(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
+
+    async def _relabel(self, made: Object) -> bool:
+        """Put the labels back by which a pod of ours is found, where one was taken off; the cache has no such pod, so the API server is asked."""
+        wanted, meta = made["metadata"]["labels"], made["metadata"]
+        with contextlib.suppress(NotFound, Conflict):
+            found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata
+            is_ours = any(each.uid == self.obj.metadata.uid for each in found.owner_references)
+            known = {key: value for key, value in wanted.items() if key != labels.PROTECTED}
+            if is_ours and found.deletion_timestamp is None and not known.items() <= found.labels.items():
+                where = {"name": meta["name"], "namespace": found.namespace, "uid": found.uid, "labels": wanted}
+                await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where})
+                return True
+        return False
+
+    async def _take(self, action: Action) -> None:
+        node, client = names.slurm_node(self.nodeset.name, action.index), self.client
+        match action:
+            case Delete(index):
+                await self._delete(index)
+            case AnnotatePod():
+                await self._annotate(action)
+            case Register(index):
+                await self._register(index)
+            case DrainNode(_, why) if client:
+                await client.drain(node, why)
+            case Resume() if client:
+                await client.resume(node)
+            case DeleteNodeRecord() if client:
+                await client.delete(node)
+            case SignalJobs(_, why, jobs, signal) if client:
+                for job in jobs if signal else ():
+                    await client.signal(job.number, signal)
+                await client.drain(node, why)
+            case EndJobs(_, _, jobs, requeue) if client:
+                for job in jobs:
+                    if requeue and job.may_requeue:
+                        await self.operator.inside.requeue(self.cluster, job.number)
+                    else:
+                        await client.cancel(job.number)
+
+    async def _update_nodes(self, said: UpdateNodes) -> None:
+        inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
+        match said.verb:
+            case Verb.RECORD:
+                await inside.record(self.cluster, nodes, record(self.nodeset, said.indexes))
+            case Verb.ERASE:
+                await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
+            case Verb.DENY:
+                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={said.why}")
+            case verb:
+                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
+
+    async def _delete(self, index: int) -> None:
+        pod = self._pod(index)
+        if pod is not None:
+            where = Deletion(uid=pod.metadata.uid, version=pod.metadata.resource_version)
+            await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
+            self.operator.deleted.add(pod.metadata.uid)
+
+    async def _register(self, index: int) -> None:
+        pod = self._pod(index)
+        if pod is not None:
+            self.operator.asked[pod.metadata.uid] = self.operator.wall()
+            await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
+
+    async def _annotate(self, mark: AnnotatePod) -> None:
+        """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone.
+
+        One that may be evicted from then on is written to only as it was seen.
+        """
+        pod = self._pod(mark.index)
+        if pod is None:
+            return
+        meta = {
+            "name": pod.metadata.name,
+            "namespace": pod.metadata.namespace,
+            "uid": pod.metadata.uid,
+            **({} if mark.protected else {"resourceVersion": pod.metadata.resource_version}),
+            "labels": {labels.PROTECTED: "true" if mark.protected else "false"},
+            "annotations": {
+                labels.SAFE_TO_EVICT: "false" if mark.protected else "true",
+                **({labels.DRAINED: mark.noted} if mark.noted else {}),
+            },
+        }
+        with contextlib.suppress(Conflict, NotFound):
+            await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta})
+
+    async def _set_condition(self, tell: SetPodCondition) -> None:
+        """Write the condition of a pod in which its Slurm node is told."""
+        pod = self._pod(tell.index)
+        if pod is None:
+            return
+        was, status = pod_status.in_service(pod), "True" if tell.reason == IN_SERVICE else "False"
+        now = datetime.fromtimestamp(self.operator.wall(), UTC)
+        since = was.last_transition_time if was and was.status == status and was.last_transition_time else now
+        condition = {
+            "type": labels.IN_SERVICE,
+            "status": status,
+            "reason": tell.reason,
+            "message": tell.why,
+            "lastTransitionTime": timestamp(since),
+        }
+        meta = {"name": pod.metadata.name, "namespace": pod.metadata.namespace, "uid": pod.metadata.uid}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": {"conditions": [condition]}}
+        with contextlib.suppress(Conflict, NotFound):
+            await self.operator.api.apply_status(kinds.POD, body)
+
+    def _pod(self, index: int) -> Pod | None:
+        name = names.worker_pod(self.cluster.name, self.nodeset.name, index)
+        return self.operator.stores.pods.get(self.nodeset.namespace, name)
+
+    def _emit_event(self, action: Action) -> None:
+        node = hosts(self.nodeset.name, indexes_of(action))
+        verb, reason = event_of(action)
+        is_warning = isinstance(action, SignalJobs | EndJobs) or reason == "PowerUpDenied"
+        note = EventNote("Warning" if is_warning else "Normal", reason, f"{node}: {action.why}", verb)
+        self.operator.recorder.emit(Regarding(kinds.NODESET, self.obj.metadata), note)
+
+
+def event_of(action: Action) -> tuple[str, str]:
+    """The action and the reason of the Event about an action, in the words of the field."""
+    if isinstance(action, UpdateNodes):
+        return _UPDATES[action.verb]
+    return _EVENTS[type(action)]
+
+
+def indexes_of(action: Action) -> tuple[int, ...]:
+    """Whom an action is about."""
+    return action.indexes if isinstance(action, UpdateNodes) else (action.index,)
+
+
+def decide(seen: WorkerSnapshot) -> WorkerPlan:
+    """The policy that a NodeSet's workers are under."""
+    return on_demand.decide(seen) if seen.on_demand else policy.decide(seen)
+
+
+async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[WorkerPlan, str]:
+    """The plan, decided with a fresh look at Slurm where that matters; without an answer only what is to be made, and why."""
+    plan = decide(seen if client else replace(seen, nodes=None))
+    if (
+        client is None
+        or seen.nodes is None
+        or not (plan.asks_jobs or any(_matters(seen, each) for each in plan.actions))
+    ):
+        return plan, ""
+    try:
+        return await _fresh(seen, plan, client)
+    except SlurmError as error:
+        # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
+        former = {each.index for each in plan.actions if isinstance(each, DeleteNodeRecord)}
+        made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
+        return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+
+
+def _pressed(plan: WorkerPlan) -> list[int]:
+    """The jobs that a plan warns or ends."""
+    return sorted({job.number for each in plan.actions if isinstance(each, SignalJobs | EndJobs) for job in each.jobs})
+
+
+async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
+    """These jobs as they are now; raises SlurmError."""
+    found: list[SlurmJob | None] = []
+    for start in range(0, len(numbers), _AT_ONCE):
+        found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
+    return found
+
+
+async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
+    """The plan, decided on a fresh answer of Slurm's about every node that it touches, and what Slurm refused; raises SlurmError.
+
+    A few nodes are asked for one by one. Where Slurm does not know one, or its answer leads to a plan that touches others, all are asked for.
+    """
+    asked = _touched(seen, plan)
+    if seen.nodes is not None and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
+        with contextlib.suppress(SlurmError):
+            few = seen.on({**seen.nodes, **await client.only(asked)})
+            again, failed = await _with_jobs(few, client)
+            if _touched(few, again) <= asked:
+                return again, failed
+    return await _with_jobs(seen.on(await client.nodes()), client)
+
+
+async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPlan, str]:
+    """The plan, with a look at the jobs where it asks for one.
+
+    Without their list it drains in whatever order, since a drain ends no job; no job is warned or ended, and no pod goes that a suspended job may
+    be on.
+    """
+    plan = decide(seen)
+    if not plan.asks_jobs:
+        return plan, ""
+    taken = {seen.name(index) for each in plan.actions if policy.ends_jobs(seen, each) for index in indexes_of(each)}
+    # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
+    draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
+    try:
+        since = listed_after(seen.nodes or {}, taken | draining, seen.now)
+        listed = {job.number: job for job in await client.jobs(since)}
+        held = {number for number, job in listed.items() if job.nodes & taken}
+        # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
+        if asked := sorted(held.union(_pressed(decide(seen.with_jobs(listed.values()))))):
+            by_now = dict(zip(asked, await _each(client, asked), strict=True))
+            current = ((number, by_now.get(number, job)) for number, job in listed.items())
+            listed = {number: job for number, job in current if job is not None}
+        return decide(seen.with_jobs(listed.values())), ""
+    except SlurmError as error:
+        safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
+        again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
+        said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
+        return replace(
+            plan, actions=tuple(each for each in safe if not policy.ends_jobs(seen, each)), again=again
+        ), said
+
+
+def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:
+    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop.
+
+    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. Clocks may differ by some seconds.
+    """
+    ages = [now - nodes[name].reason_at for name in names if name in nodes]
+    return asyncio.get_running_loop().time() - max(0.0, min(ages) - _SKEW) if ages else float("-inf")
+
+
+def _touched(seen: WorkerSnapshot, plan: WorkerPlan) -> set[str]:
+    return {seen.name(index) for each in plan.actions if _matters(seen, each) for index in indexes_of(each)}
+
+
+def _matters(seen: WorkerSnapshot, action: Action) -> bool:
+    """Whether an action needs a fresh answer; a new pod under a name that Slurm does not know does not, nor does a mere report."""
+    return not isinstance(action, Create | SetPodCondition) or (
+        isinstance(action, Create) and seen.node(action.index) is not None
+    )

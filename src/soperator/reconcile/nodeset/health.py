@@ -1,0 +1,122 @@
+"""Carrying out what follows from checks: after the policy over workers, with a fresh answer of Slurm's about each node that is touched."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from soperator.api.fields.change import seconds, share
+from soperator.policy import drain_reasons
+from soperator.policy.health import merge_reports
+from soperator.policy.health import policy as health_policy
+from soperator.policy.health.policy import HealthPlan, HealthPolicy
+from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck.types import CheckHistory
+from soperator.policy.workers.types import DrainNode, WorkerSnapshot
+from soperator.reconcile import finalizers
+from soperator.reconcile.cache.decode import read_healthcheck
+from soperator.reconcile.healthcheck.context import follows
+from soperator.reconcile.nodeset import node_replacement
+from soperator.reconcile.nodeset.actions import Workers, listed_after
+from soperator.render.parts.model import HealthCheck
+from soperator.render.slurm_conf import health_checks
+from soperator.runtime.status import ReportedCondition
+from soperator.slurmrest.client import SlurmError
+
+#: Seconds after which a node with a suspended job is looked at again.
+_SUSPENDED = 10.0
+
+
+@dataclass(frozen=True)
+class HealthResult:
+    """What checks came to, and what Slurm refused; nothing where no checks run."""
+
+    verdict: HealthPlan | None = None
+    failed: str = ""
+
+    @property
+    def conditions(self) -> list[ReportedCondition]:
+        """The condition of the NodeSet in which it is told."""
+        if self.verdict is None:
+            return []
+        said = self.verdict.said
+        reason = "ChecksFail" if said else "ChecksPass"
+        return [ReportedCondition("Healthy", "False" if said else "True", reason, said)]
+
+
+def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
+    """The books of the HealthChecks of the cluster, each with its name; of one that cannot be read what it says is to be told only."""
+    operator, found = workers.operator, []
+    for obj in operator.stores.healthchecks_of(workers.cluster.key):
+        check = read_healthcheck(obj)
+        then = follows(check.spec.then) if isinstance(check, HealthCheck) else "tell"
+        book = books.read_found(obj.metadata.name, operator.status.mine(obj), then)
+        if finalizers.is_ending(obj):
+            book = merge_reports.withdrawn(book, operator.wall())
+        found.append((obj.metadata.name, book))
+    return found
+
+
+async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
+    """Decide and take the actions; where Slurm does not answer there is none."""
+    spec = workers.cluster.spec.health
+    deep = deep_books(workers)
+    if seen.nodes is None or not (health_checks.is_on(workers.cluster.spec) or deep or _is_left(seen)):
+        return HealthResult()
+    policy = HealthPolicy(
+        drains=spec.checks == "Drain" or bool(deep),
+        most=share(workers.nodeset.spec.size, spec.max_out),
+        interval=seconds(spec.interval),
+        replace_after=seconds(spec.replace.after),
+        most_of_all=share(len(seen.nodes), spec.max_out_of_cluster),
+    )
+    found = merge_reports.findings(deep)
+
+    def judged(looked: WorkerSnapshot) -> HealthPlan:
+        # Also where the last HealthCheck is gone: its drains are taken back as those of a check that has ended.
+        with_deep = deep or spec.checks == "Off"
+        return health_policy.decide(
+            merge_reports.with_findings(looked, found, spec.checks) if with_deep else looked, policy
+        )
+
+    verdict = judged(seen)
+    if not any(isinstance(each, DrainNode) for each in verdict.actions):
+        return await _take(workers, seen, judged, verdict, policy.drains)
+    # The nodes of all NodeSets count, so those of one cluster are drained one NodeSet after the other.
+    async with workers.operator.draining.setdefault(workers.cluster.key, asyncio.Lock()):
+        return await _take(workers, seen, judged, verdict, policy.drains, whole=True)
+
+
+def _is_left(seen: WorkerSnapshot) -> bool:
+    """Whether a worker is still drained for a check, though none is there any more."""
+    return any(node is not None and drain_reasons.is_of_check(node) for node in map(seen.node, seen.pods))
+
+
+async def _take(
+    workers: Workers,
+    seen: WorkerSnapshot,
+    judged: Callable[[WorkerSnapshot], HealthPlan],
+    verdict: HealthPlan,
+    moves: bool,
+    whole: bool = False,
+) -> HealthResult:
+    """Take the actions, decided again with a fresh answer about the nodes that they touch, or about all."""
+    touched = {seen.name(each.index) for each in (*verdict.actions, *verdict.moves)}
+    if not touched or workers.client is None or seen.nodes is None:
+        return HealthResult(verdict)
+    try:
+        looked = await (workers.client.nodes() if whole else workers.client.only(touched))
+        fresh = seen.on({**seen.nodes, **looked})
+        due = judged(fresh).moves
+        if due:  # a suspended job shows in no state of its node
+            since = listed_after(fresh.nodes or {}, [seen.name(each.index) for each in due], seen.now)
+            fresh = fresh.with_jobs(await workers.client.jobs(since))
+    except SlurmError as error:
+        return HealthResult(replace(verdict, actions=(), moves=()), str(error))
+    again = judged(fresh)
+    taken = [each for each in again.actions if seen.name(each.index) in touched]
+    failed = await workers.take(taken)
+    for move in again.moves if moves else ():
+        failed = await node_replacement.replace(workers, move) or failed
+    if len(again.moves) < len(due):
+        again = replace(again, again=min(again.again or _SUSPENDED, _SUSPENDED))
+    return HealthResult(again, failed)

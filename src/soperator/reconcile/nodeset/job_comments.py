@@ -1,0 +1,31 @@
+"""Writing what is wrong with a node into the comments of its jobs; for each trouble the list of jobs is asked for once."""
+
+from soperator.policy import drain_reasons
+from soperator.policy.workers import job_comment
+from soperator.policy.workers.types import WorkerSnapshot
+from soperator.reconcile.nodeset.actions import Workers, listed_after
+from soperator.slurmrest.client import SlurmError
+
+
+async def write_comments(workers: Workers, seen: WorkerSnapshot) -> str:
+    """Write them; return what Slurm refused. An operator that is new writes again, and a sentence that is there already stays there once."""
+    known, key = workers.operator.hinted, (workers.nodeset.namespace, workers.nodeset.name)
+    wanted = job_comment.hints(seen)
+    fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}
+    if fresh and workers.client is not None:
+        try:
+            nodes = seen.nodes or {}
+            drained = [name for name in fresh if name in nodes and drain_reasons.is_of_check(nodes[name])]
+            # A job may have begun just before its node was drained, so the list has to be newer than the drain.
+            for found in await workers.client.jobs(listed_after(nodes, drained, seen.now)):
+                # What others wrote into the comment since then stays.
+                job = await workers.client.job(found.number) if found.nodes & fresh.keys() else None
+                if job is None:
+                    continue
+                text = job_comment.commented(job.comment, (fresh[name] for name in sorted(job.nodes & fresh.keys())))
+                if text != job.comment:
+                    await workers.client.comment(job.number, text)
+        except SlurmError as error:
+            return str(error)
+    known[key] = wanted
+    return ""

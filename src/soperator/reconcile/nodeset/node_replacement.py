@@ -1,0 +1,49 @@
+"""Taking a bad machine out of use: cordoned, with the evidence on it, and then its worker's pod goes, which is made anew elsewhere.
+
+In this order, and all of it again where the operator was killed in between: a pod that went first could come back to the same machine.
+"""
+
+import json
+from datetime import UTC, datetime
+
+from soperator.kube import kinds
+from soperator.kube.errors import KubeError, NotFound
+from soperator.policy.drain_reasons import stamp
+from soperator.policy.health.replacement import ReplaceNode
+from soperator.policy.workers.types import Delete
+from soperator.reconcile.nodeset.actions import Workers
+from soperator.render.parts import labels, names
+from soperator.runtime.status import timestamp
+
+
+async def replace(workers: Workers, move: ReplaceNode) -> str:
+    """Move one worker; return what went wrong, in one sentence."""
+    try:
+        await _cordon(workers, move)
+    except NotFound:
+        pass  # the machine is gone already
+    except KubeError as error:
+        remedy = "; set the chart's value replaceMachines to true" if getattr(error, "status", 0) == 403 else ""
+        return f"Node {move.machine} is not replaced: {error}{remedy}"
+    why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
+    return await workers.take([Delete(move.index, why)])
+
+
+async def _cordon(workers: Workers, move: ReplaceNode) -> None:
+    now = workers.operator.wall()
+    evidence = {
+        "check": move.check,
+        "says": move.why,
+        "at": stamp(now),
+        "node": names.slurm_node(workers.nodeset.name, move.index),
+        "cluster": f"{workers.cluster.namespace}/{workers.cluster.name}",
+    }
+    meta = {"name": move.machine, "annotations": {labels.UNHEALTHY: json.dumps(evidence)}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+    api, condition = workers.operator.api, workers.cluster.spec.health.replace.condition
+    await api.apply(kinds.NODE, {**node, "spec": {"unschedulable": True}})
+    if condition:
+        moment = timestamp(datetime.fromtimestamp(now, UTC))
+        said = {"reason": "CheckFailed", "message": f"{move.check}: {move.why}", "lastTransitionTime": moment}
+        status = {"conditions": [{"type": condition, "status": "True", "lastHeartbeatTime": moment, **said}]}
+        await api.apply_status(kinds.NODE, {**node, "metadata": {"name": move.machine}, "status": status})

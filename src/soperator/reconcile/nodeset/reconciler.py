@@ -1,0 +1,229 @@
+"""The pass of a NodeSet: gather, decide, act, status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from soperator.api.base import Problem
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.policy.cluster.conditions import Role
+from soperator.policy.cluster.jail_refill import held
+from soperator.policy.cluster.render_record import RenderRecord
+from soperator.policy.workers import power_states, reregister
+from soperator.policy.workers.types import WorkerPlan, WorkerSnapshot
+from soperator.reconcile import (
+    anchor,
+    finalizers,
+    inputs,
+    render_record,
+    repair,
+)
+from soperator.reconcile.cache.decode import named, read_cluster, read_nodeset
+from soperator.reconcile.cluster import images, jail
+from soperator.reconcile.context import Operator
+from soperator.reconcile.nodeset import (
+    health,
+    jail_drain,
+    job_comments,
+    lost_jobs,
+)
+from soperator.reconcile.nodeset.actions import Workers
+from soperator.render.parts import labels, names
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.slurm_conf import health_checks
+from soperator.render.worker import pod
+from soperator.runtime.apply import Owner
+from soperator.runtime.cache.store import Key
+from soperator.runtime.controller import PassOutcome
+from soperator.runtime.status import ReportedCondition
+from soperator.slurm.node import REASON_PREFIX
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """What a pass has to say: what failed and its reason in one word, and what the policy is doing."""
+
+    trouble: str = ""
+    reason: str = ""
+    plan: WorkerPlan = field(default_factory=WorkerPlan)
+    seen: WorkerSnapshot | None = None
+    note: RenderRecord | None = None
+    checks: health.HealthResult = field(default_factory=health.HealthResult)
+
+
+@dataclass(frozen=True)
+class NodeSetControl:
+    """Brings the workers of one NodeSet to what its spec says."""
+
+    operator: Operator
+
+    async def reconcile(self, key: Key) -> PassOutcome:
+        """One pass."""
+        self.operator.forget_pods()
+        obj = self.operator.stores.nodesets.get(*key)
+        if obj is None:
+            self.operator.roster.forget(key)
+            self.operator.hinted.pop(key, None)
+            return PassOutcome(_gone(len(self.operator.stores.pods.by("nodeset", key))), is_gone=True)
+        if self.operator.stores.pods.by("nodeset", key) and not finalizers.is_ending(obj):
+            await finalizers.hold(self.operator, kinds.NODESET, obj)
+        nodeset, cluster, problems = self._read(obj)
+        if why := finalizers.reason(obj, self._cluster_of(obj)):
+            return await self._end(obj, nodeset, cluster, why)
+        if nodeset is None or cluster is None or problems:
+            return await self._status(obj, nodeset, PassResult("; ".join(map(str, problems)), "InvalidSpec"))
+        if refused := inputs.refusal(self.operator, cluster):
+            return await self._status(obj, nodeset, PassResult(refused, "ClusterRefused"))
+        look = self._jail_status(cluster)
+        if waiting := self._waiting(cluster, look):
+            return await self._status(obj, nodeset, PassResult(waiting, "ClusterNotReady"))
+        if look.step.hold:
+            return await self._hold(obj, cluster, nodeset, look)
+        if missing := inputs.point_wait(self.operator, cluster, [nodeset]):
+            return await self._status(obj, nodeset, PassResult(missing, "MountPointsMissing"))
+        await finalizers.hold(self.operator, kinds.NODESET, obj)
+        await self._apply_plan(obj, cluster, nodeset)
+        seen = await jail_drain.with_jail_reasons(self.operator, nodeset, inputs.seen(self.operator, cluster, nodeset))
+        note = render_record.of_nodeset(self.operator, obj, self._cluster_of(obj), cluster, seen.template)
+        seen = render_record.with_same(seen, note)
+        if unnamed := inputs.gpu_wait(self.operator, cluster, nodeset, seen):
+            return await self._status(obj, nodeset, PassResult(unnamed, "GpusNotNamed", seen=seen))
+        if unready := inputs.power_wait(self.operator, cluster, nodeset, seen):
+            outcome = await self._status(obj, nodeset, PassResult(unready, "ClusterNotReady", seen=seen))
+            return replace(outcome, requeue_after=_soonest(outcome.requeue_after, 1.0))
+        workers = Workers(self.operator, obj, cluster, nodeset)
+        plan, refused = await workers.act(seen)
+        found = await health.act(workers, seen)
+        failed = refused or found.failed or await job_comments.write_comments(workers, seen)
+        left = await lost_jobs.find_lost_jobs(workers, seen)
+        plan = replace(plan, said="; ".join(filter(None, (plan.said, left.said))))
+        short = power_states.trouble(seen) if seen.on_demand else ""
+        last = self.operator.unmade.get(obj.metadata.uid)
+        reason = (
+            "Refused" if last and failed == last.why else "SlurmRefused" if failed else "NoCapacity" if short else ""
+        )
+        told = PassResult(failed or short, reason, plan, seen, note, found)
+        outcome = await self._status(obj, nodeset, told)
+        soon = found.verdict.again if found.verdict else None
+        asked = jail_drain.again(self.operator, nodeset)
+        late = workers.again or (2.0 if failed else None)
+        return replace(
+            outcome, requeue_after=_soonest(outcome.requeue_after, plan.again, soon, asked, left.again, late)
+        )
+
+    async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> PassOutcome:
+        """A pass over a NodeSet that is being deleted, or whose cluster is: no worker is wanted any more."""
+        if finalizers.is_ending(obj) and not finalizers.holds(obj):
+            return PassOutcome("it is being deleted")
+        plan, failed = WorkerPlan(), ""
+        if nodeset and cluster and finalizers.has_controller(self.operator, cluster.key):
+            seen = inputs.seen(self.operator, cluster, nodeset, why)
+            plan, failed = await Workers(self.operator, obj, cluster, nodeset).act(seen)
+        rest = finalizers.rest_of_nodeset(self.operator, obj, nodeset, cluster)
+        if rest.waits and nodeset and cluster:
+            failed = await repair.of_nodeset(self.operator, obj, cluster, nodeset) or failed
+        if finalizers.is_ending(obj) and rest.nothing:
+            await finalizers.give_up(self.operator, obj)
+            await finalizers.let_go(self.operator, kinds.NODESET, obj)
+            return PassOutcome(f"it is let go: {rest.nothing}")
+        said = f"{why.removeprefix(REASON_PREFIX)}; {rest.waits or rest.nothing}"
+        outcome = await self._status(
+            obj, nodeset, PassResult("; ".join(filter(None, (said, failed))), "Deleting", plan)
+        )
+        return replace(outcome, requeue_after=_soonest(outcome.requeue_after, plan.again, 2.0))
+
+    async def report_error(self, key: Key, error: Exception) -> None:
+        """Show what stopped a pass."""
+        await self.operator.tell_error(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
+
+    def _cluster_of(self, obj: Custom) -> Custom | None:
+        return self.operator.stores.clusters.get(obj.metadata.namespace, named(obj))
+
+    def _read(self, obj: Custom) -> tuple[NodeSet | None, Cluster | None, Sequence[Problem]]:
+        read = read_nodeset(obj)
+        if isinstance(read, list):
+            return None, None, read
+        problems = self.operator.namespaces.view(read.namespace).refused.get(read.name, ())
+        found = self.operator.stores.clusters.get(read.namespace, read.spec.cluster)
+        cluster = read_cluster(found) if found else None
+        if not isinstance(cluster, Cluster) or found is None:
+            return read, None, [*problems, *([_unreadable(read)] if found else [])]
+        cluster = replace(cluster, anchor=anchor.uid(self.operator, cluster.key))
+        return read, images.of_workers(self.operator, found, cluster), problems
+
+    def _jail_status(self, cluster: Cluster) -> jail.JailStatus:
+        found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)
+        assert found is not None  # it was read a moment ago, and nobody else runs in between
+        return jail.jail_status(self.operator, found, cluster)
+
+    def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
+        """Why no worker can be made yet; a cluster that had login before has a jail, whatever became of the Job that filled it."""
+        sets = self.operator.stores.children[kinds.STATEFULSET]
+        if sets.get(cluster.namespace, names.login(cluster.name)) is not None:
+            return ""
+        if sets.get(cluster.namespace, names.controller(cluster.name)) is None:
+            return f"SlurmCluster {cluster.name} has no controller yet; its own status says why"
+        return jail.why_not(self.operator, cluster, look)
+
+    async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
+        """While the jail is being replaced no worker comes or goes, but for pods that have not started."""
+        seen = inputs.seen(self.operator, cluster, nodeset)
+        failed = await Workers(self.operator, obj, cluster, nodeset).take(held(seen))
+        why = jail.why_not(self.operator, cluster, look) or f"the jail: {look.step.why}"
+        return await self._status(obj, nodeset, PassResult(failed or why, "JailRefill", seen=seen))
+
+    async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
+        """Apply the mount plan, and remove those that no pod has any more."""
+        plans = inputs.roster(self.operator, nodeset).plans
+        used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
+        made = [pod.render_plan(cluster, nodeset), *health_checks.render(cluster, nodeset)]
+        owner = Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
+        await self.operator.applier.apply(owner, made, [kinds.CONFIGMAP], used)
+
+    async def _status(self, obj: Custom, nodeset: NodeSet | None, told: PassResult) -> PassOutcome:
+        name, namespace = obj.metadata.name, obj.metadata.namespace
+        found = self.operator.stores.pods.by("nodeset", (namespace, name))
+        role = inputs.workers(self.operator, nodeset) if nodeset else Role()
+        short = f"{role} workers ready: {role.trouble}" if role.is_short else ""
+        why = "; ".join(part for part in (told.trouble or short, told.plan.said) if part)
+        fields = {
+            "replicas": len(found),
+            "ready": role.ready,
+            **(inputs.counts(self.operator, nodeset, told.seen, self.operator.status.current(obj)) if nodeset else {}),
+            "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
+            "why": why,
+            **render_record.status_fields(told.note, obj),
+        }
+        again = await self.operator.write_status(kinds.NODESET, obj, fields, conditions(told, short))
+        return PassOutcome(why or f"{role} workers ready", again)
+
+
+def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
+    """The conditions of a NodeSet: whether its workers take jobs, and whether nothing is being done to them."""
+    refused = reregister.shortfall(told.seen) if short and told.seen else ""
+    bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
+    return [
+        ReportedCondition(
+            "Available",
+            "False" if bad else "True",
+            told.reason or ("WorkersMissing" if bad else "AllReady"),
+            bad,
+        ),
+        ReportedCondition("Settled", "False" if said else "True", "Changing" if said else "Settled", said),
+        *told.checks.conditions,
+    ]
+
+
+def _unreadable(nodeset: NodeSet) -> Problem:
+    remedy = "this operator cannot read that SlurmCluster, whose own status says why; until it can, the workers stay as they are"
+    return Problem("spec.cluster", nodeset.spec.cluster, remedy, f"NodeSet {nodeset.name}")
+
+
+def _gone(pods: int) -> str:
+    """What a pass says of a NodeSet that is gone; pods are left where somebody took its finalizer away, for their jobs may run."""
+    left = "delete them, or make the NodeSet again, which takes them over"
+    return f"it is gone, and {pods} of its pods are left: {left}" if pods else "it is gone"
+
+
+def _soonest(*moments: float | None) -> float | None:
+    return min((each for each in moments if each is not None), default=None)

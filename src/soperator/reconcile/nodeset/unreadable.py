@@ -1,0 +1,28 @@
+"""NodeSets that this operator cannot read, as after a rollback: their workers and their lines of Slurm's configuration stay as they are."""
+
+from dataclasses import replace
+
+from soperator.policy.cluster.slurm_config import ConfigStep
+from soperator.reconcile import inputs
+from soperator.reconcile.cache import membership
+from soperator.reconcile.cluster.slurm_config import ConfigStatus
+from soperator.reconcile.context import Operator
+from soperator.render.parts.model import Cluster
+from soperator.render.slurm_conf import slurm_conf
+
+
+def holds_configuration(operator: Operator, cluster: Cluster) -> str:
+    """Why another configuration than the present one is not written: nobody knows what it says of these nodes. Empty where nothing is held."""
+    found, state = membership.unreadable(operator, cluster), inputs.transaction(operator, cluster)
+    if not found or not state.good or inputs.running_config(operator, cluster):
+        return ""
+    return (
+        f"configuration {slurm_conf.generation(cluster)[:8]} waits, for this operator cannot read NodeSet {found[0].name}, and its nodes are in it: "
+        "correct the field that its status names, or upgrade the operator"
+    )
+
+
+def with_hold(look: ConfigStatus, held: str) -> ConfigStatus:
+    """The look at the configuration with what holds it."""
+    is_first = held and not look.step.why
+    return replace(look, step=ConfigStep(reason="NodeSetUnreadable", why=held)) if is_first else look

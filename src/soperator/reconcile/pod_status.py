@@ -1,0 +1,214 @@
+"""Pods, told in a sentence.
+
+Kubernetes knows well why a pod does not run, but says it in six places. `trouble` reads them in the order in which a pod starts and
+returns the first that explains; an empty text means that there is nothing to explain.
+"""
+
+import signal
+from collections.abc import Iterable
+
+from soperator.kube.objects import Node
+from soperator.kube.views import ConditionView, ContainerStatus, Pod, Terminated
+from soperator.policy.cluster.conditions import Role
+from soperator.policy.workers.pod_condition import as_text
+from soperator.policy.workers.types import WorkerPod
+from soperator.render.parts import labels
+from soperator.runtime.cache.store import Store
+from soperator.slurm import daemon_log, hostlist
+
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_FAILING = (
+    *_NO_IMAGE,
+    "CrashLoopBackOff",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+)
+#: The containers of a worker that run the image which its NodeSet may name.
+_OF_NODESET = ("slurmd", "jail", "usage")
+_GIVES_WAY = "its pod gives way"
+#: A container that a signal ended has this and the signal's number as its exit code.
+_SIGNALLED = 128
+#: What containerd and the kubelet say of a container whose end nobody saw.
+_UNSEEN = ("Unknown", "ContainerStatusUnknown")
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether Kubernetes calls the pod ready and it is not on its way out."""
+    ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return ready and pod.metadata.deletion_timestamp is None
+
+
+def comes_up(pod: Pod) -> bool:
+    """Whether the pod is on its way to be ready for the first time: nothing needs a person, and it has not ceased to be ready."""
+    if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
+        return False
+    since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
+    began = [each.state.running.started_at for each in pod.status.container_statuses if each.state.running]
+    return not any(since and each and since > each for each in began)
+
+
+def is_running(pod: Pod, container: str) -> bool:
+    """Whether a container of the pod runs, ready or not."""
+    return any(each.name == container and each.state.running for each in pod.status.container_statuses)
+
+
+def began(pod: Pod, container: str) -> float:
+    """When a container that runs was started, in seconds since 1970; 0 where it does not run."""
+    found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)
+    return found.started_at.timestamp() if found and found.started_at else 0.0
+
+
+def trouble(pod: Pod, nodes: Store[Node]) -> str:
+    """Why a pod is not ready, in one sentence without a full stop; empty for a ready one."""
+    if is_ready(pod):
+        return ""
+    return f"pod {pod.metadata.name}: {_cause(pod, nodes)}"
+
+
+def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
+    """How many of a role's pods are ready, and what keeps the first that isn't."""
+    found = list(pods)
+    troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
+    ready = min(wanted, sum(map(is_ready, found)))
+    return Role(ready, wanted, troubles[0] if troubles else missing(wanted - len(found)))
+
+
+def missing(count: int) -> str:
+    """Why a role is short although nothing is wrong with its pods: `count` of them are not created yet. Empty where none is missing."""
+    return f"{count} {'pod is' if count == 1 else 'pods are'} not created yet" if count > 0 else ""
+
+
+def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
+    """A worker's pod as the policy sees it; None for one without an index, which is none of ours."""
+    index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
+    if index is None:
+        return None
+    made = pod.metadata.creation_timestamp
+    return WorkerPod(
+        index=index,
+        template=pod.metadata.annotations.get(labels.TEMPLATE, ""),
+        phase=pod.status.phase or "Pending",
+        deleting=pod.metadata.deletion_timestamp is not None,
+        ready=is_ready(pod),
+        trouble=trouble(pod, nodes),
+        failing=is_failing(pod),
+        born=made.timestamp() if made else 0.0,
+        machine=pod.spec.node_name,
+        leave=_GIVES_WAY if _gives_way(pod) else "",
+        protected=pod.metadata.labels.get(labels.PROTECTED) == "true",
+        noted=pod.metadata.annotations.get(labels.DRAINED, ""),
+        told=_condition_text(pod),
+        ready_since=_ready_since(pod),
+    )
+
+
+def _gives_way(pod: Pod) -> bool:
+    """Whether somebody deletes the pod, and its end waits until its node is drained."""
+    return pod.metadata.deletion_timestamp is not None and labels.GIVES_WAY in pod.metadata.annotations
+
+
+def in_service(pod: Pod) -> ConditionView | None:
+    """The condition in which we tell what Slurm says of the pod's node."""
+    return next((each for each in pod.status.conditions if each.type == labels.IN_SERVICE), None)
+
+
+def _ready_since(pod: Pod) -> float:
+    since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
+    return since.timestamp() if since else 0.0
+
+
+def _condition_text(pod: Pod) -> str:
+    condition = in_service(pod)
+    return as_text(condition.reason, condition.message) if condition else ""
+
+
+def is_jail_sick(pod: Pod) -> bool:
+    """Whether the container that looks at the jail says that steps would fail there, and said otherwise since it began.
+
+    One that has just begun is not ready either; but its pod has not ceased to be ready since then.
+    """
+    status = next((each for each in pod.status.container_statuses if each.name == "jail"), None)
+    if status is None or status.ready or not status.state.running or pod.metadata.deletion_timestamp is not None:
+        return False
+    began = status.state.running.started_at
+    ceased = [each.last_transition_time for each in pod.status.conditions if each.type == "Ready"]
+    return any(began and each and each > began for each in ceased)
+
+
+def last_words(pod: Pod, container: str = "") -> str:
+    """What a container of an ended pod left as its last message: the one that failed, or the named one."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        end = status.state.terminated
+        if end and (status.name == container or (not container and end.exit_code)):
+            return end.message.strip()
+    return ""
+
+
+def is_failing(pod: Pod) -> bool:
+    """Whether a container cannot be started, or ends again and again."""
+    waiting = [each.state.waiting for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
+    return any(each and each.reason in _FAILING for each in waiting)
+
+
+def _cause(pod: Pod, nodes: Store[Node]) -> str:
+    node = nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+    if pod.spec.node_name and (node is None or not is_node_ready(node)):
+        return f"its Node {pod.spec.node_name} is {'NotReady' if node else 'gone'}"
+    if pod.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
+    unscheduled = next(
+        (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
+    )
+    if unscheduled:
+        return f"no Node takes it: {unscheduled.message}"
+    if is_jail_sick(pod):
+        return "the probe of its jail fails"
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if text := _container(status):
+            return text + _remedy(pod, status)
+    if pod.status.phase in ("Failed", "Succeeded"):
+        return f"it ended ({pod.status.reason or pod.status.phase}) {pod.status.message}".strip()
+    return "it is starting"
+
+
+def _container(status: ContainerStatus) -> str:
+    waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
+    if waiting and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
+        why = f": {waiting.message}" if waiting.message else ""
+        last = f"; it {_end(ended)}" if ended and (ended.message or ended.exit_code > _SIGNALLED) else ""
+        return f"container {status.name} waits, {waiting.reason}{why}{last}"
+    if status.state.terminated and status.state.terminated.exit_code:
+        return f"container {status.name} {_end(status.state.terminated)}"
+    if status.state.running and not status.ready and status.restart_count:
+        return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
+    return ""
+
+
+def _end(end: Terminated) -> str:
+    """How a container ended: by which signal, or with which code and last words; the log of a daemon is no sentence."""
+    oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
+    if end.exit_code - _SIGNALLED in set(signal.Signals):
+        return f"was killed by {signal.Signals(end.exit_code - _SIGNALLED).name}{oom}"
+    if end.reason in _UNSEEN:
+        return "ended with its Node"
+    last = next(reversed(end.message.strip().splitlines()), "")
+    said = daemon_log.cause(end.message) or last
+    return f"ended with {end.exit_code}{oom}{f': {said}' if said else ''}"
+
+
+def _remedy(pod: Pod, status: ContainerStatus) -> str:
+    """Where the image of a container that cannot be pulled is said; empty for other troubles."""
+    waiting, said = status.state.waiting, pod.metadata.labels
+    if not waiting or waiting.reason not in _NO_IMAGE:
+        return ""
+    nodeset = said.get(labels.NODESET)
+    field = f"spec.image of NodeSet {nodeset} or " if nodeset and status.name in _OF_NODESET else ""
+    fills = said.get(labels.ROLE) == "populate" or status.name in ("jail-copy", "users")
+    jail = "spec.jail.image or " if fills else ""
+    return f"; correct {field}{jail}spec.images of SlurmCluster {said.get(labels.CLUSTER)}, or make the image pullable (spec.images.pullSecrets)"
+
+
+def is_node_ready(node: Node) -> bool:
+    """Whether Kubernetes calls the Node ready."""
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

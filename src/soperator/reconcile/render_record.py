@@ -1,0 +1,129 @@
+"""The note of `policy/cluster/render_record` in the status of our objects, and what goes into it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from soperator.kube import kinds
+from soperator.kube.views import Custom
+from soperator.policy.cluster.images import ImageRecord
+from soperator.policy.cluster.render_record import RenderRecord, adopt
+from soperator.policy.workers.types import WorkerSnapshot
+from soperator.reconcile.context import Operator
+from soperator.render.parts.model import Cluster, Object
+from soperator.render.slurm_conf import slurm_conf
+from soperator.runtime.apply import Owner
+from soperator.slurm import topology
+
+#: Under which name the workers' template stands in a NodeSet's note.
+PODS = "pods"
+#: And the generation of Slurm's configuration in a cluster's.
+CONFIG = "config"
+
+
+def of_cluster(
+    operator: Operator,
+    obj: Custom,
+    cluster: Cluster,
+    record: ImageRecord,
+    objects: Sequence[Object],
+    is_same_config: bool,
+) -> RenderRecord:
+    """What a cluster's pass wants of its workloads and of Slurm's configuration; with one that is on its way, workloads are made to go with it."""
+    wanted = operator.applier.digests(Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata), objects)
+    return _of_cluster(operator, obj, cluster, record, wanted, is_same_config)
+
+
+def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: ImageRecord) -> Sequence[str]:
+    """The generations of Slurm's configuration that count as the wanted one: what a former operator wrote of the same spec."""
+    return _of_cluster(operator, obj, cluster, record, {}).same.get(CONFIG, ())
+
+
+def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
+    """Whether this generation of Slurm's configuration is the wanted one, or counts as it."""
+    obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
+    wanted, note = slurm_conf.generation(cluster), _note(operator, obj) if obj else None
+    counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()
+    return generation in (wanted, *counted)
+
+
+def _of_cluster(
+    operator: Operator,
+    obj: Custom,
+    cluster: Cluster,
+    record: ImageRecord,
+    wanted: Mapping[str, str],
+    is_same_config: bool = True,
+) -> RenderRecord:
+    gpus = {name: gpu.model_dump() for name, gpu in cluster.gpus.items()}
+    checked = ["checked"] if cluster.checked else []
+    accounted = [*(["accounted"] if cluster.accounted else []), *(cluster.sleeps or ())]
+    placed = [topology.note(cluster.places)] if cluster.places else []
+    inputs = _digest(
+        [obj.metadata.generation, _noted(record), dict(cluster.shares), gpus, *checked, *accounted, *placed]
+    )
+    wishes = {**wanted, CONFIG: slurm_conf.generation(cluster)}
+    return adopt(
+        _note(operator, obj),
+        RenderRecord(operator.renderer, inputs, record.request, wishes),
+        _may(cluster),
+        is_same_config,
+    )
+
+
+def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> RenderRecord:
+    """What a NodeSet's pass wants of its workers; `of` is the cluster's object, and `cluster` names the images of its workers."""
+    kept = operator.status.current(of).get("images", {}) if of else {}
+    named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
+    inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
+    now = RenderRecord(operator.renderer, inputs, kept.get("request", ""), {PODS: template})
+    return adopt(_note(operator, obj), now, _may(cluster))
+
+
+def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
+    """What is seen, with the workers that count as made from the present template shown as such."""
+    same = note.same.get(PODS, ())
+    pods = {
+        index: replace(each, template=seen.template) if each.template in same else each
+        for index, each in seen.pods.items()
+    }
+    return replace(seen, pods=pods) if same else seen
+
+
+def status_fields(note: RenderRecord | None, obj: Custom) -> dict[str, Any]:
+    """The note as a field of the status; without one it is what it was."""
+    if note is None:
+        return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
+    found = {key: value for key, value in asdict(note).items() if value}
+    return {"rendered": found | ({"same": {key: list(each) for key, each in note.same.items()}} if note.same else {})}
+
+
+def _note(operator: Operator, obj: Custom) -> RenderRecord | None:
+    kept = operator.status.current(obj).get("rendered")
+    if not isinstance(kept, dict) or not kept.get("renderer"):
+        return None
+    same: Mapping[str, Sequence[str]] = kept.get("same", {})
+    listed = {key: tuple(each) for key, each in same.items()}
+    return RenderRecord(
+        kept["renderer"], kept.get("inputs", ""), kept.get("request", ""), kept.get("wanted", {}), listed
+    )
+
+
+def _noted(record: ImageRecord) -> dict[str, Any]:
+    """The record without the roles that came after the first notes were written: their images alone would make every note another."""
+    return {
+        key: {role: image for role, image in value.items() if role not in ("mariadb", "proxy")}
+        if isinstance(value, Mapping)
+        else value
+        for key, value in asdict(record).items()
+    }
+
+
+def _may(cluster: Cluster) -> bool:
+    return cluster.spec.upgrade.mode == "OnRequest"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

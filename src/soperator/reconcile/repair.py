@@ -1,0 +1,115 @@
+"""What is to be there of a cluster, and putting it back while a deletion waits for jobs.
+
+Jobs may run for days after somebody has deleted their SlurmCluster or NodeSet, and need slurmctld, Services, keys and files as before. So what
+a person deletes or changes in that time is put back, as in any other pass. But no change begins: an object that was applied otherwise than the spec,
+or this operator, would have it by now stays as it is, nothing is removed, and Slurm gets no other configuration.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from soperator.api.base import Problem
+from soperator.kube import kinds
+from soperator.kube.errors import KubeError
+from soperator.kube.views import Custom
+from soperator.policy.cluster.images import Stage
+from soperator.reconcile import anchor, finalizers, inputs
+from soperator.reconcile.cluster import (
+    accounting,
+    backup_controllers,
+    config_files,
+    images,
+    jail,
+    slurm_config,
+    user_rest_api,
+)
+from soperator.reconcile.context import Operator
+from soperator.reconcile.keys import key_files
+from soperator.render.cluster import login
+from soperator.render.cluster.objects import render_cluster
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster, NodeSet, Object
+from soperator.render.slurm_conf import health_checks, slurm_conf
+from soperator.render.worker import pod
+from soperator.runtime.apply import Owner
+from soperator.runtime.controller import PermanentError
+from soperator.slurm.settings.state import ConfigState
+
+#: Seconds until the next try to put back what cannot be put back.
+_SOON = 5.0
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What decides about the objects of a cluster beside its spec: images, jail, configuration, and whether the jail has every mount point."""
+
+    stage: Stage
+    filling: jail.JailStatus
+    config: slurm_config.ConfigStatus
+    pointed: bool
+
+
+def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
+    """What is to be there of a cluster, but for keys, configuration and Jobs."""
+    step, had_login, record = basis.filling.step, jail.has_login(operator, cluster), basis.stage.record
+    of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
+    shown = login.closed(of_login) if had_login and not step.login else of_login
+    opens, named = (
+        had_login or (step.login and basis.pointed),
+        backup_controllers.addresses(operator, cluster, basis.config),
+    )
+    made = render_cluster(cluster, operator.defaults, opens, basis.config.state, (of_rest, shown), named)
+    return made + accounting.objects(operator, images.with_images(cluster, {"slurm": basis.stage.slurmdbd}))
+
+
+async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[Problem]) -> tuple[str, float | None]:
+    """Put back what is lost of a cluster whose deletion waits; return what is not put back in a sentence, and when to come again."""
+    key = (obj.metadata.namespace, obj.metadata.name)
+    try:
+        held = await anchor.hold(operator, key)
+        if not isinstance(read, Cluster):
+            return f"what somebody deletes is not put back: {read[0]}", None
+        cluster = replace(inputs.sized(operator, read), anchor=held)
+        await key_files.settle(operator, obj, cluster)
+        if problems := operator.namespaces.view(key[0]).problems(key[1]) or slurm_conf.too_large(cluster):
+            return f"what somebody deletes is not put back: {problems[0]}", None
+        await _put_back(operator, obj, cluster)
+        users = await user_rest_api.settle(operator, cluster)
+    except (PermanentError, KubeError) as error:
+        return f"not all that somebody deleted is put back: {error}", _SOON
+    return users.why, users.again or None
+
+
+async def of_nodeset(operator: Operator, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
+    """Put back what the workers that are left have mounted; return why that cannot be."""
+    plans = {names.jail_plan(cluster.name, nodeset.name, each) for each in inputs.roster(operator, nodeset).plans}
+    plan, owner = pod.render_plan(cluster, nodeset), Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
+    made = [*([plan] if plan["metadata"]["name"] in plans else []), *health_checks.render(cluster, nodeset)]
+    try:
+        await operator.applier.mend(owner, made, finalizers.is_collected(obj.metadata))
+    except (PermanentError, KubeError) as error:
+        return f"not all that somebody deleted is put back: {error}"
+    return ""
+
+
+async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
+    is_collected = finalizers.is_collected(obj.metadata)
+    config_now = slurm_config.ConfigStatus(state=await _files(operator, cluster, is_collected))
+    stage = images.stage(operator, obj, cluster)
+    cluster = images.with_images(cluster, stage.wanted)
+    pointed = not inputs.point_wait(operator, cluster, inputs.members(operator, cluster))
+    basis = Basis(stage, jail.jail_status(operator, obj, cluster), config_now, pointed)
+    # No claim: slurmctld would begin with an empty one, and end the jobs that it does not know.
+    made = [each for each in objects(operator, cluster, basis) if each["kind"] != kinds.PVC.kind]
+    await operator.applier.mend(
+        Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored), made, is_collected
+    )
+
+
+async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> ConfigState:
+    """What is known of Slurm's files, which are put back; their owner is not while the garbage collector takes it off."""
+    state = config_files.state(operator, cluster)
+    if is_collected and state.generation:
+        return state
+    state, _ = await config_files.mend(operator, cluster, await slurm_config.running(operator, cluster))
+    return state

@@ -1,0 +1,113 @@
+"""Where slurmdbd keeps its records, and its files.
+
+Wherever the database is, for slurmdbd it is a `Storage`. The password is in none of the files: slurmdbd's container adds it
+(images/slurm/roles/slurmdbd).
+Source of each setting: slurmdbd.conf(5) and slurm.conf(5) of 24.11.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from soperator.api.fields.accounting import Accounting, ExternalDatabase, SecretKey
+from soperator.render.parts import names, pod
+from soperator.render.parts.model import Cluster
+from soperator.render.parts.paths import BUNDLE
+from soperator.render.slurm_conf import accounting
+from soperator.slurm import conf
+
+PASSWORD = "password"
+#: The user and the database of a MariaDB that the operator asked for.
+USER, DATABASE = "slurm", "slurm_acct_db"
+ARCHIVE = "/var/spool/slurmdbd"
+_PLUGINS = f"{BUNDLE}/lib/slurm"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where slurmdbd keeps its records: the one value behind all three ways to have a database."""
+
+    host: str
+    port: int
+    user: str
+    database: str
+    password: SecretKey
+    ca: SecretKey | None = None
+    certificate: str = ""
+
+    @property
+    def secrets(self) -> list[str]:
+        """The names of all Secrets that slurmdbd reads for it."""
+        ca = [self.ca.secret] if self.ca else []
+        return [self.password.secret, *ca, *([self.certificate] if self.certificate else [])]
+
+
+def is_embedded(said: Accounting) -> bool:
+    """Whether the database is a MariaDB that the operator runs."""
+    return said.external is None and said.mariadb is None
+
+
+def storage(cluster: Cluster) -> Storage:
+    """The database of a cluster."""
+    said = cluster.spec.accounting
+    if said.external is not None:
+        return _external(said.external)
+    host = names.database(cluster.name)
+    if said.mariadb is not None and said.mariadb.replicas > 1:
+        host = f"{host}-primary"  # mariadb-operator's Service of the server that takes writes
+    own = SecretKey(secret=names.database_password(cluster.name), key=PASSWORD)
+    return Storage(host, names.DATABASE_PORT, USER, DATABASE, own)
+
+
+def _external(said: ExternalDatabase) -> Storage:
+    ca, certificate = (said.tls.ca, said.tls.certificate) if said.tls else (None, "")
+    return Storage(said.host, said.port, said.user, said.database, said.password, ca, certificate)
+
+
+def files(cluster: Cluster) -> dict[str, str]:
+    """slurmdbd.conf without the password, and a slurm.conf for the sacctmgr that looks whether slurmdbd answers."""
+    auth = {"AuthType": f"auth/{cluster.spec.auth.type}"}
+    known = {"ClusterName": cluster.name, "SlurmctldHost": names.controller(cluster.name), "SlurmUser": "slurm"}
+    plugins = {"PluginDir": _PLUGINS}
+    here = {"AccountingStorageHost": "localhost"}  # its Service leads to it only once this has succeeded
+    mine = conf.lines(
+        known | auth | {"CredType": f"cred/{cluster.spec.auth.type}"} | plugins | accounting.client(cluster) | here
+    )
+    return {
+        "slurmdbd.conf": conf.render(conf.lines(_slurmdbd(cluster, auth | plugins))),
+        "slurm.conf": conf.render(mine),
+    }
+
+
+def _slurmdbd(cluster: Cluster, more: Mapping[str, str]) -> dict[str, str | int]:
+    said, at = cluster.spec.accounting, storage(cluster)
+    tls = {
+        "SSL_CA": at.ca and f"{pod.PRIVATE}/ca.crt",
+        "SSL_CERT": at.certificate and f"{pod.PRIVATE}/tls.crt",
+        "SSL_KEY": at.certificate and f"{pod.PRIVATE}/tls.key",
+    }
+    options = ",".join(f"{key}={value}" for key, value in tls.items() if value)
+    purge = {f"Purge{kind}After": age for kind, age in said.purge.kinds.items()}
+    archive = {_archived(kind): "yes" for kind in said.purge.kinds} if said.archive.claim else {}
+    return {
+        **more,
+        "AuthAltTypes": "auth/jwt",
+        "AuthAltParameters": f"jwt_key={pod.PRIVATE}/keys/jwt_hs256.key",
+        "SlurmUser": "slurm",
+        "DbdHost": f"{names.accounting(cluster.name)}-0",
+        "DbdPort": names.DBD_PORT,
+        "PidFile": "/tmp/slurmdbd.pid",
+        "StorageType": "accounting_storage/mysql",
+        "StorageHost": at.host,
+        "StoragePort": at.port,
+        "StorageUser": at.user,
+        "StorageLoc": at.database,
+        **({"StorageParameters": options} if options else {}),
+        "ArchiveDir": ARCHIVE,
+        **purge,
+        **archive,
+    }
+
+
+def _archived(kind: str) -> str:
+    """The setting that has records of a kind archived; some are named in the plural."""
+    return f"Archive{kind}{'' if kind in ('Suspend', 'TXN', 'Usage') else 's'}"

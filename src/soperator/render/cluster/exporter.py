@@ -1,0 +1,123 @@
+"""The exporter of a cluster, where its spec asks for one: it reads slurmrestd, and has no right in Kubernetes or Slurm.
+
+The key that signs tokens makes its owner root in Slurm, so the container that answers HTTP, and reads what users wrote, does not have it. One
+beside it does, which listens to nobody and leaves a token of some minutes (agents/tokens). Whose token it is: slurmrestd's own user, whom Slurm lets
+see what everybody may see.
+
+slurmrestd does not know the users of the jail, whose names are labels. The container that does looks at the jail and at nothing else.
+"""
+
+from soperator.api.common import Resources
+from soperator.api.fields.change import seconds
+from soperator.checks.node_plan import SILENCE
+from soperator.render.cluster import slurmrestd
+from soperator.render.cluster.keys import REST_FILE
+from soperator.render.cluster.network import policy, scraped
+from soperator.render.cluster.slurmctld import USERS, identity, users_volumes
+from soperator.render.jail import per_node_root
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.slurm.conf import settings
+
+ROLE = "exporter"
+_TOKEN = f"{pod.PRIVATE}/token"
+_PYTHON = ("python3", "-m")
+#: Seconds between two looks at the jail's users: a new one is a number for as long.
+_EVERY = "10"
+
+
+def render_exporter(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The Deployment, the Service and the NetworkPolicy; nothing where there is to be no exporter."""
+    if not cluster.spec.metrics.enabled:
+        return []
+    selector = labels.role(cluster.name, ROLE)
+    wall = policy(cluster, names.exporter(cluster.name), selector, scraped(cluster, names.METRICS_PORT))
+    return [_deployment(cluster, defaults), _service(cluster), wall]
+
+
+def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
+    selector = labels.role(cluster.name, ROLE)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(cluster, names.exporter(cluster.name), ROLE),
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},  # two would count everything twice
+            "selector": {"matchLabels": selector},
+            "template": {"metadata": {"labels": selector}, "spec": _pod(cluster, defaults)},
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    said = cluster.spec.metrics
+    return pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
+        "terminationGracePeriodSeconds": 5,
+        "initContainers": [
+            *per_node_root.users_of_the_image(cluster, defaults),
+            identity(cluster, defaults, _EVERY),
+            _signer(cluster, defaults),
+        ],
+        "containers": [_exporter(cluster, defaults)],
+        "volumes": [
+            *users_volumes(cluster),
+            pod.keys(names.jwt_key(cluster.name)),
+            pod.empty("token", medium="Memory", sizeLimit="1Mi"),
+        ],
+    }
+
+
+def _signer(cluster: Cluster, defaults: Defaults) -> Object:
+    """The container with the key. The exporter begins when there is a token."""
+    command = ["soperator.agents.tokens", "--key", f"{pod.KEYS}/{REST_FILE}", "--user", _user(cluster), "--to", _TOKEN]
+    return pod.container(cluster, "token", _image(cluster, defaults), Resources()) | {
+        "restartPolicy": "Always",
+        "command": [*_PYTHON, *command],
+        "securityContext": pod.unprivileged(pod.AGENT_UID),
+        "volumeMounts": [pod.mount("keys", pod.KEYS, readOnly=True), pod.mount("token", pod.PRIVATE)],
+        "startupProbe": {"exec": {"command": ["test", "-s", _TOKEN]}, "periodSeconds": 1, "failureThreshold": 120},
+    }
+
+
+def _exporter(cluster: Cluster, defaults: Defaults) -> Object:
+    said = cluster.spec.metrics
+    probe = {"httpGet": {"path": "/healthz", "port": "http"}, "timeoutSeconds": 5}
+    command = [
+        *("soperator.agents.exporter", "--slurmrestd", slurmrestd.url(cluster.namespace, cluster.name)),
+        *("--cluster", cluster.name, "--user", _user(cluster), "--token", _TOKEN, "--port", str(names.METRICS_PORT)),
+        *("--users", f"{USERS}/passwd", "--silence", f"{SILENCE * seconds(cluster.spec.health.interval):.0f}"),
+    ]
+    options = [*([] if said.nodes else ["--no-nodes"]), *(["--private"] if _is_private(cluster) else [])]
+    return pod.container(cluster, "exporter", _image(cluster, defaults), said.resources) | {
+        "command": [*_PYTHON, *command, *options],
+        "ports": [{"name": "http", "containerPort": names.METRICS_PORT}],
+        "securityContext": pod.unprivileged(pod.AGENT_UID),
+        "volumeMounts": [pod.mount("token", pod.PRIVATE, readOnly=True), pod.mount("users", USERS, readOnly=True)],
+        "readinessProbe": probe | {"periodSeconds": 5},
+        "livenessProbe": probe | {"periodSeconds": 10, "failureThreshold": 6},
+    }
+
+
+def _image(cluster: Cluster, defaults: Defaults) -> str:
+    """That of the agents, which is the operator's own under another name."""
+    return cluster.spec.images.populate or defaults.populate
+
+
+def _user(cluster: Cluster) -> str:
+    """Whose token: where Slurm hides from users what is not theirs, only SlurmUser sees all that there is to count."""
+    return "slurm" if _is_private(cluster) else "slurmrest"
+
+
+def _is_private(cluster: Cluster) -> bool:
+    return any(each.key.lower() == "privatedata" for each in settings(cluster.spec.config.slurm))
+
+
+def _service(cluster: Cluster) -> Object:
+    port = {"name": "http", "port": names.METRICS_PORT, "targetPort": "http"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": pod.metadata(cluster, names.exporter(cluster.name), ROLE),
+        "spec": {"selector": labels.role(cluster.name, ROLE), "ports": [port]},
+    }

@@ -1,0 +1,130 @@
+"""Secrets with keys. They are made once, rewritten by a rotation that was asked for, and put back from a copy.
+
+The decisions are those of policy/cluster/key_rotation and policy/cluster/keys.
+
+The key material comes in as an argument, so that this stays a pure function.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+
+from soperator.render.cluster import database, database_connection
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, Object
+from soperator.slurm.keys import (
+    Held,
+    RotationRecord,
+    Stage,
+    Version,
+)
+
+REST_FILE = "jwt_hs256.key"
+_HOST_KEYS = ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub")
+#: Every file of a key that a daemon reads if it is there.
+FILES = frozenset({"slurm.key", "slurm.jwks", "munge.key", REST_FILE, *_HOST_KEYS, database_connection.PASSWORD})
+_NOTES = (labels.ROTATION, labels.STAGE, labels.SINCE, labels.DIGEST)
+
+
+def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """The Secrets that a cluster needs, with the files that each must hold."""
+    made = (
+        {names.database_password(cluster.name): (database_connection.PASSWORD,)}
+        if database.has_password(cluster.spec.accounting)
+        else {}
+    )
+    return {
+        **made,
+        names.auth_key(cluster.name): ("munge.key" if cluster.spec.auth.type == "munge" else "slurm.key",),
+        names.jwt_key(cluster.name): (REST_FILE,),
+        names.host_keys(cluster.name): _HOST_KEYS,
+    }
+
+
+def auth_file(cluster: Cluster) -> str:
+    """The file of a rotated key that daemons read."""
+    return "munge.key" if cluster.spec.auth.type == "munge" else "slurm.jwks"
+
+
+def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
+    """Files that were just made. Keys that are new need no rotation, and the password of the database has none."""
+    is_password = name == names.database_password(cluster.name)
+    noted = {labels.ROTATION: cluster.spec.auth.rotate} if cluster.spec.auth.rotate and not is_password else {}
+    return Held(files, noted)
+
+
+def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
+    """A Secret with files that were just made."""
+    return render_held(cluster, name, new(cluster, name, content)) | {"type": "Opaque"}
+
+
+def render_held(cluster: Cluster, name: str, held: Held) -> Object:
+    """A Secret with what it is to hold, owned by the cluster.
+
+    Not owned are keys that are to be kept or that a person brought, and a password, which stays with its database.
+    """
+    bare: Object = {"name": name, "namespace": cluster.namespace}
+    meta = bare if held.is_brought else _metadata(cluster, name, name)
+    meta["annotations"] = {**meta.get("annotations", {}), **held.notes}
+    return _secret({key: value for key, value in meta.items() if value}, held.files)
+
+
+def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
+    """The Secret from which another, of this name, is put back; it says what it adds up to, so that an edit of it is noticed."""
+    meta = _metadata(cluster, names.kept(name), name)
+    brought = {labels.BROUGHT: "true"} if held.is_brought else {}
+    meta["annotations"] = {**meta.get("annotations", {}), **held.notes, **brought, labels.CHECKSUM: held.checksum}
+    return _secret(meta, held.files)
+
+
+def has_owner(cluster: Cluster, name: str) -> bool:
+    """Whether a Secret of the operator's goes with its cluster."""
+    return not (cluster.spec.auth.keep_keys or name == names.database_password(cluster.name))
+
+
+def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held:
+    """What a Secret holds, as far as it is the operator's business."""
+    files = {name: content for name, content in data.items() if name in FILES}
+    notes = {key: annotations[key] for key in _NOTES if key in annotations}
+    return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
+
+
+def version(held: Held) -> Version:
+    """Which keys these are, by the notes that they have."""
+    record = read_record(held.notes)
+    return Version(held.digest, record.request, record.stage)
+
+
+def with_record(held: Held, record: RotationRecord) -> Held:
+    """The same files with the note of another stage."""
+    file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
+    return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
+
+
+def turned_notes(record: RotationRecord, content: bytes) -> dict[str, str]:
+    """What a rotation notes on a Secret: how far it is, and what the file that daemons read adds up to."""
+    return {
+        labels.ROTATION: record.request,
+        labels.STAGE: record.stage,
+        labels.SINCE: f"{record.since:.0f}",
+        labels.DIGEST: hashlib.sha256(content).hexdigest(),
+    }
+
+
+def _metadata(cluster: Cluster, name: str, of: str) -> Object:
+    return pod.metadata(cluster, name, "keys", owned=has_owner(cluster, of))
+
+
+def _secret(meta: Object, files: Mapping[str, bytes]) -> Object:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": _data(files)}
+
+
+def read_record(annotations: Mapping[str, str]) -> RotationRecord:
+    """What is noted on a Secret; one that was never rotated has nothing."""
+    stage: Stage = annotations.get(labels.STAGE, "")  # type: ignore[assignment]
+    since = annotations.get(labels.SINCE, "0")
+    return RotationRecord(annotations.get(labels.ROTATION, ""), stage, float(since) if since.isdecimal() else 0.0)
+
+
+def _data(content: Mapping[str, bytes]) -> dict[str, str]:
+    return {file: base64.b64encode(value).decode() for file, value in content.items()}

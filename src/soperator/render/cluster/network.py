@@ -1,0 +1,111 @@
+"""Names and walls: the headless Service behind every host name, the NetworkPolicies, and the budget over protected workers."""
+
+from ipaddress import ip_network
+
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, Object
+
+
+def render_network(cluster: Cluster, operator: str = "") -> list[Object]:
+    """The headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty where unknown."""
+    return [_nodes_service(cluster), *_policies(cluster, operator), _worker_budget(cluster)]
+
+
+def _nodes_service(cluster: Cluster) -> Object:
+    """Names resolve before a pod is ready, for a daemon becomes ready by talking to others."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": pod.metadata(cluster, names.nodes_service(cluster.name), "nodes"),
+        "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": labels.cluster(cluster.name)},
+    }
+
+
+def _policies(cluster: Cluster, operator: str) -> list[Object]:
+    """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
+    reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From elsewhere come SSH to
+    login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. No pod of the cluster but the exporter
+    reaches the operator's slurmrestd: users have one of their own (`render/cluster/user_rest_api.py`), or none.
+    """
+    high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
+    outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.outside.networks]
+    inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}, *outside], "ports": high}
+    users = {
+        "from": [{"podSelector": {"matchLabels": labels.role(cluster.name, role)}} for role in ("login", "worker")]
+    }
+    ssh = {"ports": [{"port": names.SSH_PORT, "protocol": "TCP"}]}
+    return [
+        _but_for_others(policy(cluster, f"{cluster.name}-inside", labels.cluster(cluster.name), inside, users)),
+        policy(cluster, names.login(cluster.name), labels.role(cluster.name, "login"), ssh),
+        policy(
+            cluster,
+            names.rest(cluster.name),
+            labels.role(cluster.name, "rest"),
+            _operator(names.REST_PORT, operator),
+            *_exporter(cluster),
+        ),
+        policy(cluster, names.workers(cluster.name), labels.role(cluster.name, "worker"), asked(operator)),
+        policy(cluster, names.controller(cluster.name), labels.role(cluster.name, "controller"), asked(operator)),
+    ]
+
+
+def asked(operator: str) -> Object:
+    """The rule by which the operator, in this namespace, reaches what a pod says of the volume that it watches."""
+    return _operator(names.JAIL_PORT, operator)
+
+
+def scraped(cluster: Cluster, port: int) -> Object:
+    """The rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
+    peers = [*cluster.spec.metrics.scrapers] or [{"namespaceSelector": {}}]
+    return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def render_usage(cluster: Cluster) -> list[Object]:
+    """Who may scrape what the jobs of workers use: who may scrape the exporter."""
+    if not cluster.spec.metrics.jobs:
+        return []
+    selector = labels.role(cluster.name, "worker")
+    return [policy(cluster, names.usage(cluster.name), selector, scraped(cluster, names.USAGE_PORT))]
+
+
+def _operator(port: int, namespace: str) -> Object:
+    """The rule for the operator: by its label *and* its namespace, for whoever makes pods anywhere can give them any label."""
+    where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
+    source = {"namespaceSelector": where, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
+    return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def _but_for_others(made: Object) -> Object:
+    """A policy that leaves out the pods that have one of their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
+    expression = {"key": labels.ROLE, "operator": "NotIn", "values": ["database", "rest"]}
+    made["spec"]["podSelector"]["matchExpressions"] = [expression]
+    return made
+
+
+def _exporter(cluster: Cluster) -> list[Object]:
+    """The exporter's way to a slurmrestd that is closed to the cluster's other pods."""
+    if not cluster.spec.metrics.enabled:
+        return []
+    exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
+    return [{"from": [exporter], "ports": [{"port": names.REST_PORT, "protocol": "TCP"}]}]
+
+
+def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object, role: str = "network") -> Object:
+    """Who reaches the pods of a selector: whom one of the rules lets in, and nobody else but by another policy. `role` is the label of the policy."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": pod.metadata(cluster, name, role),
+        "spec": {"podSelector": {"matchLabels": selector}, "policyTypes": ["Ingress"], "ingress": [*rules]},
+    }
+
+
+def _worker_budget(cluster: Cluster) -> Object:
+    """No protected worker may be evicted; a worker loses the label only when Slurm has drained it."""
+    selector = labels.role(cluster.name, "worker") | {labels.PROTECTED: "true"}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": pod.metadata(cluster, names.workers(cluster.name), "worker"),
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": selector}},
+    }

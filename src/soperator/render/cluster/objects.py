@@ -1,0 +1,79 @@
+"""All objects of a SlurmCluster, in an order that a reader and an API server both like: what is mounted before who mounts it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from soperator.render.cluster import (
+    database,
+    exporter,
+    login,
+    network,
+    slurmctld,
+    slurmdbd,
+    slurmrestd,
+    user_rest_api,
+)
+from soperator.render.jail import claims, gres
+from soperator.render.parts.model import (
+    Cluster,
+    Defaults,
+    NodeSet,
+    Object,
+)
+from soperator.render.slurm_conf import job_limits, power_saving
+from soperator.slurm.settings.state import ConfigState
+
+
+def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = False) -> Cluster:
+    """The cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
+    specs = {each.name: each.spec for each in nodesets}
+    return replace(
+        cluster,
+        shares=job_limits.shares(specs),
+        gpus=gres.counted(specs),
+        checked=checked,
+        sleeps=power_saving.timeouts(specs),
+    )
+
+
+def when_settled(cluster: Cluster) -> Cluster:
+    """The cluster as it is once everything has come up: slurm.conf names slurmdbd where accounting is on."""
+    return replace(cluster, accounted=cluster.spec.accounting.enabled)
+
+
+def render_cluster(
+    cluster: Cluster,
+    defaults: Defaults,
+    jail_ready: bool,
+    state: ConfigState | None = None,
+    of: tuple[Cluster, Cluster] | None = None,
+    addresses: int = 0,
+) -> list[Object]:
+    """Everything that a cluster owns but its keys, its configuration (of which `state` tells) and the populate Job.
+
+    Login waits for the jail, which it mounts as its root. While new images are on their way, `of` is the same cluster with those that
+    slurmrestd has so far, and with those of login. `addresses` is how many slurmctlds have a name at least.
+    """
+    of_rest, of_login = of or (cluster, cluster)
+    known = state or ConfigState()
+    return [
+        *claims.render_claim(cluster),
+        *claims.render_state_claim(cluster),
+        *network.render_network(cluster, defaults.operator_namespace),
+        *slurmctld.render_controller(cluster, defaults, known.fixed, addresses),
+        *slurmrestd.render_rest(of_rest, defaults, known.good or known.generation),
+        *user_rest_api.render_rest_users(of_rest, defaults, state),
+        *exporter.render_exporter(of_rest, defaults),
+        *network.render_usage(cluster),
+        *[each for each in login.render_login(of_login, defaults) if jail_ready or each["kind"] != "StatefulSet"],
+    ]
+
+
+def render_accounted(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
+    """slurmdbd and its database, where accounting is on; `secrets` are the versions of the Secrets that both read at their start."""
+    if not cluster.spec.accounting.enabled:
+        return []
+    return [
+        *database.render_database(cluster, defaults, secrets),
+        *slurmdbd.render_accounting(cluster, defaults, secrets),
+    ]

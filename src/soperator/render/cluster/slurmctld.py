@@ -1,0 +1,188 @@
+"""slurmctld: a StatefulSet, mostly of one, with its state on a claim, each behind a Service whose address outlives the pod.
+
+With backups all share the claim, where Slurm's own heartbeat keeps a backup from taking over beside a leader that lives. A pod's name is
+its host name, and that its place in the order of slurm.conf.
+
+The identity sidecar copies the users of the jail to a place where slurmctld's name service finds them; slurmctld itself never reads
+the jail, which users can write and a storage failure can hang.
+"""
+
+from soperator.api.common import Resources
+from soperator.render.jail import per_node_root
+from soperator.render.jail.claims import jail_claim
+from soperator.render.jail.mount_plan import ROOT
+from soperator.render.parts import (
+    labels,
+    names,
+    pod,
+    sssd,
+)
+from soperator.render.parts.model import Cluster, Defaults, Object
+
+_STATE = "/var/spool/slurmctld"
+USERS = "/var/lib/extrausers"
+
+
+def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", addresses: int = 0) -> list[Object]:
+    """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
+
+    `fixed` names the settings that only a restart changes, `addresses` says how many names are to resolve, at least.
+    """
+    count = cluster.spec.controller.replicas
+    services = [_service(cluster, number) for number in range(max(count, addresses))]
+    return [_stateful_set(cluster, defaults, fixed), *services, *([_budget(cluster)] if count > 1 else [])]
+
+
+def state_claim(cluster: Cluster) -> str:
+    """The name of the claim with slurmctld's state."""
+    return cluster.spec.controller.state.name or names.state_claim(cluster.name)
+
+
+def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
+    selector = labels.role(cluster.name, "controller")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
+        "spec": {
+            "serviceName": names.nodes_service(cluster.name),
+            "replicas": cluster.spec.controller.replicas,
+            "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {
+                    "labels": selector,
+                    "annotations": {labels.FIXED: fixed, labels.IMAGE: pod.slurm_image(cluster, defaults)},
+                },
+                "spec": _pod(cluster, defaults),
+            },
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    spec = pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.controller.scheduling))
+    return (
+        _apart(cluster)
+        | spec
+        | {
+            "initContainers": [
+                _own_state(cluster, defaults),
+                *per_node_root.users_of_the_image(cluster, defaults),
+                *pod.munged(cluster, defaults),
+                *sssd.sidecar(cluster, defaults),
+                identity(cluster, defaults),
+            ],
+            "containers": [_slurmctld(cluster, defaults)],
+            "volumes": [
+                pod.config_map("config", names.config(cluster.name)),
+                pod.claim("state", state_claim(cluster)),
+                *users_volumes(cluster),
+                *pod.scratch(),
+                *sssd.volumes(cluster),
+                pod.keys(names.auth_key(cluster.name), names.jwt_key(cluster.name)),
+                *(volume for volume in pod.auth_volumes(cluster) if volume["name"] != "keys"),
+            ],
+        }
+    )
+
+
+def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
+    image = pod.slurm_image(cluster, defaults)
+    munge = pod.munge_socket() if cluster.spec.auth.type == "munge" else []
+    return pod.container(cluster, "slurmctld", image, cluster.spec.controller.resources) | {
+        "args": ["slurmctld"],
+        "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type, SOPERATOR_WATCH=str(names.JAIL_PORT)),
+        "ports": [{"name": "slurmctld", "containerPort": names.CONTROLLER_PORT}],
+        "securityContext": pod.unprivileged(pod.SLURM_UID),
+        "volumeMounts": [
+            pod.mount("config", "/etc/slurm", readOnly=True),
+            pod.mount("state", _STATE),
+            pod.mount("users", USERS, readOnly=True),
+            pod.mount("run", "/run/slurmctld"),
+            pod.mount("host-tmp", "/tmp"),
+            *sssd.mounts(cluster),
+            *pod.key_mounts(),
+            *munge,
+        ],
+        "startupProbe": pod.tcp_probe(names.CONTROLLER_PORT, 1, 300),
+        "readinessProbe": pod.tcp_probe(names.CONTROLLER_PORT, 2, 5),
+    }
+
+
+def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
+    """Give the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume honours fsGroup."""
+    image = pod.slurm_image(cluster, defaults)
+    return pod.container(cluster, "own-state", image, Resources()) | {
+        "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", _STATE],
+        "securityContext": pod.file_maker("CHOWN"),
+        "volumeMounts": [pod.mount("state", _STATE)],
+    }
+
+
+def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> Object:
+    """The sidecar that makes the jail's users known to its pod; it looks at the jail every so many seconds."""
+    image = cluster.spec.images.populate or defaults.populate
+    return pod.container(cluster, "identity", image, Resources()) | {
+        "restartPolicy": "Always",
+        "command": [
+            "python3",
+            "-m",
+            "soperator.agents.identity",
+            "--jail",
+            ROOT,
+            "--to",
+            USERS,
+            "--interval",
+            interval,
+            "--ids",
+            str(pod.id_range(cluster)),
+        ],
+        "securityContext": pod.unprivileged(pod.AGENT_UID),
+        "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", USERS)],
+    }
+
+
+def users_volumes(cluster: Cluster) -> list[Object]:
+    """Where `identity` reads, and where it writes."""
+    return [
+        pod.empty("jail", sizeLimit=pod.SMALL)
+        if cluster.spec.jail.per_node
+        else pod.claim("jail", jail_claim(cluster)),
+        pod.empty("users", sizeLimit=pod.LARGE),
+    ]
+
+
+def _apart(cluster: Cluster) -> Object:
+    """Backups on other Nodes, as far as there are any; an affinity in the spec replaces this."""
+    if cluster.spec.controller.replicas == 1:
+        return {}
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": labels.role(cluster.name, "controller")},
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}
+
+
+def _budget(cluster: Cluster) -> Object:
+    """An eviction takes one slurmctld at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": pod.metadata(cluster, names.controller(cluster.name), "controller"),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels.role(cluster.name, "controller")}},
+    }
+
+
+def _service(cluster: Cluster, number: int) -> Object:
+    selector = labels.role(cluster.name, "controller")
+    if number or cluster.spec.controller.replicas > 1:
+        selector |= {"statefulset.kubernetes.io/pod-name": names.controller_host(cluster.name, number)}
+    port = {"name": "slurmctld", "port": names.CONTROLLER_PORT, "targetPort": names.CONTROLLER_PORT}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": pod.metadata(cluster, names.controller_address(cluster.name, number), "controller"),
+        "spec": {"selector": selector, "ports": [port]},
+    }

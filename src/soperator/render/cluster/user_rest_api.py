@@ -1,0 +1,119 @@
+"""slurmrestd for users, apart from the operator's: whatever they ask of it, the operator sees Slurm's nodes.
+
+slurmrestd listens on its pod's loopback alone and holds no key: slurmctld judges each token. nginx before it ends TLS, refuses what has no token,
+and holds slow and large requests off (images/proxy). nginx is the container that Kubernetes ends first, so that what is under way is answered.
+"""
+
+from soperator.api.common import Resources
+from soperator.render.cluster.network import policy
+from soperator.render.cluster.slurmrestd import slurmrestd
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.slurm_conf.slurm_conf import LONGEST
+from soperator.slurm.settings.state import ConfigState
+
+ROLE = "rest-users"
+_TLS = "/etc/soperator/tls"
+
+
+def render_rest_users(cluster: Cluster, defaults: Defaults, state: ConfigState | None = None) -> list[Object]:
+    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; nothing where users have none.
+
+    They come when the configuration that slurmctld mounts bounds the tokens of `scontrol token`, and start anew with each other configuration.
+    """
+    if not cluster.spec.rest.users.enabled or (state is not None and LONGEST not in state.fixed):
+        return []
+    deployment = _deployment(cluster, defaults, state.generation if state else "")
+    return [deployment, _service(cluster), _policy(cluster), _budget(cluster)]
+
+
+def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
+    selector = labels.role(cluster.name, ROLE)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(cluster, names.rest_users(cluster.name), ROLE),
+        "spec": {
+            "replicas": cluster.spec.rest.users.replicas,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
+                "spec": _pod(cluster, defaults),
+            },
+        },
+    }
+
+
+def _pod(cluster: Cluster, defaults: Defaults) -> Object:
+    said = cluster.spec.rest.users
+    volumes = [pod.config_map("config", names.config(cluster.name)), pod.empty("proxy", sizeLimit="2Gi")]
+    plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
+    spec = pod.base(cluster, defaults, said.scheduling)
+    if said.tls.secret:
+        volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret, "defaultMode": pod.GROUP_READS}})
+        # By fsGroup, for slurmrestd ends when it is given group 0; no volume of this pod is the jail, or any other claim.
+        spec = spec | {"securityContext": spec["securityContext"] | {"fsGroup": pod.PROXY_UID}}
+    return spec | {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels.role(cluster.name, ROLE)},
+            }
+        ],
+        "terminationGracePeriodSeconds": 60,
+        "initContainers": [slurmrestd(cluster, defaults, names.REST_PORT, said.resources, plugins)],
+        "containers": [_proxy(cluster, defaults)],
+        "volumes": volumes,
+    }
+
+
+def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
+    is_tls = bool(cluster.spec.rest.users.tls.secret)
+    image = cluster.spec.images.proxy or defaults.proxy
+    ready = {"httpGet": {"path": "/readyz", "port": names.REST_READY_PORT}, "timeoutSeconds": 6}
+    return pod.container(cluster, "proxy", image, Resources()) | {
+        "env": pod.env(SOPERATOR_TLS=str(is_tls).lower()),
+        "ports": [{"name": "rest", "containerPort": names.REST_USERS_PORT}],
+        "securityContext": pod.unprivileged(pod.PROXY_UID),
+        "volumeMounts": [
+            pod.mount("proxy", "/run/proxy"),
+            *([pod.mount("tls", _TLS, readOnly=True)] if is_tls else []),
+        ],
+        "startupProbe": ready | {"periodSeconds": 1, "failureThreshold": 120},
+        "readinessProbe": ready | {"periodSeconds": 10, "failureThreshold": 2},
+        "livenessProbe": pod.tcp_probe(names.REST_USERS_PORT, 10, 6),
+    }
+
+
+def _service(cluster: Cluster) -> Object:
+    said = cluster.spec.rest.users
+    port: Object = {"name": "https" if said.tls.secret else "http", "port": said.service.port, "targetPort": "rest"}
+    if said.service.node_port:
+        port["nodePort"] = said.service.node_port
+    meta = pod.metadata(cluster, names.rest_users(cluster.name), ROLE)
+    if said.service.annotations:
+        meta["annotations"] = dict(said.service.annotations)
+    spec = {"type": said.service.type, "selector": labels.role(cluster.name, ROLE), "ports": [port]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+def _policy(cluster: Cluster) -> Object:
+    """Who may come. What a Service lets in from outside of Kubernetes may have any address."""
+    said = cluster.spec.rest.users
+    peers = [*said.clients] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
+    rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}
+    selector = labels.role(cluster.name, ROLE)
+    return policy(cluster, names.rest_users(cluster.name), selector, rule | ({"from": peers} if peers else {}))
+
+
+def _budget(cluster: Cluster) -> Object:
+    """One pod at a time may be evicted; a single one too, for its successor is there in seconds."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": pod.metadata(cluster, names.rest_users(cluster.name), ROLE),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": labels.role(cluster.name, ROLE)}},
+    }

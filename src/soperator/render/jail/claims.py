@@ -1,0 +1,35 @@
+"""The jail's claim. The Job that fills it is `populate`'s, and how a node mounts it the mount plan's (`plan`)."""
+
+from soperator.api.common import ClaimRef
+from soperator.render.parts import names, pod
+from soperator.render.parts.model import Cluster, Object
+
+
+def render_claim(cluster: Cluster) -> list[Object]:
+    """The jail's claim where the spec names none. It has no owner: deleting the cluster keeps the users' files."""
+    ref = cluster.spec.jail.claim
+    if ref.name or cluster.spec.jail.per_node:
+        return []
+    return [claim(cluster, names.jail_claim(cluster.name), ref, "ReadWriteMany", owned=False)]
+
+
+def jail_claim(cluster: Cluster) -> str:
+    """The name of the claim with the jail."""
+    return cluster.spec.jail.claim.name or names.jail_claim(cluster.name)
+
+
+def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) -> Object:
+    """A claim that the operator makes; one without an owner stays when the cluster is deleted."""
+    spec: Object = {"accessModes": [mode], "resources": {"requests": {"storage": ref.size}}}
+    if ref.storage_class_name:
+        spec["storageClassName"] = ref.storage_class_name
+    meta = pod.metadata(cluster, name, "storage", owned)
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def render_state_claim(cluster: Cluster) -> list[Object]:
+    """The claim of slurmctld's state where the spec names none."""
+    if cluster.spec.controller.state.name:
+        return []
+    mode = "ReadWriteOnce" if cluster.spec.controller.replicas == 1 else "ReadWriteMany"
+    return [claim(cluster, names.state_claim(cluster.name), cluster.spec.controller.state, mode, owned=True)]

@@ -1,0 +1,71 @@
+"""The GPUs of a node as Slurm counts them: lines of gres.conf, and what makes the names in them true.
+
+A pod has those GPUs of its Node that the device plugin gave to it: /dev/nvidia2 and /dev/nvidia5, say. Slurm wants the names beforehand, and one
+gres.conf serves all nodes. So the entry script links each node's own, in the order of their numbers, to /run/soperator/gpus/0, 1, …, and these
+are the names in gres.conf. AutoDetect=nvidia is not it: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not have;
+slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian's has none for AMD.
+
+A shard is a part of a GPU by agreement alone: Slurm gives so many to each, and tells a job with shards its GPU as it tells one with GPUs.
+
+Whoever writes lines of gres.conf in `config.gres` says it all: then nothing is added.
+"""
+
+from collections.abc import Mapping
+
+from soperator.api.nodeset import Gpu, NodeSetSpec
+from soperator.render.parts import pod
+from soperator.render.parts.model import Cluster, NodeSet, Object
+from soperator.slurm import conf
+
+#: Names of the devices that are GPUs. Those that belong to no single one (/dev/nvidiactl, /dev/kfd) are not among them.
+DEVICES = {"nvidia": "/dev/nvidia[0-9]*", "amd": "/dev/dri/renderD[0-9]*"}
+#: Which variables of a job name its GPUs: gres.conf(5), Flags.
+_FLAGS = {"nvidia": "nvidia_gpu_env", "amd": "amd_gpu_env"}
+_FOLDER = f"{pod.PRIVATE}/gpus"
+_LAST = 16383
+
+
+def counted(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, Gpu]:
+    """The GPUs of each NodeSet whose nodes have any."""
+    return {name: spec.gpu for name, spec in sorted(nodesets.items()) if has_gpus(spec)}
+
+
+def has_gpus(spec: NodeSetSpec) -> bool:
+    """Whether the nodes have GPUs for Slurm to count."""
+    return spec.gpu.vendor != "none" and spec.gpu.count > 0
+
+
+def is_ours(cluster: Cluster) -> bool:
+    """Whether gres.conf is ours to write."""
+    return not cluster.spec.config.gres.strip()
+
+
+def gres_conf(cluster: Cluster) -> str:
+    """The lines of gres.conf: those of each NodeSet with GPUs, over all names that its nodes may have."""
+    return (
+        conf.render(line for name, gpu in cluster.gpus.items() for line in lines(name, gpu)) if is_ours(cluster) else ""
+    )
+
+
+def gres_types(cluster: Cluster) -> str:
+    """The kinds of GRES of slurm.conf."""
+    return "gpu,shard" if any(gpu.shards for gpu in cluster.gpus.values()) else "gpu"
+
+
+def lines(name: str, gpu: Gpu) -> list[conf.Line]:
+    """The lines of a NodeSet of this name."""
+    numbers = f"[0-{gpu.count - 1}]" if gpu.count > 1 else "0"
+    nodes, flags = ("NodeName", f"{name}-[0-{_LAST}]"), ("Flags", _FLAGS[gpu.vendor])
+    kind = [("Type", gpu.type)] if gpu.type else []
+    found = [conf.Line((nodes, ("Name", "gpu"), *kind, ("File", f"{_FOLDER}/{numbers}"), flags))]
+    if gpu.shards:
+        found.append(conf.Line((nodes, ("Name", "shard"), ("Count", str(gpu.shards)), flags)))
+    return found
+
+
+def environment(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
+    """What tells the entry script how many GPUs to link, and how they are called."""
+    gpu = nodeset.spec.gpu
+    if not has_gpus(nodeset.spec) or not is_ours(cluster):
+        return []
+    return pod.env(SOPERATOR_GPUS=f"{gpu.count} {DEVICES[gpu.vendor]}")

@@ -1,0 +1,134 @@
+"""Mount points that a jail may lack, and the Job that makes them.
+
+A mount needs a folder to lie on. What every node mounts is there from the populate Job; a submount's path is the author's choice, and a
+node must not write to the shared root. So where the specs name a path that is not known to be there, one Job makes it, before any pod
+mounts it (decision 17). Which paths a Job has made stands on it as an annotation: a spec that names fewer needs no other Job.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from soperator.api.common import Resources, Submount
+from soperator.render.jail import claims as jail_claims
+from soperator.render.jail import submounts
+from soperator.render.jail.mount_plan import (
+    ROOT,
+    Mount,
+    holder,
+    login_plan,
+    worker_plan,
+)
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import (
+    Cluster,
+    Defaults,
+    NodeSet,
+    Object,
+)
+
+#: Mount points that the populate Job makes (`soperator.agents.populate`); who fills the jail by himself makes them himself.
+MADE = (
+    *("/dev", "/proc", "/sys", "/run", "/tmp", "/mnt", "/home", "/opt/soperator", "/var/spool/slurmd", "/var/tmp"),
+    *("/etc/hosts", "/etc/resolv.conf", "/etc/pam.d/soperator-sshd"),
+)
+CLAIMS = "/mnt/claims"
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """A mount point as `soperator.agents.mountpoints` takes it: `path` below `base` of the Job's pod, `target` in the jail."""
+
+    base: str
+    path: str
+    target: str
+
+    @property
+    def key(self) -> str:
+        """A short name, the same for the same place."""
+        return hashlib.sha256(f"{self.base} {self.path}".encode()).hexdigest()[:8]
+
+
+def points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
+    """The mount points that the plans need in what nodes share, and that no populate Job makes."""
+    return [each for each in _points(cluster, nodesets) if each.base != ROOT or not cluster.spec.jail.per_node]
+
+
+def own_points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
+    """The mount points that a pod makes in a root of its own."""
+    return [each for each in _points(cluster, nodesets) if each.base == ROOT and cluster.spec.jail.per_node]
+
+
+def _points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
+    plans = [(login_plan(cluster), submounts.of_login(cluster))]
+    plans += [(worker_plan(cluster, each), submounts.of_worker(cluster, each)) for each in nodesets]
+    return sorted({point for plan, placed in plans for point in _of_plan(plan, placed)})
+
+
+def keys(needed: Sequence[Point]) -> frozenset[str]:
+    """What says whether a Job has made these points: it has, if its own keys hold all of them."""
+    return frozenset(each.key for each in needed)
+
+
+def render_mount_points(
+    cluster: Cluster, nodesets: Sequence[NodeSet], defaults: Defaults, fill: str = ""
+) -> list[Object]:
+    """The Job that makes what the plans need; none where they need nothing. `fill` names the filling of the jail that it works on."""
+    needed = points(cluster, nodesets)
+    if not needed:
+        return []
+    meta = pod.metadata(cluster, names.mount_points(cluster.name), "mount-points")
+    meta["annotations"] = {labels.POINTS: " ".join(sorted(keys(needed))), labels.FILL: fill}
+    template = {
+        "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
+        "spec": _pod(cluster, needed, defaults),
+    }
+    spec = {"backoffLimit": 2, "template": template}
+    return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}]
+
+
+def _is_ours(submount: Submount) -> bool:
+    """Whether mount points can be made in it beforehand: not in what is only read, nor in what each job has anew."""
+    return bool(submount.claim) and not submount.read_only and not submount.per_job
+
+
+def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
+    """The points of one plan that no populate Job makes: in the shared root, or in a claim that users may write to."""
+    claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
+    found = []
+    for number, each in enumerate(plan):
+        if number == 0 or not each.is_mount or each.target in MADE:
+            continue
+        under = holder(plan[:number], each.target)
+        if under.kind == "root":
+            found.append(Point(ROOT, each.target.removeprefix("/"), each.target))
+        elif under.target in claims:
+            above = claims[under.target].submount
+            inside = [above.sub_path.strip("/"), each.target.removeprefix(f"{under.target}/")]
+            found.append(Point(f"{CLAIMS}/{above.claim}", "/".join(filter(None, inside)), each.target))
+    return found
+
+
+def _pod(cluster: Cluster, needed: Sequence[Point], defaults: Defaults) -> Object:
+    agent = cluster.spec.images.populate or defaults.populate
+    claims = sorted({each.base.removeprefix(f"{CLAIMS}/") for each in needed if each.base != ROOT})
+    made = pod.container(cluster, "mount-points", agent, Resources()) | {
+        "command": ["python3", "-m", "soperator.agents.mountpoints", json.dumps([asdict(each) for each in needed])],
+        "securityContext": pod.file_maker("DAC_OVERRIDE"),
+        "volumeMounts": [
+            *([] if cluster.spec.jail.per_node else [pod.mount("jail", pod.JAIL)]),
+            *(pod.mount(f"claim-{number}", f"{CLAIMS}/{claim}") for number, claim in enumerate(claims)),
+        ],
+    }
+    spec = pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
+        "restartPolicy": "Never",
+        "hostUsers": not cluster.spec.security.user_namespace,
+        "containers": [made],
+        "volumes": [
+            *([] if cluster.spec.jail.per_node else [pod.claim("jail", jail_claims.jail_claim(cluster))]),
+            *(pod.claim(f"claim-{number}", claim) for number, claim in enumerate(claims)),
+        ],
+    }
+    spec.pop("subdomain")
+    return spec

@@ -1,0 +1,75 @@
+"""A root for each node: the variant where the jail is not shared (`jail.perNode`).
+
+Each pod has a claim of its own, which Kubernetes makes and removes with it (a generic ephemeral volume), and fills it before it starts, by the
+very steps by which the populate Job fills a shared one. So a node begins as its image says, whatever was done to the one before it, and a
+lost Node holds no claim that another waits for (decision 19).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from soperator.api.common import Resources
+from soperator.render.jail import claims
+from soperator.render.jail.mount_points import Point
+from soperator.render.parts import capabilities, pod
+from soperator.render.parts.model import Cluster, Defaults, Object
+
+_SCRIPT = "jail-script"
+
+
+def volumes(cluster: Cluster) -> list[Object]:
+    """The jail of a login or worker pod: the claim that all share, or one of its own."""
+    if not cluster.spec.jail.per_node:
+        return [pod.claim("jail", claims.jail_claim(cluster))]
+    ref = cluster.spec.jail.claim
+    spec: Object = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": ref.size}}}
+    if ref.storage_class_name:
+        spec["storageClassName"] = ref.storage_class_name
+    return [
+        {"name": "jail", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}},
+        pod.empty(_SCRIPT, sizeLimit=pod.SMALL),
+    ]
+
+
+def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point]) -> list[Object]:
+    """What fills a root of the pod's own; each finds out by itself that there is nothing to do. None where the jail is shared."""
+    if not cluster.spec.jail.per_node:
+        return []
+    agent, image = cluster.spec.images.populate or defaults.populate, cluster.spec.jail.image or defaults.jail
+    script, claim = pod.mount(_SCRIPT, "/soperator"), pod.mount("jail", pod.JAIL)
+    seal = ["python3", "-m", "soperator.agents.populate", "seal", "--claim", pod.JAIL]
+    made = [
+        ("jail-script", agent, ["cp", "-r", "/usr/share/soperator/.", "/soperator"], [script]),
+        ("jail-copy", image, ["sh", "/soperator/copy.sh"], [script, claim]),
+        ("jail-seal", agent, seal, [claim]),
+    ]
+    if points:
+        said = json.dumps([asdict(each) for each in points])
+        made.append(("jail-points", agent, ["python3", "-m", "soperator.agents.mountpoints", said], [claim]))
+    return [
+        pod.container(cluster, name, of, Resources())
+        | {
+            "command": command,
+            "securityContext": pod.file_maker(*capabilities.POPULATE),
+            "env": pod.env(SOPERATOR_JAIL_IMAGE=image),
+            "volumeMounts": mounts,
+        }
+        for name, of, command, mounts in made
+    ]
+
+
+def users_of_the_image(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """What gives slurmctld's pod the users of the image, where there is no shared jail to read them from."""
+    if not cluster.spec.jail.per_node:
+        return []
+    made = pod.container(cluster, "users", cluster.spec.jail.image or defaults.jail, Resources())
+    to = f"{pod.JAIL}/root/etc"
+    return [
+        made
+        | {
+            "command": ["sh", "-c", f"mkdir -p {to} && cp /etc/passwd /etc/group {to}/"],
+            "securityContext": pod.file_maker(),
+            "volumeMounts": [pod.mount("jail", pod.JAIL)],
+        }
+    ]

@@ -1,0 +1,89 @@
+"""Submounts: other storage at paths of the jail. Kubernetes mounts it into the pod, and the mount plan takes it on from there.
+
+The folder in the pod is numbered, not named by the path, so that a path with any characters is as good as another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soperator.api.common import Submount
+from soperator.render.parts import pod
+from soperator.render.parts.model import Cluster, NodeSet, Object
+
+FOLDER = "/mnt/submounts"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A submount with its place among those of a pod, and the object that asks for it."""
+
+    number: int
+    submount: Submount
+    owner: str
+
+    @property
+    def volume(self) -> str:
+        """The name of its volume."""
+        return f"submount-{self.number}"
+
+    @property
+    def folder(self) -> str:
+        """Where the pod has it."""
+        return f"{FOLDER}/{self.number}"
+
+
+def of_login(cluster: Cluster) -> list[Placed]:
+    """The submounts of login nodes, outer before inner."""
+    return _placed(cluster, None)
+
+
+def of_worker(cluster: Cluster, nodeset: NodeSet) -> list[Placed]:
+    """The submounts of a NodeSet's nodes, outer before inner."""
+    return _placed(cluster, nodeset)
+
+
+def volumes(placed: Sequence[Placed]) -> list[Object]:
+    """The volumes of the pod; memory needs none, for the plan makes it."""
+    return [{"name": each.volume, **_source(each.submount)} for each in placed if not each.submount.tmpfs]
+
+
+def mounts(placed: Sequence[Placed]) -> list[Object]:
+    """Where the container has those volumes."""
+    return [
+        pod.mount(each.volume, each.folder, **_sub_path(each.submount)) for each in placed if not each.submount.tmpfs
+    ]
+
+
+def described(each: Submount) -> str:
+    """The storage in the words of its author, in one short line."""
+    if each.claim:
+        words = f"claim {each.claim}" + (f", folder {each.sub_path}" if each.sub_path else "")
+    elif each.tmpfs:
+        words = f"memory, at most {each.tmpfs.size}"
+    elif each.host_path:
+        words = f"{each.host_path.path} of the Node"
+    else:
+        words = f"volume of type {', '.join(each.volume or {})}"
+    plain = "".join(letter if letter.isprintable() else "?" for letter in words)
+    return plain if len(plain) <= 100 else f"{plain[:99]}…"
+
+
+def _placed(cluster: Cluster, nodeset: NodeSet | None) -> list[Placed]:
+    shared = [each for each in cluster.spec.jail.submounts if nodeset or not each.per_job]
+    asked = [(each, f"SlurmCluster {cluster.name}") for each in shared]
+    if nodeset:
+        asked += [(each, f"NodeSet {nodeset.name}") for each in nodeset.spec.submounts]
+    asked.sort(key=lambda each: each[0].path.split("/"))
+    return [Placed(number, each, owner) for number, (each, owner) in enumerate(asked)]
+
+
+def _sub_path(each: Submount) -> Object:
+    return {"subPath": each.sub_path} if each.sub_path else {}
+
+
+def _source(each: Submount) -> Object:
+    if each.claim:
+        return {"persistentVolumeClaim": {"claimName": each.claim}}
+    if each.host_path:
+        return {"hostPath": {"path": each.host_path.path}}
+    return dict(each.volume or {})

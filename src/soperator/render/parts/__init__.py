@@ -1,0 +1,1 @@
+"""Pieces that objects of all roles are made of: names, labels, pods, capabilities."""

@@ -1,0 +1,63 @@
+"""SSSD beside every daemon that looks users up, where the spec names a directory service.
+
+Each pod has an SSSD of its own, in a container without any capability; its configuration, with the password to the directory, is mounted there and
+nowhere else. What it shares are its sockets: with the daemons, and through the mount plan with the jail. The sockets on which SSSD's own
+processes talk to each other stay in its container, for to them every root is the same.
+"""
+
+from soperator.render.parts import pod
+from soperator.render.parts.model import Cluster, Defaults, Object
+
+PIPES = "/var/lib/sss/pipes"
+_CONFIG = "/etc/soperator/sssd"
+
+
+def is_used(cluster: Cluster) -> bool:
+    """Whether the cluster has a directory service."""
+    return bool(cluster.spec.directory.secret)
+
+
+def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
+    """The container of SSSD; it answers before what comes after it in the pod starts."""
+    if not is_used(cluster):
+        return []
+    image = cluster.spec.images.sssd or defaults.sssd
+    return [
+        pod.container(cluster, "sssd", image, cluster.spec.directory.resources)
+        | {
+            "restartPolicy": "Always",
+            "securityContext": pod.file_maker(),
+            "volumeMounts": [
+                pod.mount("sssd-config", _CONFIG, readOnly=True),
+                pod.mount("sssd-state", "/var/lib/sss"),
+                pod.mount("sssd", PIPES),
+                pod.mount("sssd-private", f"{PIPES}/private"),
+                pod.mount("sssd-run", "/run"),
+                pod.mount("sssd-run", "/tmp", subPath="tmp"),
+            ],
+            "startupProbe": {
+                "exec": {"command": ["test", "-S", f"{PIPES}/nss"]},
+                "periodSeconds": 1,
+                "failureThreshold": 60,
+            },
+        }
+    ]
+
+
+def mounts(cluster: Cluster) -> list[Object]:
+    """What a container mounts that asks SSSD."""
+    return [pod.mount("sssd", PIPES, readOnly=True)] if is_used(cluster) else []
+
+
+def volumes(cluster: Cluster) -> list[Object]:
+    """The volumes behind both."""
+    if not is_used(cluster):
+        return []
+    secret = {"secretName": cluster.spec.directory.secret, "defaultMode": 0o400}
+    return [
+        {"name": "sssd-config", "secret": secret},
+        pod.empty("sssd", sizeLimit=pod.SMALL),
+        pod.empty("sssd-private", medium="Memory", sizeLimit=pod.SMALL),
+        pod.empty("sssd-state", sizeLimit="4Gi"),
+        pod.empty("sssd-run", medium="Memory", sizeLimit="64Mi"),
+    ]

@@ -1,0 +1,73 @@
+"""Quick checks on workers: the plan of a NodeSet's nodes, and the lines of slurm.conf by which slurmd runs it.
+
+The plan is one ConfigMap for each NodeSet, which changes in its place: other limits reach running pods by themselves, without another template.
+"""
+
+from typing import Any
+
+from soperator.api.fields.change import seconds
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.checks import node_plan
+from soperator.render.parts import labels, names, pod
+from soperator.render.parts.model import Cluster, NodeSet, Object
+
+_FOLDER = "/etc/soperator/checks"
+_PROGRAM = "/usr/lib/soperator/checks"
+
+
+def is_on(spec: SlurmClusterSpec) -> bool:
+    """Whether workers run checks."""
+    return spec.health.checks != "Off"
+
+
+def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
+    """The lines of slurm.conf: every node at the same time, whatever it does, so that a job over many nodes waits once and not for each in turn."""
+    if not is_on(spec):
+        return {}
+    interval = int(seconds(spec.health.interval))
+    return {"HealthCheckProgram": _PROGRAM, "HealthCheckInterval": interval, "HealthCheckNodeState": "ANY"}
+
+
+def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
+    """The scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every budget."""
+    if not is_on(spec) or not spec.health.around_jobs:
+        return {}
+    return {key: f"#!/bin/sh\n{_PROGRAM} {key.lower()}\nexit 0\n" for key in ("Prolog", "Epilog")}
+
+
+def facts(nodeset: NodeSet) -> dict[str, Any]:
+    """What of a NodeSet decides which checks apply to its nodes."""
+    gpu, spec = nodeset.spec.gpu, nodeset.spec
+    return {
+        "gpus": gpu.count,
+        "nvidia": gpu.vendor == "nvidia",
+        "amd": gpu.vendor == "amd",
+        "infiniband": spec.rdma.infiniband,
+        "kernelLog": any(each.get("mountPath") == "/dev/kmsg" for each in spec.volume_mounts),
+    }
+
+
+def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
+    """The ConfigMap with the plan, where there is one."""
+    if not is_on(cluster.spec):
+        return []
+    meta = {
+        "name": names.checks(cluster.name, nodeset.name),
+        "namespace": nodeset.namespace,
+        "labels": labels.worker(cluster.name, nodeset.name),
+        "ownerReferences": [nodeset.owner],
+    }
+    text = node_plan.plan(cluster.spec.health, nodeset.name, facts(nodeset))
+    return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan.json": text}}]
+
+
+def volumes(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
+    """The volume with the plan."""
+    if not is_on(cluster.spec):
+        return []
+    return [{"name": "checks", "configMap": {"name": names.checks(cluster.name, nodeset.name)}}]
+
+
+def mounts(cluster: Cluster) -> list[Object]:
+    """Where slurmd's container has the plan."""
+    return [pod.mount("checks", _FOLDER, readOnly=True)] if is_on(cluster.spec) else []

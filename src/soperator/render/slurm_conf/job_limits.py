@@ -1,0 +1,126 @@
+"""How jobs are held to the CPUs and the memory that they were given: `spec.jobs.limits`.
+
+Memory is given out like CPUs as soon as a NodeSet says how large its nodes are. A job that asks for none then gets its share, the
+node's memory divided by its CPUs, for each CPU: with Slurm's own default it would get the whole node's, and no two jobs could share one.
+The share is the one line of slurm.conf that follows from NodeSets, and how many nodes there are does not matter to it. A NodeSet that does
+not say its size has the memory of the machine (images/slurm/roles/slurmd), and so room for the share of the others.
+
+Who holds a job to it depends on the Nodes: the kernel, where a pod may write its own cgroups, or slurmstepd, which looks every few seconds.
+Sources: slurm.conf(5) and cgroup.conf(5) of 24.11.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import Partition
+from soperator.render.parts.model import Cluster
+from soperator.slurm import quantity
+from soperator.slurm.conf import settings as read
+
+#: How often slurmstepd looks at the memory of its step, in seconds.
+SAMPLE = 10
+_DEFAULTS = ("defmempercpu", "defmempergpu", "defmempernode")
+
+
+def shares(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, int | None]:
+    """The memory per CPU of each NodeSet's nodes in MiB; None where its resources do not say it."""
+    return {name: share(spec) for name, spec in nodesets.items()}
+
+
+def share(spec: NodeSetSpec) -> int | None:
+    """The memory per CPU of a node in MiB, without what `MemSpecLimit` sets aside; None where resources do not say it."""
+    resources = {**spec.resources.requests, **spec.resources.limits}
+    cpus, memory = quantity.cpus(resources) or 1, quantity.memory_mib(resources)
+    if memory is None:
+        return None
+    aside = [each.value for each in read(spec.slurmd_conf) if each.key.lower() == "memspeclimit"]
+    return max(1, (memory - (int(aside[-1]) if aside and aside[-1].isdigit() else 0)) // cpus)
+
+
+def settings(cluster: Cluster) -> dict[str, str | int]:
+    """The lines of slurm.conf that follow from the limits; they are defaults, which extra lines override."""
+    return {
+        "SelectTypeParameters": "CR_Core_Memory" if is_memory_given_out(cluster) else "CR_Core",
+        "TaskPlugin": ",".join(_task_plugins(cluster)) or "task/none",
+        **_HOLDER[cluster.spec.jobs.limits],
+    }
+
+
+_LINUX = {"ProctrackType": "proctrack/linuxproc", "JobAcctGatherType": "jobacct_gather/linux"}
+#: NoShared, for the sum over processes counts what they share once for each; what is in /dev/shm has a bound of its own.
+_KILLED = {"JobAcctGatherParams": "OverMemoryKill,NoShared", "JobAcctGatherFrequency": f"task={SAMPLE}"}
+_HOLDER: Mapping[str, Mapping[str, str | int]] = MappingProxyType(
+    {
+        "None": _LINUX,
+        "Sampled": _LINUX | _KILLED,
+        "Cgroup": {"ProctrackType": "proctrack/cgroup", "JobAcctGatherType": "jobacct_gather/cgroup"},
+    }
+)
+
+
+def _task_plugins(cluster: Cluster) -> list[str]:
+    jobs = cluster.spec.jobs
+    return [
+        *(["task/cgroup"] if jobs.limits == "Cgroup" else []),
+        *(["task/affinity"] if jobs.bind_cpus else []),
+    ]
+
+
+def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
+    """The lines of cgroup.conf. Devices are the jail's part: a filter for them cannot be loaded from a user namespace."""
+    if cluster.spec.jobs.limits != "Cgroup":
+        return {"CgroupPlugin": "disabled"}
+    return {
+        "CgroupPlugin": "cgroup/v2",
+        "IgnoreSystemd": "yes",
+        "EnableControllers": "yes",
+        "ConstrainCores": "yes",
+        "ConstrainRAMSpace": "yes",
+        "ConstrainDevices": "no",
+    }
+
+
+def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str, str]]:
+    """The memory of a job that asks for none, unless the administrator says it for the partition or for all of them."""
+    said = [*partition.options, *(each.key for each in read(cluster.spec.config.slurm))]
+    if not is_memory_given_out(cluster) or any(key.lower() in _DEFAULTS for key in said):
+        return []
+    smallest = _smallest(
+        cluster, partition.node_sets if partition.node_sets and not partition.features else cluster.shares
+    )
+    return [("DefMemPerCPU", str(smallest))] if smallest else []
+
+
+def is_memory_given_out(cluster: Cluster) -> bool:
+    """Whether Slurm counts memory: not where limits are None, nor while every NodeSet leaves open how large its nodes are."""
+    known = [each for each in cluster.shares.values() if each]
+    return cluster.spec.jobs.limits != "None" and bool(known or not cluster.shares)
+
+
+def unsized(cluster: Cluster) -> list[str]:
+    """The NodeSets whose resources do not say their memory."""
+    return sorted(name for name, each in cluster.shares.items() if each is None)
+
+
+def shortfall(cluster: Cluster) -> tuple[str, str]:
+    """Why jobs may exceed what they were given, as a reason and a sentence; an empty sentence where the kernel holds them."""
+    if cluster.spec.jobs.limits == "None":
+        return "Off", "spec.jobs.limits is None: CPUs are counted, memory is not, and nothing holds a job to either"
+    if names := unsized(cluster):
+        return "SizeUnknown", (
+            f"NodeSet {names[0]} does not say its memory in spec.resources, so Slurm gives out the whole machine's, "
+            "which Kubernetes gives to others too: say cpu and memory"
+        )
+    if cluster.spec.jobs.limits == "Sampled":
+        return "Sampled", (
+            f"memory is looked at every {SAMPLE} s, and a step that is above its own is ended; CPUs are counted, and a job may use "
+            "more of them: where Nodes give pods a writable cgroup v2, set spec.jobs.limits to Cgroup; where workers have CPUs of "
+            "their own, set spec.jobs.bindCpus"
+        )
+    return "Cgroup", ""
+
+
+def _smallest(cluster: Cluster, nodesets: Iterable[str]) -> int | None:
+    known = [each for each in (cluster.shares.get(name) for name in nodesets) if each]
+    return min(known, default=None)

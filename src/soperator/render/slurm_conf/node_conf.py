@@ -1,0 +1,52 @@
+"""What Slurm is to know of a node: for slurmd, which says it when it registers, and for scontrol, where the node sleeps. Source: scontrol(1)."""
+
+from collections.abc import Iterable
+
+from soperator.api.nodeset import Gpu
+from soperator.render.parts.model import NodeSet
+from soperator.slurm import quantity
+from soperator.slurm.hostlist import compress
+from soperator.slurm.node import Shape
+
+
+def node_conf(nodeset: NodeSet) -> str:
+    """The node's own configuration for `slurmd --conf`: its size as Kubernetes grants it, GPUs, features, weight."""
+    resources = {**nodeset.spec.resources.requests, **nodeset.spec.resources.limits}
+    pairs: list[tuple[str, object]] = [
+        ("CPUs", quantity.cpus(resources)),
+        ("RealMemory", quantity.memory_mib(resources)),
+        ("Feature", ",".join([nodeset.name, *nodeset.spec.features])),
+        ("Weight", nodeset.spec.weight if nodeset.spec.weight != 1 else None),
+        ("Gres", _gres(nodeset.spec.gpu)),
+    ]
+    said = [f"{key}={value}" for key, value in pairs if value is not None]
+    return " ".join([*said, nodeset.spec.slurmd_conf.strip()]).strip()
+
+
+def _gres(gpu: Gpu) -> str | None:
+    if gpu.vendor == "none":
+        return None
+    whole = f"gpu:{gpu.type}:{gpu.count}" if gpu.type else f"gpu:{gpu.count}"
+    return f"{whole},shard:{gpu.shards}" if gpu.shards else whole
+
+
+def hosts(nodeset: str, indexes: Iterable[int]) -> str:
+    """The Slurm nodes of these indexes as a host list."""
+    return compress(f"{nodeset}-{index}" for index in indexes)
+
+
+def record(nodeset: NodeSet, indexes: Iterable[int]) -> list[str]:
+    """The words for `scontrol create` that make these nodes known, asleep."""
+    return [f"NodeName={hosts(nodeset.name, indexes)}", "State=CLOUD", *node_conf(nodeset).split()]
+
+
+def shape(nodeset: NodeSet) -> Shape:
+    """What Slurm says of a node that was made so."""
+    said = dict(word.split("=", 1) for word in node_conf(nodeset).split() if "=" in word)
+    return Shape(
+        cpus=int(said.get("CPUs", 1)),
+        memory=int(said.get("RealMemory", 1)),
+        features=frozenset(said["Feature"].split(",")),
+        weight=int(said.get("Weight", 1)),
+        gres=said.get("Gres", ""),
+    )

@@ -1,0 +1,45 @@
+"""The settings of slurm.conf with which nodes sleep.
+
+Slurm decides who wakes, by its jobs; the programs that wake and suspend do nothing, for the operator sees the states of the nodes and makes the
+pods (docs/decisions/0073). The one that runs before each job waits for the job's nodes (docs/decisions/0081). When a node sleeps is the operator's
+to say, so SuspendTime never comes. Source: slurm.conf(5) of 24.11.
+"""
+
+from collections.abc import Mapping
+
+from soperator.api.fields.change import seconds
+from soperator.api.nodeset import NodeSetSpec
+from soperator.render.parts.paths import BUNDLE
+
+#: In the image of slurmctld (images/slurm/wake). A person's own PrologSlurmctld stands beside it: Slurm takes several.
+AWAIT = f"{BUNDLE}/libexec/await-nodes"
+#: Ten years. Without a number the module is off.
+_NEVER = 315360000
+#: Of a set's own limit; past it Slurm itself gives up a node, should no operator be there to do so.
+_SPARE = 60
+
+
+def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
+    """The longest times, in seconds, in which a node of these NodeSets wakes and goes to sleep; None where none ever sleeps."""
+    found = [spec.power for spec in nodesets.values() if spec.power]
+    if not found:
+        return None
+    resume = max(seconds(each.resume_timeout) for each in found)
+    return int(resume) + _SPARE, int(max(seconds(each.suspend_timeout) for each in found))
+
+
+def settings(limits: tuple[int, int] | None) -> dict[str, str | int]:
+    """The lines of slurm.conf, where nodes sleep. Rates are the operator's queue's to limit."""
+    if limits is None:
+        return {}
+    resume, suspend = limits
+    return {
+        "SuspendProgram": "/usr/bin/true",
+        "ResumeProgram": "/usr/bin/true",
+        "PrologSlurmctld": AWAIT,
+        "SuspendTime": _NEVER,
+        "SuspendRate": 0,
+        "ResumeRate": 0,
+        "SuspendTimeout": suspend,
+        "ResumeTimeout": resume,
+    }

@@ -1,0 +1,52 @@
+"""What the jobs of a worker use, where the spec asks for it: measured in slurmd's container, and served by one beside it.
+
+Only in slurmd's container can the processes of jobs be looked into. Who answers Prometheus, and so whoever asks, is another container, without a
+right and without a file but the one with the numbers (agents/usage).
+"""
+
+from soperator.api.common import Resources
+from soperator.render.parts import names, pod
+from soperator.render.parts.model import (
+    Cluster,
+    Defaults,
+    NodeSet,
+    Object,
+)
+
+_FOLDER = "/run/usage"
+#: Request and limit are equal, as those of the container `jail` are and for the same reason.
+_SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20m", "memory": "32Mi"})
+
+
+def is_on(cluster: Cluster) -> bool:
+    """Whether workers tell what their jobs use."""
+    return cluster.spec.metrics.jobs
+
+
+def containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[Object]:
+    """The container that answers, if any."""
+    if not is_on(cluster):
+        return []
+    image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
+    made = pod.container(cluster, "usage", image, _SMALL) | {
+        "command": ["/usr/lib/soperator/usage", "serve", "--file", f"{_FOLDER}/jobs", "--port", str(names.USAGE_PORT)],
+        "ports": [{"name": "usage", "containerPort": names.USAGE_PORT}],
+        "securityContext": pod.unprivileged(pod.AGENT_UID),
+        "volumeMounts": [pod.mount("usage", _FOLDER, readOnly=True)],
+    }
+    return [made]
+
+
+def volumes(cluster: Cluster) -> list[Object]:
+    """The volume with the numbers, if any."""
+    return [pod.empty("usage", medium="Memory", sizeLimit="4Mi")] if is_on(cluster) else []
+
+
+def mounts(cluster: Cluster) -> list[Object]:
+    """Where slurmd's container writes them."""
+    return [pod.mount("usage", _FOLDER)] if is_on(cluster) else []
+
+
+def environment(cluster: Cluster) -> list[Object]:
+    """What makes slurmd's container measure: the name of the cluster."""
+    return pod.env(SOPERATOR_USAGE=cluster.name) if is_on(cluster) else []

@@ -1,0 +1,219 @@
+"""Keeping a store equal to the API server.
+
+An explicit state machine of two states. `Listing` reads everything and makes the store equal to it, which is the only
+way to learn of what was deleted while no watch ran. `Watching` folds changes in from where the list, or the last watch,
+ended. Every way for a watch to end names the state that follows:
+
+| ends by                       | follows                                                       |
+|-------------------------------|---------------------------------------------------------------|
+| Eof, Idle                     | Watching from the last version, at least 1 s after the last connect |
+| Expired (410, either shape)   | Listing                                                       |
+| no answer, or cut off         | the same state after a back-off                               |
+| any other error               | the same state after a back-off; the fifth in a row: Listing  |
+| no such kind, where it may miss | Listing after a while; the store is empty until then        |
+
+The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
+backup. The last is for a kind that may be missing (`Source.missing`), for its definition is installed by itself: when the
+server has said `ABSENT` times in a row that there is none, it is one without objects, so that all else goes on, and it is
+looked for again and again. resourceVersions are compared for equality only, since their order is not ours to know.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+import structlog
+
+from soperator.kube.api import Api, Object
+from soperator.kube.errors import ApiError, Eof, Expired, Idle, KubeError, NotFound, Unreachable
+from soperator.kube.kinds import Kind
+from soperator.kube.watch import Event
+from soperator.runtime.cache.store import (
+    Changed,
+    Key,
+    Store,
+    key_of,
+)
+from soperator.runtime.workqueue import Queue
+
+V = TypeVar("V", bound=Object)
+Listener = Callable[[Changed[V]], None]
+STUBBORN = 5
+#: Seconds after which a cache counts as out of date. One about which nothing happens is up to 180 s old: a silent watch is opened again after 90.
+OUTDATED = 300.0
+ABSENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class InformerSource(Generic[V]):
+    """What to keep: a kind, the view that decodes it, and which of its objects. `missing` says what to do where there is no such kind;
+    without it that is an error like any other.
+    """
+
+    kind: Kind
+    view: type[V]
+    namespace: str | None = None
+    labels: str | None = None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListState:
+    """The store's content is unknown: read it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """The store is right as of `since`."""
+
+    since: str
+
+
+State = ListState | Watching
+
+
+@dataclass(frozen=True, slots=True)
+class InformerPace:
+    """Seconds: between two connects, and the first and the longest wait after an error; the waits have jitter."""
+
+    connect: float = 1.0
+    first: float = 0.5
+    longest: float = 15.0
+    random: Callable[[], float] = field(default=random.random)
+
+    def backoff(self, failures: int) -> float:
+        """Return how long to wait after so many failures in a row."""
+        return min(self.longest, self.first * 2.0 ** min(failures - 1, 16)) * (0.5 + self.random() / 2)
+
+
+class Informer(Generic[V]):
+    """Keeps `store` equal to `source`, and tells the listeners of each difference."""
+
+    def __init__(self, api: Api, source: InformerSource[V], store: Store[V], pace: InformerPace | None = None) -> None:
+        self.source = source
+        self.store = store
+        self.relists = 0
+        self._api = api
+        self._pace = pace or InformerPace()
+        self._listeners: list[Listener[V]] = []
+        self._failures = 0
+        self._heard = 0.0
+        self._connected = 0.0
+        self._is_absent = False
+        self._log = structlog.get_logger().bind(kind=source.kind.kind, namespace=source.namespace)
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago the API server last said anything about this kind: a list, an event, a bookmark, or that a watch begins."""
+        return asyncio.get_running_loop().time() - self._heard
+
+    def listen(self, listener: Listener[V]) -> None:
+        """Call `listener` with each change, after the store has it."""
+        self._listeners.append(listener)
+
+    def feed(self, queue: Queue, keys: Callable[[V], Iterable[Key]]) -> None:
+        """Add to `queue` the keys that a change concerns: those of the old object and those of the new one."""
+
+        def add(change: Changed[V]) -> None:
+            for obj in (change.old, change.new):
+                for key in keys(obj) if obj is not None else ():
+                    queue.add(key)
+
+        self.listen(add)
+
+    async def run(self) -> NoReturn:
+        """Keep the store until cancelled; no error of the API server ends this."""
+        state: State = ListState()
+        while True:
+            state = await self.step(state)
+
+    async def step(self, state: State) -> State:
+        """Stay in a state until it ends, and return the one that follows."""
+        try:
+            match state:
+                case ListState():
+                    return await self._list()
+                case Watching():
+                    return await self._watch(state)
+        except KubeError as error:
+            self._failures += 1
+            if isinstance(error, NotFound) and self.source.missing and self._failures >= ABSENT:
+                return await self._absent()
+            wait = self._pace.backoff(self._failures)
+            if isinstance(error, ApiError) and error.retry_after is not None:
+                wait = max(wait, error.retry_after)
+            self._log.warning("cannot keep the cache", error=str(error), again=round(wait, 1))
+            await asyncio.sleep(wait)
+            return ListState() if self._failures >= STUBBORN and not isinstance(error, Unreachable) else state
+
+    async def _list(self) -> State:
+        source = self.source
+        listing = await self._api.list(source.kind, source.view, source.namespace, source.labels)
+        self.relists += 1
+        self._note_contact()
+        self._failures = 0
+        self._is_absent = False
+        for change in self.store.replace(listing.items):
+            self._notify(change)
+        return Watching(listing.version)
+
+    async def _absent(self) -> State:
+        """Go on without a kind that the server does not know, and say so once."""
+        if not self._is_absent:
+            self._log.warning(f"the API server has no kind {self.source.kind.kind}: {self.source.missing}")
+        self._is_absent = True
+        self._note_contact()
+        for change in self.store.replace(()):
+            self._notify(change)
+        await asyncio.sleep(self._pace.backoff(STUBBORN + self._failures))
+        return ListState()
+
+    async def _watch(self, state: Watching) -> State:
+        await self._spread()
+        source, since = self.source, state.since
+        try:
+            async with aclosing(
+                self._api.watch(source.kind, source.view, since, source.namespace, source.labels)
+            ) as events:
+                async for event in events:
+                    self._failures = 0
+                    self._note_contact()
+                    self._fold(event)
+                    since = event.version
+        except (Eof, Idle) as error:
+            self._failures = 0
+            self._note_contact(self._api.timing.idle if isinstance(error, Idle) else 0.0)
+            return Watching(since)
+        except Expired:
+            return ListState()
+        except KubeError:
+            if since == state.since:
+                raise
+            return Watching(since)
+        raise AssertionError("a watch ends by an exception")
+
+    def _note_contact(self, ago: float = 0.0) -> None:
+        """Note that the API server said something so many seconds ago; a watch that was silent had begun before its silence."""
+        self._heard = max(self._heard, asyncio.get_running_loop().time() - ago)
+
+    async def _spread(self) -> None:
+        now = asyncio.get_running_loop().time()
+        wait = self._connected + self._pace.connect - now if self._connected else 0.0
+        if wait > 0:
+            await asyncio.sleep(wait)
+        self._connected = asyncio.get_running_loop().time()
+
+    def _fold(self, event: Event[V]) -> None:
+        if event.object is None:
+            return
+        gone = event.type == "DELETED"
+        change = self.store.drop(key_of(event.object)) if gone else self.store.put(event.object)
+        if change is not None:
+            self._notify(change)
+
+    def _notify(self, change: Changed[V]) -> None:
+        for listener in self._listeners:
+            listener(change)

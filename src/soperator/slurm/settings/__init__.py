@@ -1,0 +1,1 @@
+"""The settings of Slurm's files: which there are, which are ours, and what a change of them means."""

@@ -1,0 +1,141 @@
+"""Whether what a person adds to Slurm's files can stand beside what the operator writes there.
+
+Reports name the line by its number, so that a person finds it.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+
+from soperator.api.base import Problem
+from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import Config, SlurmClusterSpec
+from soperator.slurm.conf import settings
+from soperator.slurm.settings import keywords
+from soperator.slurm.settings.managed import (
+    ACCOUNTING,
+    OWNED,
+    OWNED_NODE,
+    OWNED_PARTITION,
+    SHARED,
+    TOPOLOGY,
+)
+from soperator.slurm.settings.node_keywords import NODE
+from soperator.slurm.settings.partition_keywords import PARTITION
+from soperator.slurm.settings.topology_lint import switch_problems
+
+
+def lint_text(
+    field: str, text: str, owned: Mapping[str, str], known: Collection[str] = (), what: str = "slurm.conf"
+) -> list[Problem]:
+    """Return what is wrong with extra lines of a file: owned settings, includes, what Slurm cannot read, and with `known` what it does not know."""
+    remedies = {key.lower(): remedy for key, remedy in owned.items()}
+    names = {key.lower(): key for key in known}
+    found = []
+    for setting in settings(text):
+        where = f"{field}, line {setting.line}"
+        if setting.rest:
+            remedy = "Slurm reads Key=Value only: correct the line or remove it"
+            found.append(Problem(where, setting.rest[:80], remedy))
+        elif setting.key == "Include":
+            remedy = "the pods have no such file: write its lines here"
+            found.append(Problem(where, f"Include {setting.value}"[:80], remedy))
+        elif remedy := remedies.get(setting.key.lower(), ""):
+            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], remedy))
+        elif names and setting.key.lower() not in names:
+            found.append(Problem(where, f"{setting.key}={setting.value}"[:80], _unknown(setting.key, names, what)))
+    return found
+
+
+def _unknown(key: str, names: Mapping[str, str], what: str) -> str:
+    """What to do about a key that Slurm does not know."""
+    near = difflib.get_close_matches(key.lower(), names, 1, 0.8)
+    meant = f": write {names[near[0]]}" if near else ": correct it or remove the line"
+    return f"{what} of Slurm {keywords.VERSION} has no such setting{meant}"
+
+
+def lint_plugins(field: str, text: str) -> list[Problem]:
+    """Return what is wrong with extra lines of plugstack.conf: one that Slurm cannot read makes every srun fail, or is passed over."""
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where, remedy = f"{field}, line {number}", ""
+        if words[0] not in ("required", "optional") or len(words) < 2 or not words[1].startswith("/"):
+            remedy = "write required or optional, the plugin's whole path, and its arguments"
+        elif words[1].endswith(("/spank_jail.so", "/spank_container.so")):
+            remedy = "the operator loads it itself; its arguments are in spec.containers"
+        if remedy:
+            found.append(Problem(where, line.strip()[:80], remedy))
+    return found
+
+
+def lint_scripts(config: Config) -> list[Problem]:
+    """Return what is wrong with the scripts: one that the kernel could not start would drain every node that takes a job."""
+    found = []
+    for field, text in (("prolog", config.prolog), ("epilog", config.epilog)):
+        if text and not text.startswith("#!/"):
+            remedy = "begin the script with the line that names its interpreter, for example #!/bin/sh"
+            found.append(Problem(f"spec.config.{field}, line 1", text.split("\n")[0][:80], remedy))
+    return found
+
+
+def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
+    """Return the problems of a SlurmCluster's extra lines and partition options."""
+    # Which settings another image's Slurm knows, only its own slurmctld can say, on which every change is tried.
+    known = () if spec.images.slurm else keywords.SLURM_CONF
+    owned = {**OWNED, **(ACCOUNTING if spec.accounting.enabled else {}), **(TOPOLOGY if spec.topology.is_on else {})}
+    found = [
+        *lint_text("spec.config.slurm", spec.config.slurm, owned, known),
+        *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
+        *lint_text("spec.config.gres", spec.config.gres, {}),
+        *lint_text("spec.config.topology", spec.config.topology, {}),
+        *switch_problems(spec.config.topology),
+        *lint_plugins("spec.config.plugstack", spec.config.plugstack),
+        *lint_scripts(spec.config),
+    ]
+    options = {} if spec.images.slurm else {each.lower(): each for each in PARTITION}
+    for number, partition in enumerate(spec.partitions):
+        for key, value in partition.options.items():
+            found += _option(f"spec.partitions[{number}].options.{key}", key, value, options)
+    return found
+
+
+def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem]:
+    """Return the problems of a NodeSet's slurmdConf. Which words an image of one's own knows (`has_own_slurm`), only its slurmd can say."""
+    known = () if has_own_slurm or spec.image else NODE
+    return [
+        Problem("spec.slurmdConf", problem.value, problem.remedy)
+        for problem in lint_text("spec.slurmdConf", spec.slurmd_conf, OWNED_NODE, known, "a node")
+    ]
+
+
+def shared_lines(extra: str, shared: Mapping[str, str] = SHARED) -> str:
+    """Return the lines that follow the extra lines of slurm.conf, for lists (`shared`) that hold values of ours and theirs.
+
+    Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
+    An empty line comes first, for the extra lines may end in a backslash.
+    """
+    lines = []
+    for key, ours in shared.items():
+        theirs = [setting.value for setting in settings(extra) if setting.key.lower() == key.lower()]
+        if theirs:
+            values = dict.fromkeys([*ours.split(","), *(value for value in theirs[-1].split(",") if value)])
+            lines.append(f"{key}={','.join(values)}\n")
+    return "\n" + "".join(lines) if lines else ""
+
+
+def _option(field: str, key: str, value: str, known: Mapping[str, str]) -> list[Problem]:
+    owner = next((remedy for owned, remedy in OWNED_PARTITION.items() if owned.lower() == key.lower()), "")
+    if owner:
+        return [Problem(field, value, f"{owner}, and remove it from options")]
+    if not re.fullmatch(r"[A-Za-z0-9_]+", key):
+        return [Problem(field, value, "write the option's name as in slurm.conf, for example MaxTime")]
+    if known and key.lower() not in known:
+        near = difflib.get_close_matches(key.lower(), known, 1, 0.8)
+        meant = f": write {known[near[0]]}" if near else ": correct it or remove it"
+        return [Problem(field, value, f"a partition of Slurm {keywords.VERSION} has no such option{meant}")]
+    if not value or re.search(r'[\s"#\\]', value):
+        return [Problem(field, value, "a value must not be empty nor hold spaces, quotation marks, # or backslashes")]
+    return []
