@@ -1,5 +1,6 @@
 """The jail is filled once, whole or not at all, whatever kills the Job in between."""
 
+import contextlib
 import json
 import os
 import signal
@@ -166,6 +167,15 @@ def test_a_job_killed_after_the_rename_only_writes_the_record(tmp_path: Path, im
     assert (claim / ".soperator/populated.json").exists()
 
 
+def wait_for_group(group: int) -> None:
+    """Wait until the last process of a killed group is gone: until then it may hold the claim's lock."""
+    until = time.monotonic() + 30
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(group, 0)
+            time.sleep(0.01)
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08])
 def test_a_job_killed_anywhere_completes_when_run_again(tmp_path: Path, image: Path, delay: float) -> None:
     """Kill the copy, then the seal, after various times; one undisturbed run then gives a complete jail."""
@@ -175,6 +185,7 @@ def test_a_job_killed_anywhere_completes_when_run_again(tmp_path: Path, image: P
         with subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL, env=ENVIRONMENT) as victim:
             time.sleep(delay if command[0] == "sh" else delay * 4)
             os.killpg(victim.pid, signal.SIGKILL)
+        wait_for_group(victim.pid)
     root = populated(claim, image)
     expected = {name: each for name, each in content(image).items() if name.startswith(("usr", "home"))}
     assert content(root).items() >= expected.items()
