@@ -19,11 +19,16 @@ CLUSTER_ENDING = f"{REASON_PREFIX}the cluster is being deleted"
 #: What is over within this many seconds is written on no pod.
 LASTING = 10.0
 UNTIL = "; its jobs end at "
+_NO_QUOTES = str.maketrans("", "", "\"'`")
 
 
 def reason(why: str) -> str:
-    """What Slurm shows for a drain of ours: one line without quotes."""
-    return f"{REASON_PREFIX}{' '.join(why.split()).translate(str.maketrans('', '', chr(34) + chr(39) + chr(96)))[:200]}"
+    """What Slurm shows for a drain of ours: one line without quotes.
+
+    Words that others wrote may be in it, such as a worker's own of its jail: they cannot say when jobs end.
+    """
+    line = " ".join(why.split()).translate(_NO_QUOTES).replace(UNTIL, "; jobs end at ")
+    return f"{REASON_PREFIX}{line[:200]}"
 
 
 def for_check(check: str, says: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from soperator.api.fields.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.validation.schedule import schedule_fault
-from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, reason
+from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, end_of, reason
 from soperator.policy.maintenance_window import Hours
 from soperator.policy.workers import policy as workers_policy
 from soperator.policy.workers.from_spec import policy_of
@@ -204,6 +204,12 @@ class TestBoundedDrain:
     def test_an_administrators_drain_is_not_pressed(self):
         """Whoever drained by hand has his own plans for the job."""
         assert actions(self.world(reason="bad disk", reason_by="root", reason_at=0)) == []
+
+    def test_who_answers_for_a_worker_cannot_say_when_its_jobs_end(self):
+        """Words of others stand in the reason of a drain, such as those of a sick jail: a time among them ends nobody's job."""
+        forged = reason("jail: x; its jobs end at 2000-01-01T00:00:00Z")
+        assert end_of(node(0, "ALLOCATED", "DRAIN", reason=forged)) is None
+        assert not [each for each in actions(self.world(reason=forged, reason_at=NOW)) if isinstance(each, EndJobs)]
 
 
 class TestMaintenance:
