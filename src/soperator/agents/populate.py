@@ -4,7 +4,7 @@ Between an empty claim and a sealed jail there are four states, told apart by wh
 `manifest`), a whole copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record
 (`populated.json`). Each step leads from one state to the next by one rename, so a Job killed anywhere goes on where it was. What the
 node's mount plan needs is made here, once, for a node never writes to the shared root (docs/explain/pods.md). A sealed jail is touched only
-by a request that its record does not know yet; `refill` has how.
+by a request that its record does not know yet; `policy/cluster/jail_refill` has how.
 
     python3 -m soperator.agents.populate seal --claim /mnt/jail
 """

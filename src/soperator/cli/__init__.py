@@ -1,0 +1,1 @@
+"""The command `soperator`, one module for each verb."""

@@ -1,1 +1,1 @@
-"""One file per kind: gather, decide or render, apply, status. What depends on the domain is decided in `decide` and `render`."""
+"""One file per kind: gather, decide or render, apply, status. What depends on the domain is decided in `policy` and `render`."""

@@ -2,7 +2,7 @@
 
 A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it
 says in one sentence how things stand, and when to look again; it is refused, and comes again when somebody changes the object
-or after minutes (`Terminal`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
+or after minutes (`PermanentError`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
 failure. The sentence is logged when it differs from the last one of the key, so that an idle operator is silent.
 
 After a pass its key rests, by default four times as long as the processor was busy meanwhile: a pass over five thousand pods, woken by each of

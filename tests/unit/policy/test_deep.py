@@ -202,7 +202,7 @@ def test_when_all_is_quiet_every_bad_node_fails_and_every_good_one_passed(events
         book = books.read(WISH.name, operator.status)
         for name in NAMES:
             if slurm.nodes[name].is_draining and name not in book.cases and book.run_of(name) is None:
-                slurm.resume(name)  # decide.health
+                slurm.resume(name)  # policy.health
     book = books.read(WISH.name, operator.status)
     failing = {name for name, each in book.cases.items() if each.standing.state in ("failing", "recovering")}
     known = {name for name in bad if book.ran.get(name) is not None and name in failing}

@@ -1,4 +1,4 @@
-"""Who leaves its machine: `decide.replacement`, as the policy over health takes it."""
+"""Who leaves its machine: `policy.health.replacement`, as the policy over health takes it."""
 
 from dataclasses import replace
 

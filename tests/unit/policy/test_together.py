@@ -136,7 +136,7 @@ class Lan:
         return []
 
     def health(self):
-        """What decide.health does with cases, without its budget."""
+        """What policy.health does with cases, without its budget."""
         book = self.book
         for name, node in self.nodes.items():
             case, tests = book.cases.get(name), any(job["retest"] and name in job["nodes"] for job in self.alive())

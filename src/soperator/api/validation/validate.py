@@ -1,6 +1,6 @@
 """Whether what a person wrote can work, beyond what one object's schema says.
 
-The API server evaluates the schema and the rules of `rules` at `kubectl apply`. What needs a second object, or
+The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. What needs a second object, or
 reading a text that CEL cannot read, is found here: by `soperator lint` before, and by the pass within seconds after.
 Both get the same list, every entry with object, field, value and remedy, and nothing that runs is touched for the
 sake of a problem.

@@ -1,4 +1,4 @@
-"""What has to be done so that Slurm's database has a QOS as a SlurmQOS says: as in `tenancy`, with the mark at the beginning of its description."""
+"""What has to be done so that Slurm's database has a QOS as a SlurmQOS says: as in `accounts`, with the mark at the beginning of its description."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

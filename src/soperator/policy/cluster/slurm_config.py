@@ -7,7 +7,7 @@ as a slurmctld that does not come back: the last good generation is then written
 - The last good generation is known, and kept, until slurmctld has said that it runs with another.
 - A generation that was taken back is not written again, until somebody asks for it.
 - Nothing is taken back without a sign that it is to blame: a slurmctld that ended, or one that was asked and runs with another.
-- Nothing is remembered but `State`, which is written together with the files.
+- Nothing is remembered but `ConfigState`, which is written together with the files.
 """
 
 from collections.abc import Collection

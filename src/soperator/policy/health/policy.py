@@ -13,7 +13,7 @@ A function of what nodes report (`checks.report`), of what Slurm says of them, a
 
 Invariants, each tested by generated histories in which the operator forgets everything at every step:
 - No drain but one whose reason begins with `soperator: check` is ever undone, and none is put over another drain.
-- Through checks at most `Policy.most` nodes are out at once. Beyond, the longest failing go first and the others are told: a check that fails
+- Through checks at most `HealthPolicy.most` nodes are out at once. Beyond, the longest failing go first and the others are told: a check that fails
   everywhere is taken for a bad check.
 - A node comes back only when its runner says that all is well: after enough passes in a row, and where it cannot know of the drain (a new pod)
   after it has said so for a while. No report, and a check that does not work, are no passes.

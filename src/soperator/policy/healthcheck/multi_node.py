@@ -6,11 +6,11 @@ Nodes are compared in rounds, one at a time. A round is a set of nodes of one No
    due ──▶ round ──▶ (group) one job of all ── well ─────────────────▶ all pass
                           │ fails, is broken, or has nothing to be compared with
                           ▼
-                     disjoint pairs, as decide.pairs asks for them ──▶ who is bad fails, a slow way is told, all others pass
+                     disjoint pairs, as pairwise_search asks for them ──▶ who is bad fails, a slow way is told, all others pass
 ```
 
 A failure is confirmed, and a drained node tested, by a round of its own, with some that are well for company. What is due, how failures count,
-and how a drained node is opened for a test is as for single nodes (`decide.deep`), and so are the invariants: at most `Wish.most` nodes at
+and how a drained node is opened for a test is as for single nodes (`single_node`), and so are the invariants: at most `CheckPolicy.most` nodes at
 once, no two jobs on a node, on nobody's node; also where the operator dies at every step, and what was preempted is repeated.
 """
 
@@ -50,7 +50,7 @@ _LOG = 8
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """The book after these runs have ended, and what has to be done before; as in `deep`."""
+    """The book after these runs have ended, and what has to be done before; as in `single_node`."""
     closes: list[RedrainNode] = []
     book = _with_all(book, wish)
     for each in ended:
@@ -163,7 +163,7 @@ def decide(
     now: float,
     waits: frozenset[int] = frozenset(),
 ) -> CheckPlan:
-    """What to do now; as in `deep`."""
+    """What to do now; as in `single_node`."""
     known = {each.name: each for each in places}
     left = len(single_node.due_now(book, wish, known, now))
     begun = [] if wish.suspended else _next(book, wish, known, now)
@@ -309,5 +309,5 @@ def _notes(found: ComparisonRound, search: Search, now: float) -> list[RoundNote
 
 
 def _shared(wish: CheckPolicy) -> Shared:
-    assert wish.shared is not None, "a check of single nodes is for decide.deep"
+    assert wish.shared is not None, "a check of single nodes is for single_node"
     return wish.shared

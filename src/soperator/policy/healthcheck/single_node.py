@@ -9,12 +9,12 @@ runs into the book, `decide` says what to do. The book is written before anythin
      ▲                              │
      └──── not yet ─────────────────┘ ended for another reason: preempted, its node died, Slurm lost it
 
-   a case that fails, on a node that decide.health has drained:
+   a case that fails, on a node that policy.health has drained:
    drained ──submit──▶ drained, the job waits ──Open: resume──▶ the job starts, and before anybody else ──Close: drain──▶ drained, it runs
 ```
 
 Invariants, tested by generated histories in which the operator dies at every step:
-- At most `Wish.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
+- At most `CheckPolicy.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
 - A run begins on nobody's node: idle for a while, or drained by this check alone.
 - A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated. A check that
   is broken is too, `confirm` times in all.

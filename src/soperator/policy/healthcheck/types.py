@@ -1,4 +1,7 @@
-"""What the policy over a deep check is given, and what it may answer: values only. The policy itself is `deep`. Times are seconds since 1970."""
+"""What the policy over a deep check is given, and what it may answer: values only.
+
+The policy itself is in `single_node` and `multi_node`. Times are seconds since 1970.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

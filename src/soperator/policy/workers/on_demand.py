@@ -10,12 +10,12 @@ Slurm wakes nodes, by its jobs or an administrator's word; the states of its nod
 | waking (POWERING_UP) | none | a pod is made |
 | waking, too long | any | Slurm is told that it is DOWN: its jobs are queued again, and the pod goes; after a while Slurm may try it again |
 | awake, idle for long | there | it is told to sleep, unless too few would be awake |
-| awake | there | as any worker (`rollout`): drained and deleted where it is to go; then its record is made anew, asleep |
+| awake | there | as any worker (`policy`): drained and deleted where it is to go; then its record is made anew, asleep |
 | awake, no job | none | it is told to sleep |
 | awake, with a job | none | a pod is made, whose slurmd tells Slurm that the job is lost |
 
 Invariants, each tested by interrupting at every step:
-- The pod of a node that is awake is deleted only as `rollout` allows, or after Slurm itself has put the node to sleep, which it does to no node
+- The pod of a node that is awake is deleted only as `policy` allows, or after Slurm itself has put the node to sleep, which it does to no node
   with a job. To be told to sleep ends no job: Slurm waits until there is none.
 - A node is told to wake, to sleep, or that it is DOWN, only while its state does not say so already.
 - No answer from Slurm: no pod comes or goes.

@@ -3,7 +3,7 @@
 Each pod has one of five fates, looked at in this order:
 
 1. **replaced by another**: its Node has been silent for long, and Slurm says DOWN. It stays as it is, and another name takes its place.
-2. **surplus**: there are more than wanted; the ones whose removal disturbs least (`disruption`) are retired.
+2. **surplus**: there are more than wanted; the ones whose removal disturbs least (`removal_order`) are retired.
 3. **chosen**: its template is old and the rollout has room for it; it is retired, and its name comes back anew.
 4. **leaving**: its Node is to be emptied, or somebody else wants it idle; it is drained, and may then be evicted.
 5. **kept**: it is protected, and a drain of ours is taken off it.

@@ -2,7 +2,7 @@
 
 A dynamic node lives in slurmctld's memory until the next time that it writes its nodes down, and a registration is no reason to write (24.11).
 One that is killed before forgets the node, and slurmd, which registers only when it starts, never tells it again. So the operator has
-new nodes written down at once (`control.slurm`), and where one is forgotten all the same, its slurmd is told to register.
+new nodes written down at once (`reconcile/cache/slurm_poller`), and where one is forgotten all the same, its slurmd is told to register.
 """
 
 from collections.abc import Iterator

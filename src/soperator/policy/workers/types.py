@@ -1,4 +1,4 @@
-"""What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `rollout`."""
+"""What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `policy`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -86,7 +86,7 @@ class WorkerSnapshot:
     """What is known: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is wanted.
 
     `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
-    NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `calm.is_calm` is true,
+    NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `settled.is_calm` is true,
     for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing.
     """
 

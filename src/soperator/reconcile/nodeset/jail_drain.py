@@ -1,7 +1,7 @@
 """Which workers are to take no jobs because of their jail, each with what it says of it itself.
 
 The kubelet's probe only says that something is wrong, and a port that anybody may connect to can be kept from answering. So a worker is drained
-only with a sentence about its jail: from the port, or, where that is silent, from the same program by way of the kubelet (`inside`).
+only with a sentence about its jail: from the port, or, where that is silent, from the same program by way of the kubelet (`slurm_exec`).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The jail's claim. The Job that fills it is `populate`'s, and how a node mounts it the mount plan's (`plan`)."""
+"""The jail's claim. The Job that fills it is `populate_job`'s, and how a node mounts it the mount plan's (`mount_plan`)."""
 
 from soperator.api.common import ClaimRef
 from soperator.render.parts import names, pod

@@ -39,10 +39,10 @@ class Defaults:
 class Cluster:
     """A SlurmCluster object, and what its configuration takes from its NodeSets.
 
-    `shares` is the memory per CPU of each in MiB, None where unknown (`limits.shares`); `gpus` those of each that has any (`gpus.counted`).
+    `shares` is the memory per CPU of each in MiB, None where unknown (`job_limits.shares`); `gpus` those of each that has any (`gres.counted`).
     `checked` is whether a HealthCheck names it, `accounted` whether slurmctld is to tell slurmdbd of its jobs by now,
     `places` where each node lies that topology.conf is to name.
-    `sleeps` are the longest times in which its nodes wake and go to sleep, None where none ever sleeps (`power.timeouts`).
+    `sleeps` are the longest times in which its nodes wake and go to sleep, None where none ever sleeps (`power_saving.timeouts`).
     `anchor` is the uid of the second owner of all that it owns (`anchor.render_anchor`), empty where that is not known.
     """
 

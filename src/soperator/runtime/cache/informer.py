@@ -1,6 +1,6 @@
 """Keeping a store equal to the API server.
 
-An explicit state machine of two states. `Listing` reads everything and makes the store equal to it, which is the only
+An explicit state machine of two states. `ListState` reads everything and makes the store equal to it, which is the only
 way to learn of what was deleted while no watch ran. `Watching` folds changes in from where the list, or the last watch,
 ended. Every way for a watch to end names the state that follows:
 
@@ -13,7 +13,7 @@ ended. Every way for a watch to end names the state that follows:
 | no such kind, where it may miss | Listing after a while; the store is empty until then        |
 
 The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
-backup. The last is for a kind that may be missing (`Source.missing`), for its definition is installed by itself: when the
+backup. The last is for a kind that may be missing (`InformerSource.missing`), for its definition is installed by itself: when the
 server has said `ABSENT` times in a row that there is none, it is one without objects, so that all else goes on, and it is
 looked for again and again. resourceVersions are compared for equality only, since their order is not ours to know.
 """
