@@ -101,6 +101,17 @@ class HealthCheckControl:
         return read, healthcheck_problems(read.name, read.spec, self.operator.namespaces.view(read.namespace).world)
 
     async def _pass(self, obj: Custom, ground: CheckContext) -> PassOutcome:
+        """One pass of a check that may run. Its order is what makes it safe to be killed between any two steps:
+
+        1. The finalizer comes before the first job, so that a deletion always finds and ends the jobs.
+        2. What was last written is read, and where that may lack a job (`learned`), the jobs of this check are found by their name.
+        3. Nodes and jobs are asked for after that: what is decided rests on answers that are newer than what is remembered.
+        4. Results are folded into the history before anything is decided: a node that was opened for a test is drained again first (`closes`).
+        5. From the first act on the status may be behind Slurm: `learned` is taken back before it and set again only once the status is written.
+        6. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no bound is exceeded in between. The node of a
+           retest is still drained when its job is submitted; it is resumed in a later pass, when Slurm shows the job as waiting.
+        7. The status comes last. Events before it may be sent twice, and nothing is decided by them.
+        """
         await finalizers.hold(self.operator, kinds.HEALTHCHECK, obj)
         wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
         before = books.read(wish.name, self.operator.status.mine(obj), wish.then)
