@@ -6,7 +6,7 @@ import pytest
 
 from soperator.kube import kinds
 from tests.world.deep import failing
-from tests.world.harness import NS, Town, operating
+from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 from tests.world.test_gpus import GPUS, LINE
 
@@ -100,6 +100,27 @@ async def test_a_nodeset_that_cannot_be_read_is_still_in_its_partition(town):
     assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == before
     assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == "2/2"
     assert town.find(kinds.POD, "demo-worker-1")
+
+
+async def test_the_gpus_of_a_nodeset_that_is_refused_stay_in_the_configuration():
+    """A mistake in a spec drains no node with GPUs either; one that never had nodes is not in the configuration."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, {"h100": GPUS, **WORKERS})
+        files = town.find(kinds.CONFIGMAP, "demo-config")["data"]
+        assert files["gres.conf"] == LINE
+        town.apply(kinds.NODESET, "h100", GPUS | {"slurmdConf": "Gres=gpu:h100:1"})
+        town.apply(kinds.NODESET, "never", GPUS | {"slurmdConf": "Gres=gpu:h100:1"})
+        await asyncio.sleep(20)
+        assert "say it in gpu" in town.status(kinds.NODESET, "h100")["why"]
+        assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
+        assert not [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCount=777"}})
+        await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
+        town.trial_ends()
+        await asyncio.sleep(20)
+        changed = town.find(kinds.CONFIGMAP, "demo-config")["data"]
+        assert "MaxJobCount=777" in changed["slurm.conf"]
+        assert changed["gres.conf"] == LINE
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from soperator.slurm.settings.state import ConfigState
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
-    """The cluster with what its configuration takes from its NodeSets; one that is refused has no nodes and does not count."""
+    """The cluster with what its configuration takes from its NodeSets; one that is refused counts only where it may have nodes."""
     nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:

@@ -1,4 +1,4 @@
-"""Which NodeSets are a cluster's, also those that this operator cannot read: they keep their nodes, and their part of Slurm's configuration."""
+"""Which NodeSets are a cluster's. One whose spec is refused or not readable keeps its nodes, and its part of Slurm's configuration."""
 
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
@@ -12,7 +12,7 @@ def begun(operator: Operator, cluster: Cluster) -> set[str]:
 
 
 def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets that Slurm's configuration is about, oldest first; one that cannot be read whole and may have nodes stays in it."""
+    """The NodeSets that Slurm's configuration is about, oldest first; with those that may have nodes, also where a spec is refused."""
     return operator.namespaces.view(cluster.namespace).configured(cluster.name, begun(operator, cluster))
 
 

@@ -93,9 +93,13 @@ class NamespaceView:
         ]
 
     def configured(self, cluster: str, begun: Collection[str]) -> list[NodeSet]:
-        """The NodeSets that Slurm's configuration is about, oldest first: its members, and of `begun` those that cannot be read whole."""
-        partial = [each for name, each in self.unreadable.items() if each.spec.cluster == cluster and name in begun]
-        return list(self._by_age({each.name: each for each in [*self.members(cluster), *partial]}).values())
+        """The NodeSets that Slurm's configuration is about, oldest first: its members, and `begun`, also those that are refused or not readable.
+
+        Slurm drains a node with GPUs that gres.conf does not name, whatever is wrong with a new spec.
+        """
+        others = [*self.unreadable.values(), *(self.nodesets[name] for name in self.refused)]
+        kept = [each for each in others if each.spec.cluster == cluster and each.name in begun]
+        return list(self._by_age({each.name: each for each in [*self.members(cluster), *kept]}).values())
 
     def _by_age(self, found: Mapping[str, NodeSet]) -> dict[str, NodeSet]:
         return {name: found[name] for name, _, _ in self.content.nodesets if name in found}
