@@ -13,7 +13,7 @@ from trixie import JAIL, NEEDS, Slurm, wait_idle
 pytestmark = NEEDS
 
 PMIX = "/usr/lib/x86_64-linux-gnu/pmix2/share"
-#: A library that, where it is loaded by slurmstepd, has a thread that is outside read Slurm's key, and says so. Any other process only tells its name.
+#: A library that, where it is loaded by slurmstepd, has a thread that is outside read Slurm's key, and says so. Others only tell their name.
 LIBRARY = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -101,3 +101,19 @@ def test_a_task_has_its_own_environment(slurm: Slurm) -> None:
     """What keeps PMIx from the jail is in slurmstepd's environment alone."""
     done = slurm.sh("env HOME=/home/alice srun -Q -t1 --mpi=pmix sh -c 'echo $HOME; env | grep -c PMIX_MCA_mca_base'")
     assert done.stdout.split() == ["/home/alice", "0"], done.stderr
+
+
+LOOK = """#!/bin/sh
+( sleep 9 & cat /proc/$!/maps >/dev/null && ls /proc/$!/fd >/dev/null && echo own; kill $! ) >/tmp/looked
+cat /proc/$PPID/maps >/dev/null 2>&1 && echo maps >>/tmp/looked
+for each in /proc/$PPID/fd/*; do readlink $each; done 2>/dev/null >>/tmp/looked
+cat /proc/$PPID/comm >>/tmp/looked
+"""
+
+
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_a_task_that_is_still_slurmstepd_is_closed(slurm: Slurm, user: str) -> None:
+    """A task's prolog runs beside a copy of slurmstepd, with its memory and the files that it has open, such as slurmd's log."""
+    Path(f"/proc/{slurm.pid}/root{JAIL}/srv/look").write_text(LOOK)
+    done = slurm.sh(f"chmod 755 {JAIL}/srv/look; su {user} -c 'srun -Q -t1 --task-prolog=/srv/look cat /tmp/looked'")
+    assert done.stdout.split() == ["own", "slurmstepd"], done.stderr
