@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "caps.h"
@@ -65,6 +66,9 @@ static void after_in_child(void)
 			say_sentence(report.text);
 		_exit(127);
 	}
+	/* Until it executes a program it is a copy of slurmstepd, with what that has in memory and open: root of the job must not look into it. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		_exit(127);
 	target = NULL; /* its own children are where they belong by birth */
 }
 

@@ -8,6 +8,9 @@
  * thread aims at the holder, after it the parent aims back and the child joins the mounts and bounds its capabilities,
  * before one more line of slurmstepd runs in it. If a step of this fails, the child exits: it never runs outside.
  *
+ * A child may stay what it is for long: the task of a user's --task-prolog waits for that. It has the same rights as root of the job then, and is
+ * closed to it until it executes a program (PR_SET_DUMPABLE).
+ *
  * Only forks of the main thread follow, for only that thread is in the jail.
  */
 #ifndef JAIL_FOLLOW_H

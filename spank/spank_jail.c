@@ -46,6 +46,7 @@ SPANK_PLUGIN(jail, 1);
 #include "gpus.h"
 #include "holder.h"
 #include "jobs.h"
+#include "libraries.h"
 #include "mark.h"
 #include "monotonic.h"
 #include "opening_timer.h"
@@ -252,7 +253,7 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	if (options_read(ac, av, &options, &trouble) == 0) {
 		if (step_of(spank) == EXTERN_STEP)
 			make_early(spank);
-		else
+		else if (libraries_bind(&trouble) == 0)
 			is_inside = make_step_ready(spank, &trouble);
 	}
 	if (trouble.text[0] == '\0' || step_of(spank) == EXTERN_STEP)

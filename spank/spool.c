@@ -28,6 +28,16 @@ static bool is_of_job(const char *name, uint32_t job)
 	return mark != NULL && strncmp(mark + 1, number, (size_t)length) == 0;
 }
 
+/* The folder and the socket that mpi/pmix makes for a step; the folder is the user's. Source: src/plugins/mpi/pmix/pmixp_info.c. */
+static bool is_of_pmix(const char *name, uint32_t job)
+{
+	char begin[40];
+	int length = snprintf(begin, sizeof(begin), "stepd.slurm.pmix.%u.", job); /* always fits */
+	const char *folder = begin + strlen("stepd.slurm.");
+
+	return strncmp(name, begin, (size_t)length) == 0 || strncmp(name, folder, strlen(folder)) == 0;
+}
+
 /* Nobody listens. In doubt somebody does. */
 static bool is_deserted(const char *path)
 {
@@ -43,7 +53,7 @@ static bool is_deserted(const char *path)
 	return is_refused;
 }
 
-static int clear_one(int folder_fd, const char *spool, const char *name, struct report *report)
+static int clear_one(int folder_fd, const char *spool, const char *name, uint32_t job, struct report *report)
 {
 	struct stat status;
 	char path[PATH_MAX];
@@ -51,6 +61,8 @@ static int clear_one(int folder_fd, const char *spool, const char *name, struct 
 	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%s/%s", spool, name); /* a longer path is no socket's */
+	if (S_ISDIR(status.st_mode) && is_of_pmix(name, job))
+		return scratch_remove(path, report);
 	if (!(S_ISSOCK(status.st_mode) && is_deserted(path)) && !(S_ISREG(status.st_mode) && strncmp(name, TOPOLOGY, sizeof(TOPOLOGY) - 1) == 0))
 		return 0;
 	if (unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT)
@@ -68,8 +80,8 @@ int spool_clear(const char *spool, uint32_t job, struct report *report)
 		return errno == ENOENT ? 0 : report_fail(report, "jail: cannot list %s: %m", spool);
 	errno = 0;
 	for (struct dirent *entry; result == 0 && (entry = readdir(folder)) != NULL; errno = 0)
-		if (is_of_job(entry->d_name, job))
-			result = clear_one(dirfd(folder), spool, entry->d_name, report);
+		if (is_of_job(entry->d_name, job) || is_of_pmix(entry->d_name, job))
+			result = clear_one(dirfd(folder), spool, entry->d_name, job, report);
 	if (result == 0 && errno != 0)
 		result = report_fail(report, "jail: cannot list %s: %m", spool);
 	(void)closedir(folder); /* nothing was written to it */

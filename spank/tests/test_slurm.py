@@ -3,6 +3,7 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from pods import HERE
 from trixie import JAIL, NEEDS, PLAN, Slurm, processes, settled, wait_idle
 
@@ -310,6 +311,23 @@ def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
     assert slurm.sh(f"srun -Q --overlap --jobid={b} true; scancel {b}").returncode == 0
     assert wait_idle(slurm) == "idle none"
     assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* hwloc_topo_[0-9]* job*").stdout == ""
+
+
+#: What a user does to a step with PMIx, whose folder in slurmd's spool is the user's, so that slurmstepd does not remove it.
+LEAVES = {
+    "a start that fails": "SLURM_PMIX_TMPDIR=/nowhere srun -Q -t1 --mpi=pmix true",
+    "folders in folders": "srun -Q -t1 --mpi=pmix python3 -c \"import glob, os; os.chdir(glob.glob('/var/spool/slurmd/pmix.*')[0]); "
+    "[(os.mkdir('d'), os.chdir('d')) for _ in range(30000)]\"",
+}
+
+
+@pytest.mark.parametrize("leaves", list(LEAVES.values()), ids=list(LEAVES))
+def test_the_folder_of_pmix_goes_with_the_job(slurm: Slurm, leaves: str) -> None:
+    """Otherwise users fill slurmd's spool bit by bit, and the same step of a job that is requeued finds the folder in its way."""
+    assert wait_idle(slurm) == "idle none"
+    slurm.sh(leaves, user="alice")
+    assert wait_idle(slurm) == "idle none"
+    assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
 
 
 def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:

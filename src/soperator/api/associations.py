@@ -266,7 +266,7 @@ def names(kind: str) -> tuple[Rule, ...]:
         *(
             (
                 Rule(
-                    cel="self.metadata.name != 'root' || has(self.spec.name)",
+                    cel="self.metadata.name != 'root' || (has(self.spec.name) && self.spec.name != '')",
                     message="metadata.name root is that of Slurm's own account, above all others: choose another one, or give spec.name",
                     holds=lambda name: name != "root",
                 ),

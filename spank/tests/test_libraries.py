@@ -1,0 +1,119 @@
+"""What slurmstepd loads inside the jail, and what a task shows before it becomes the user's program, in a real Slurm 24.11.
+
+slurmstepd has capabilities that no user has, and threads outside. Root of the jail writes every file of it: no library, no file that names
+libraries, may be taken from there.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from trixie import JAIL, NEEDS, Slurm, wait_idle
+
+pytestmark = NEEDS
+
+PMIX = "/usr/lib/x86_64-linux-gnu/pmix2/share"
+#: A library that, where it is loaded by slurmstepd, has a thread that is outside read Slurm's key, and says so. Others only tell their name.
+LIBRARY = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile int is_read;
+
+static void read_key(int number)
+{
+	(void)number;
+	if (open("/etc/soperator/keys/slurm.key", O_RDONLY) >= 0)
+		is_read = 1;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	char name[17] = "";
+	FILE *log = fopen("/srv/loaded", "a");
+
+	prctl(PR_GET_NAME, name);
+	if (name[0] == 's' && name[5] == 's') {
+		signal(SIGUSR2, read_key);
+		for (int thread = getpid() + 1; thread < getpid() + 40 && !is_read; thread++)
+			if (syscall(SYS_tgkill, getpid(), thread, SIGUSR2) == 0)
+				usleep(20000);
+	}
+	if (log != NULL && fprintf(log, "%s%s\n", name, is_read ? " has the key" : "") > 0)
+		fclose(log);
+}
+"""
+#: Where root of the jail names it.
+NAMES = {
+    "nsswitch.conf": f"printf 'passwd: late files\\ngroup: late files\\nhosts: late files\\n' >{JAIL}/etc/nsswitch.conf",
+    "components of PMIx in a home": f"cp {JAIL}/srv/late/* {JAIL}/root/.pmix/components",
+    "parameters of PMIx in a home": f"echo mca_base_component_path=/srv/late >{JAIL}/root/.pmix/mca-params.conf",
+    "parameters of PMIx": f"echo mca_base_component_path=/srv/late >{JAIL}{PMIX}/pmix-mca-params.conf",
+    "parameters of PMIx above others": f"echo mca_base_component_path=/srv/late >{JAIL}{PMIX}/pmix-mca-params-override.conf",
+}
+
+
+@pytest.fixture
+def pod(slurm: Slurm, request: pytest.FixtureRequest) -> Iterator[Slurm]:
+    """The library in the jail, named by one file there."""
+    assert wait_idle(slurm) == "idle none"
+    Path(f"/proc/{slurm.pid}/root{JAIL}/srv/late.c").write_text(LIBRARY)
+    script = f"""set -e
+mkdir -p {JAIL}/srv/late {JAIL}/root/.pmix/components /run/before
+touch {JAIL}/etc/nsswitch.conf {JAIL}{PMIX}/pmix-mca-params.conf {JAIL}{PMIX}/pmix-mca-params-override.conf
+for each in etc/nsswitch.conf {PMIX}/pmix-mca-params.conf {PMIX}/pmix-mca-params-override.conf; do cp {JAIL}/$each /run/before/; done
+gcc -shared -fPIC -o {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/srv/late.c
+cp {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/lib/x86_64-linux-gnu/libnss_late.so.2
+: >{JAIL}/srv/loaded; chmod 666 {JAIL}/srv/loaded
+{NAMES[request.param]}"""
+    made = slurm.sh(script)
+    assert made.returncode == 0, made.stderr
+    yield slurm
+    assert wait_idle(slurm) == "idle none"
+    undone = slurm.sh(
+        f"cp /run/before/nsswitch.conf {JAIL}/etc; cp /run/before/pmix* {JAIL}{PMIX}; rm -rf {JAIL}/root/.pmix {JAIL}/srv/late*"
+        f" {JAIL}/srv/loaded {JAIL}/lib/x86_64-linux-gnu/libnss_late.so.2"
+    )
+    assert undone.returncode == 0, undone.stderr
+
+
+@pytest.mark.parametrize("pod", list(NAMES), indirect=True)
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_slurmstepd_loads_no_library_that_the_jail_names(pod: Slurm, user: str) -> None:
+    """Also not with PMIx, which looks for components late, and looks users up."""
+    done = pod.sh("srun -Q -t1 --mpi=pmix true", user=user)
+    assert (done.returncode, pod.read("/srv/loaded")) == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("pod", ["nsswitch.conf"], indirect=True)
+def test_the_same_library_is_loaded_by_a_users_program(pod: Slurm) -> None:
+    """So the library and its name are right; that is the user's own affair."""
+    assert pod.sh("srun -Q -t1 getent passwd nobody").returncode == 0
+    assert pod.read("/srv/loaded") == "getent\n"
+
+
+def test_a_task_has_its_own_environment(slurm: Slurm) -> None:
+    """What keeps PMIx from the jail is in slurmstepd's environment alone."""
+    done = slurm.sh("env HOME=/home/alice srun -Q -t1 --mpi=pmix sh -c 'echo $HOME; env | grep -c PMIX_MCA_mca_base'")
+    assert done.stdout.split() == ["/home/alice", "0"], done.stderr
+
+
+LOOK = """#!/bin/sh
+( sleep 9 & cat /proc/$!/maps >/dev/null && ls /proc/$!/fd >/dev/null && echo own; kill $! ) >/tmp/looked
+cat /proc/$PPID/maps >/dev/null 2>&1 && echo maps >>/tmp/looked
+for each in /proc/$PPID/fd/*; do readlink $each; done 2>/dev/null >>/tmp/looked
+cat /proc/$PPID/comm >>/tmp/looked
+"""
+
+
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_a_task_that_is_still_slurmstepd_is_closed(slurm: Slurm, user: str) -> None:
+    """A task's prolog runs beside a copy of slurmstepd, with its memory and the files that it has open, such as slurmd's log."""
+    Path(f"/proc/{slurm.pid}/root{JAIL}/srv/look").write_text(LOOK)
+    done = slurm.sh(f"chmod 755 {JAIL}/srv/look; su {user} -c 'srun -Q -t1 --task-prolog=/srv/look cat /tmp/looked'")
+    assert done.stdout.split() == ["own", "slurmstepd"], done.stderr
