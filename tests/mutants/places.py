@@ -127,4 +127,18 @@ JAIL = [
         "steps of a job whose holder is dead, and whose number another process has",
         (f"{S}/tests/test_jobs.py::test_a_killed_holder_is_replaced",),
     ),
+    Mutant(
+        f"{S}/spank_jail.c",
+        "else if (libraries_bind(&trouble) == 0)",
+        "else",
+        "Slurm's key, to a library of the jail that slurmstepd loads",
+        (f"{S}/tests/test_libraries.py",),
+    ),
+    Mutant(
+        f"{S}/follow.c",
+        "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)",
+        "if (target == NULL)",
+        "the memory and the open files of slurmstepd, to root of a job with a task prolog",
+        (f"{S}/tests/test_libraries.py::test_a_task_that_is_still_slurmstepd_is_closed",),
+    ),
 ]
