@@ -1,0 +1,41 @@
+"""What passes that cross, clusters that share a jail, and a claim that is gone do to jobs."""
+
+import asyncio
+
+from soperator.kube import kinds
+from soperator.render import labels
+from tests.world.harness import NS, Town, operating, until
+from tests.world.test_cluster import CLUSTER, WORKERS
+from tests.world.test_refill import asked, job
+
+SICK = "soperator: jail: /mnt/jail/root does not answer within 5 s"
+
+
+async def test_a_pass_that_began_before_an_overwrite_opens_no_node_while_the_jail_is_replaced():
+    """It waited for a worker's word on its jail, and then sees drains whose reasons are the operator's."""
+    town, said, waits = Town(), asyncio.Event(), asyncio.Event()
+
+    async def ask(_ip):
+        waits.set()
+        await said.wait()
+        return SICK
+
+    async with operating(town, ask) as town:
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 10}})
+        opened, resume = [], town.slurm._resume
+        town.slurm._resume = lambda node: (opened.append(node["name"]), resume(node))
+        for number in range(9):
+            town.jail_is(f"demo-worker-{number}", is_well=False)
+        await asyncio.wait_for(waits.wait(), 30)
+        town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+        town.login_follows()
+        await until(
+            lambda: (
+                (job(town) or {"metadata": {"annotations": {}}})["metadata"]["annotations"].get(labels.REQUEST) == "a"
+            ),
+            longest=30,
+        )
+        said.set()
+        await asyncio.sleep(20)
+        assert opened == []
