@@ -2,13 +2,25 @@
 
 import asyncio
 
+import pytest
+
 from soperator.kube import kinds
 from soperator.render import labels
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
-from tests.world.test_refill import asked, job
+from tests.world.test_refill import asked, job, ready
 
 SICK = "soperator: jail: /mnt/jail/root does not answer within 5 s"
+
+
+def stranger(town, role="worker", cluster="other"):
+    """A pod of another cluster of the namespace, which runs."""
+    said = {labels.CLUSTER: cluster, labels.ROLE: role, labels.MANAGED_BY: "soperator"}
+    meta = {"name": f"{cluster}-{role}-0", "namespace": NS, "labels": said}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    town.fake.world.seed(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}, "status": status}
+    )
 
 
 async def test_a_pass_that_began_before_an_overwrite_opens_no_node_while_the_jail_is_replaced():
@@ -39,3 +51,22 @@ async def test_a_pass_that_began_before_an_overwrite_opens_no_node_while_the_jai
         said.set()
         await asyncio.sleep(20)
         assert opened == []
+
+
+@pytest.mark.parametrize("role", ["worker", "login"])
+async def test_an_overwrite_waits_for_the_pods_of_another_cluster_on_the_same_jail(role):
+    """Clusters may share a jail, and the jobs and shells of the other one are in it."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, WORKERS)
+        town.apply(kinds.SLURMCLUSTER, "other", {"jail": {"claim": {"name": "demo-jail"}}})
+        stranger(town, role)
+        await asyncio.sleep(5)
+        town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+        await asyncio.sleep(20)
+        assert labels.REQUEST not in job(town)["metadata"]["annotations"]
+        assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
+        assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
+        assert f"the pods of SlurmCluster other in the same jail, other-{role}-0" in ready(town)["message"]
+        town.fake.world.remove(kinds.POD, NS, f"other-{role}-0")
+        town.fake.world.remove(kinds.JOB, NS, "other-populate")
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=90)
