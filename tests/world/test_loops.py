@@ -70,3 +70,41 @@ async def test_an_overwrite_waits_for_the_pods_of_another_cluster_on_the_same_ja
         town.fake.world.remove(kinds.POD, NS, f"other-{role}-0")
         town.fake.world.remove(kinds.JOB, NS, "other-populate")
         await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=90)
+
+
+async def test_a_state_that_is_gone_is_not_begun_anew_under_running_jobs():
+    """slurmctld with an empty state ends the jobs that it does not know."""
+    async with operating(Town()) as town:
+        await town.up({"jail": {"claim": {"name": "demo-jail"}}}, WORKERS)
+        town.slurm.run(7, "worker-1")
+        await asyncio.sleep(2)
+        town.fake.world.remove(kinds.PVC, NS, "demo-state")
+        await asyncio.sleep(20)
+        assert town.find(kinds.PVC, "demo-state") is None
+        told = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["ClaimsKept"]
+        assert (told["status"], told["reason"]) == ("False", "Gone")
+        assert "bind the former volume to a new claim" in told["message"]
+
+
+@pytest.mark.parametrize("how", ["by hand", "without workers"])
+async def test_a_state_that_is_gone_comes_back(how):
+    """A person makes the claim; or no worker is left, of whom it could end a job."""
+    async with operating(Town()) as town:
+        await town.up({"jail": {"claim": {"name": "demo-jail"}}}, WORKERS)
+        town.fake.world.remove(kinds.PVC, NS, "demo-state")
+        await asyncio.sleep(5)
+        if how == "by hand":
+            meta = {"name": "demo-state", "namespace": NS}
+            claim = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": meta,
+                "spec": {"volumeName": "pv-7"},
+            }
+            town.fake.world.seed(claim)
+        else:
+            town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+        await asyncio.sleep(90)
+        assert town.find(kinds.PVC, "demo-state")
+        told = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}
+        assert told["ClaimsKept"]["status"] == "True"
