@@ -29,8 +29,9 @@ _UNTIL = "; its jobs end at "
 
 
 def reason(why: str) -> str:
-    """What Slurm shows for a drain of ours: one line without quotes."""
-    return f"{REASON_PREFIX}{' '.join(why.split()).translate(str.maketrans('', '', chr(34) + chr(39) + chr(96)))[:200]}"
+    """What Slurm shows for a drain of ours: one line without quotes, and without a time at which jobs end, whoever said it."""
+    said = " ".join(why.split()).translate(str.maketrans("", "", chr(34) + chr(39) + chr(96)))
+    return f"{REASON_PREFIX}{said.partition(_UNTIL)[0][:200]}"
 
 
 def for_check(check: str, says: str) -> str:
