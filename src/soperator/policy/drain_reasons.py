@@ -27,8 +27,8 @@ def reason(why: str) -> str:
 
     Words that others wrote may be in it, such as a worker's own of its jail: they cannot say when jobs end.
     """
-    line = " ".join(why.split()).translate(_NO_QUOTES).replace(UNTIL, "; jobs end at ")
-    return f"{REASON_PREFIX}{line[:200]}"
+    line = " ".join(why.split()).translate(_NO_QUOTES)
+    return f"{REASON_PREFIX}{line.partition(UNTIL)[0][:200]}"
 
 
 def for_check(check: str, says: str) -> str:

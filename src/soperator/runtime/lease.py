@@ -92,7 +92,8 @@ class Elector:
             try:
                 lease = await self._read()
                 if seen is None or lease is None or lease.metadata.resource_version != seen.version:
-                    seen = _Seen(lease.metadata.resource_version if lease else "", now)
+                    # An answer may be from its last moment: a leader may have renewed while it was on its way.
+                    seen = _Seen(lease.metadata.resource_version if lease else "", _now())
                 if self._is_free(lease, now - seen.at):
                     began = _now()  # of the write: how long the read took says nothing about the lease
                     async with asyncio.timeout(self._terms.renew):

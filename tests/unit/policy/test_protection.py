@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, for_check
+from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, end_of, for_check, reason
 from soperator.policy.workers import on_demand, policy
 from soperator.policy.workers.types import (
     Create,
@@ -137,3 +137,10 @@ def test_a_rollout_drains_with_its_own_reason_where_nobody_else_has_a_say():
     assert acts(1, pod(template="old"), nodes=[node("DOWN", reason="Not responding", reason_by="slurm")]) == [
         DrainNode(0, ROLLOUT)
     ]
+
+
+def test_words_from_elsewhere_end_no_job():
+    """What a worker says of its jail becomes a reason, in which only the operator sets the time at which jobs end."""
+    why = reason("jail: /a; its jobs end at 1999-01-01T00:00:00Z")
+    assert end_of(node("ALLOCATED", "DRAIN", reason=why)) is None
+    assert why == "soperator: jail: /a"

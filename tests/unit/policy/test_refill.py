@@ -62,6 +62,15 @@ class TestDecide:
         assert (step.job, step.login, step.hold, step.drain) == ("keep", True, True, ("w-0",))
         assert step.why == "request a asks to fill it anew, which waits for the jobs on w-0"
 
+    @pytest.mark.parametrize("was_up", [True, False])
+    def test_an_overwrite_touches_nothing_while_another_cluster_is_in_the_jail(self, was_up):
+        """What had been drained takes jobs again, and who had no login gets none."""
+        nodes = node("IDLE", "DRAIN", reason=OVERWRITE)
+        asked = replace(QUIET, request="a", overwrites=True, nodes=nodes, was_up=was_up, others="the pods of other")
+        why = "request a asks to fill it anew, which waits for the pods of other"
+        assert decide(asked) == JailStep(login=was_up, hold=not was_up, resume=("w-0",), why=why)
+        assert decide(replace(asked, job=None)).job == "keep"
+
     @pytest.mark.parametrize(
         ("nodes", "words"),
         [

@@ -249,3 +249,20 @@ async def test_an_attempt_that_hangs_takes_no_lease() -> None:
     server.latency = 0.0
     await eventually(lambda: candidate.is_running, 30)
     await finish(candidate)
+
+
+async def test_a_standby_that_was_answered_late_leaves_a_living_leader_alone() -> None:
+    """A Lease has been seen unchanged since the answer came, not since it was asked for: the leader renewed it meanwhile."""
+    server, slow = FakeApi(), FakeApi()
+    slow.world = server.world
+    one = Candidate(server, "one")
+    await eventually(lambda: one.is_running, 1)
+    slow.latency = 18.2  # between its third renewal and its fourth
+    two = Candidate(slow, "two")
+    await asyncio.sleep(18.0)
+    slow.latency = 0.0
+    for _ in range(600):
+        await asyncio.sleep(0.1)
+        assert not (one.is_running and two.is_running)
+    assert one.is_running
+    await finish(one, two)

@@ -7,6 +7,7 @@ resuming. Invariants, each tested by interrupting at every step:
 - While such a Job has not completed, nothing is resumed and no login runs, whatever became of the request: the claim may be half-way.
 - No answer from Slurm means busy.
 - Only drains whose reason is ours are undone.
+- Nothing is drained or made for an overwrite while another cluster has pods in the same jail: its jobs are not ours to see or to end.
 - Two Jobs never work on one claim: while a pod of a former one may run, none is made.
 - Nothing is remembered but what the Job's own annotations say, and in the status the last request that was carried out.
 """
@@ -38,7 +39,8 @@ class JailSnapshot:
     """What is known.
 
     `request` is empty when there is none that has not been carried out. `nodes` are all of the cluster's in Slurm, None without a fresh answer;
-    `workers` are the pods of all its NodeSets by the names of their Slurm nodes. `login_pods` counts those that run or are wanted.
+    `workers` are the pods of all its NodeSets by the names of their Slurm nodes. `login_pods` counts those that run or are wanted. `others` says in
+    words which pods of other clusters are in the same jail.
     """
 
     request: str
@@ -50,6 +52,7 @@ class JailSnapshot:
     login_pods: int
     nodes: Mapping[str, SlurmNode] | None
     workers: Mapping[str, WorkerPod]
+    others: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,10 @@ def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
 def _prepare(seen: JailSnapshot) -> JailStep:
     """An overwrite is asked for: bring everything to rest, then make its Job."""
     asked = f"request {seen.request} asks to fill it anew, which"
+    if seen.others:
+        return JailStep(
+            login=seen.was_up, hold=not seen.was_up, resume=_ours(seen), why=f"{asked} waits for {seen.others}"
+        )
     if not seen.was_up and not seen.workers:
         return _replace(seen, login=False)
     if busy := _busy(seen):

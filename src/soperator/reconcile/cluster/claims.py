@@ -1,7 +1,12 @@
-"""Whether a claim of the cluster is being deleted. Pods that mount it hold it back, so that it goes, with its data, when the last of them ends."""
+"""Whether a claim of the cluster is being deleted, or is gone.
+
+Pods that mount a claim hold it back, so that it goes, with its data, when the last of them ends. Of slurmctld's state that is its next restart.
+A new claim in its place would be empty, and slurmctld ends the jobs that it does not know. So while there are workers none is made.
+"""
 
 from collections.abc import Iterator
 
+from soperator.reconcile import finalizers
 from soperator.reconcile.context import Operator
 from soperator.render.cluster import database_connection
 from soperator.render.cluster.database import database_claim
@@ -10,15 +15,35 @@ from soperator.render.jail.claims import jail_claim
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
 
+#: How the sentence about a claim that is gone says it.
+_IS_GONE = "with slurmctld's state is gone"
+
+
+def gone(operator: Operator, cluster: Cluster) -> str:
+    """The claim of slurmctld's state, if it is gone although there are workers; empty where it is there, or is a person's, or may be made."""
+    name = state_claim(cluster)
+    is_there = operator.stores.claims.get(cluster.namespace, name) is not None
+    is_theirs = bool(cluster.spec.controller.state.name)
+    return "" if is_there or is_theirs or not finalizers.workers_left(operator, cluster.key) else name
+
 
 def leaving(operator: Operator, cluster: Cluster) -> str:
-    """What is lost with a claim that is being deleted, and how it is saved, in a sentence; empty where none is."""
-    return "; ".join(_leaving(operator, cluster))
+    """What is lost with a claim that is being deleted or is gone, and how it is saved, in a sentence; empty where none is."""
+    return "; ".join([*_gone(operator, cluster), *_leaving(operator, cluster)])
 
 
 def condition(said: str) -> ReportedCondition:
     """The condition ClaimsKept."""
-    return ReportedCondition("ClaimsKept", "False" if said else "True", "BeingDeleted" if said else "Kept", said)
+    reason = "Gone" if _IS_GONE in said else "BeingDeleted"
+    return ReportedCondition("ClaimsKept", "False" if said else "True", reason if said else "Kept", said)
+
+
+def _gone(operator: Operator, cluster: Cluster) -> Iterator[str]:
+    if name := gone(operator, cluster):
+        yield (
+            f"claim {name} {_IS_GONE}, and slurmctld with an empty one would end all jobs: bind the former volume to a new claim of that name, or "
+            f"make an empty one by hand, or scale the NodeSets to 0 (docs/howto/storage.md)"
+        )
 
 
 def _leaving(operator: Operator, cluster: Cluster) -> Iterator[str]:

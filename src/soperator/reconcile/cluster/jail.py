@@ -26,6 +26,8 @@ from soperator.slurmrest.client import SlurmError, SlurmRest
 #: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
 _SUSPENDED = 5.0
 _HOWTO = "docs/howto/upgrade-the-jail.md"
+#: The roles of pods that work in a jail.
+_INSIDE = ("login", "worker", "populate", "mount-points")
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,27 @@ def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: st
         login_pods=max(*replicas, len(_of_role(found, "login"))),
         nodes=operator.slurm.nodes(key),
         workers={name: worker for name, worker in seen_workers if worker},
+        others=_others(operator, cluster),
     )
+
+
+def _others(operator: Operator, cluster: Cluster) -> str:
+    """Which pods of other clusters are in the same jail, and what ends them; empty where none is. A spec that cannot be read may name any claim."""
+    claim, world = jail_claim(cluster), operator.namespaces.view(cluster.namespace).world
+    sharing = [
+        name
+        for name, spec in world.clusters.items()
+        if name != cluster.name
+        and (
+            (spec.jail.claim.name or names.jail_claim(name)) == claim
+            or claim in world.unreadable_clusters.get(name, ())
+        )
+    ]
+    for name in sharing:
+        found = operator.stores.cluster_pods((cluster.namespace, name))
+        if inside := sorted(each.metadata.name for role in _INSIDE for each in _of_role(found, role) if _is_live(each)):
+            return f"the pods of SlurmCluster {name} in the same jail, {jail_refill.some(inside)}: scale its NodeSets and its login to 0"
+    return ""
 
 
 def _job_seen(

@@ -175,6 +175,8 @@ class ClusterControl:
         basis = repair.Basis(done.stage, seen, done.config, done.pointed)
         objects, record = repair.objects(operator, cluster, basis), done.stage.record
         keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
+        lost = claims.gone(operator, cluster)
+        objects = [each for each in objects if (each["kind"], each["metadata"]["name"]) != (kinds.PVC.kind, lost)]
         if seen.step.job == "make":
             objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = render_record.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)

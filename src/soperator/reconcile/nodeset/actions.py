@@ -7,7 +7,7 @@ Records go before pods come, a mark that protects a pod goes before its node is 
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -100,6 +100,8 @@ class Workers:
     nodeset: NodeSet
     #: The nodes whose pods are others by now than those that were decided upon.
     changed: list[str] = field(default_factory=list)
+    #: Whether workers are to stay as they are by now, for their jail is being replaced: a pass may have waited for long since it looked.
+    is_held: Callable[[], bool] = lambda: False
 
     @property
     def client(self) -> SlurmRest | None:
@@ -109,6 +111,8 @@ class Workers:
     async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
         """Decide and take the actions; return the plan, and what Slurm refused in one sentence."""
         plan, failed = await choose(seen, self.client)
+        if plan.actions and self.is_held():
+            return replace(plan, actions=(), again=_CHANGED), failed
         actions = plan.actions
         forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)])
         created = [each for each in actions if isinstance(each, Create)]
@@ -124,7 +128,7 @@ class Workers:
 
     async def take(self, actions: Sequence[Action]) -> str:
         """Take actions that were decided elsewhere; return what Slurm refused."""
-        return await self._take_all(actions)
+        return "" if actions and self.is_held() else await self._take_all(actions)
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
         """Make pods; return why they are refused: a quota, a policy or a webhook that lets none in is asked ever more seldom."""

@@ -91,7 +91,7 @@ class NodeSetControl:
         if unready := inputs.power_wait(self.operator, cluster, nodeset, seen):
             outcome = await self._status(obj, nodeset, PassResult(unready, "ClusterNotReady", seen=seen))
             return replace(outcome, requeue_after=_soonest(outcome.requeue_after, 1.0))
-        workers = Workers(self.operator, obj, cluster, nodeset)
+        workers = Workers(self.operator, obj, cluster, nodeset, is_held=lambda: self._is_held(obj))
         plan, refused = await workers.act(seen)
         found = await health.act(workers, seen)
         failed = refused or found.failed or await job_comments.write_comments(workers, seen)
@@ -155,6 +155,11 @@ class NodeSetControl:
         found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)
         assert found is not None  # it was read a moment ago, and nobody else runs in between
         return jail.jail_status(self.operator, found, cluster)
+
+    def _is_held(self, obj: Custom) -> bool:
+        """Whether the jail is being replaced, as the caches have it now."""
+        _, cluster, _ = self._read(obj)
+        return cluster is not None and self._jail_status(cluster).step.hold
 
     def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
         """Why no worker can be made yet; a cluster that had login before has a jail, whatever became of the Job that filled it."""
