@@ -16,7 +16,7 @@ from soperator.control.operator import Operator
 from soperator.control.read import read_healthcheck
 from soperator.control.withdrawal import withdraw
 from soperator.decide import book as books
-from soperator.decide import deep, together
+from soperator.decide import deep, drain, together
 from soperator.decide.admission import healthcheck_problems
 from soperator.decide.outcome import outcome
 from soperator.decide.runs import Action, Book, Cancel, Close, Ended, Open, Plan, Run, Submit
@@ -155,7 +155,7 @@ class HealthCheckControl:
         return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
     async def _act(self, ground: Ground, actions: Iterable[Action]) -> str:
-        """Take what is not a submission; return the first refusal."""
+        """Take what is not a submission; return the first refusal. A node that a person has drained since it was looked at stays his."""
         refusals: list[str] = []
         for each in actions:
             try:
@@ -163,9 +163,13 @@ class HealthCheckControl:
                     case Cancel(run):
                         await ground.client.cancel(run.job)
                     case Open(node):
-                        await ground.client.resume(node)
+                        found = (await ground.client.only([node])).get(node)
+                        if found and found.is_drained and drain.is_of_check(found):
+                            await ground.client.resume(node)
                     case Close(node, why):
-                        await ground.client.drain(node, why)
+                        found = (await ground.client.only([node])).get(node)
+                        if found is None or not found.is_draining:
+                            await ground.client.drain(node, why)
             except SlurmError as error:
                 refusals.append(str(error))
         return refusals[0] if refusals else ""
