@@ -297,3 +297,19 @@ async def test_a_check_can_be_deleted_though_slurm_is_silent(town):
     assert (ready["status"], ready["reason"], ready["message"]) == ("False", "Deleting", of(town)["why"])
     await until(lambda: town.find(kinds.HEALTHCHECK, "disk") is None, 200.0)
     assert asyncio.get_running_loop().time() - began > 60.0
+
+
+async def test_a_node_that_an_administrator_takes_while_its_test_waits_is_not_opened(town):
+    """He gives the drain his own reason after the pass has looked at the node, and before it opens it."""
+    await failing(town)
+    node, answer = town.slurm.nodes["worker-1"], town.slurm._about_job
+
+    def about_job(request, number, body):
+        if request.method == "GET" and "PENDING" in town.slurm.jobs[number]["job_state"]:
+            town.slurm.administrator("worker-1", "DRAIN", "bad disk")
+        return answer(request, number, body)
+
+    town.slurm._about_job = about_job
+    await until(lambda: node["reason"] == "bad disk", 60.0)
+    await asyncio.sleep(5)
+    assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], "bad disk")

@@ -108,3 +108,27 @@ async def test_a_state_that_is_gone_comes_back(how):
         assert town.find(kinds.PVC, "demo-state")
         told = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}
         assert told["ClaimsKept"]["status"] == "True"
+
+
+@pytest.mark.parametrize("when", ["before it drains", "before it resumes"])
+async def test_an_overwrite_leaves_a_drain_alone_that_the_last_poll_did_not_know_of(when):
+    """An administrator finds a bad disk between two polls; his word is neither replaced by another reason nor taken back."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, WORKERS)
+        if when == "before it resumes":
+            town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+            await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+            town.login_follows()
+            await until(lambda: job(town) and job(town)["metadata"]["annotations"].get(labels.REQUEST) == "a")
+        await town.poll_no_more()
+        town.slurm.administrator("worker-0", "DRAIN", "bad disk")
+        if when == "before it resumes":
+            town.fill_jail()
+        else:
+            town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+        await asyncio.sleep(5)
+        assert (town.slurm.nodes["worker-0"]["state"], town.slurm.nodes["worker-0"]["reason"]) == (
+            ["IDLE", "DRAIN"],
+            "bad disk",
+        )
+        assert ("DRAIN" in town.slurm.nodes["worker-1"]["state"]) == (when == "before it drains")

@@ -1,7 +1,11 @@
 """Nodes take their place in topology.conf from the Nodes under their pods."""
 
+import pytest
+
 from soperator.kube import kinds
 from soperator.kube.exec import Result
+from soperator.render.parts import labels
+from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {
@@ -100,3 +104,24 @@ async def test_a_node_that_slurmctld_lost_unseen_leaves_the_file_and_comes_back(
         town.later += 60
         await tried(town)
         await until(lambda: file(town) == both and len(asked) == 4)
+
+
+@pytest.mark.parametrize("note", ["no json", "null", "7", '[["worker-[0", "r1"]]', "[[3]]", '{"a": 1}'])
+async def test_a_note_that_somebody_wrote_to_stops_no_pass(note):
+    """An operator that begins anew decides from where the nodes lie now."""
+    town = Town()
+    async with operating(town):
+        label(town, "one", "r1")
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        town.place("demo-worker-0", "one")
+        town.later += 5
+        await tried(town)
+        await until(lambda: file(town))
+        await town.settle(quiet=2)
+    live = town.find(kinds.CONFIGMAP, "demo-config")
+    live["metadata"]["annotations"][labels.PLACES] = note
+    town.fake.world.replace(Where.at(kinds.CONFIGMAP, NS, "demo-config"), live, "kubectl")
+    async with operating(town):
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"replicas": 2}})
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 2)
+        assert file(town) == "SwitchName=r1 Nodes=worker-0\nSwitchName=root Switches=r1\n"

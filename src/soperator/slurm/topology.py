@@ -8,8 +8,9 @@ Source: topology.conf(5), topology/tree/switch_record.c and topology/block/block
 """
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from soperator.slurm import conf, hostlist
 
@@ -80,9 +81,13 @@ def note(places: Mapping[str, Place]) -> list[list[str]]:
     return [[hostlist.compress(nodes), *place] for place, nodes in _by_place(places).items()]
 
 
-def read_note(found: Iterable[Sequence[str]]) -> dict[str, Place]:
-    """The places of a note."""
-    return {node: tuple(place) for nodes, *place in found for node in hostlist.expand(nodes)}
+def read_note(text: str) -> dict[str, Place]:
+    """The places of a note as JSON; none where it cannot be read, as when somebody wrote to it."""
+    try:
+        found = json.loads(text or "[]")
+        return {node: tuple(map(str, place)) for nodes, *place in found for node in hostlist.expand(nodes)}
+    except (AttributeError, TypeError, ValueError):
+        return {}
 
 
 def found(shown: str) -> list[str] | None:

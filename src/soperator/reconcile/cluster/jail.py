@@ -63,18 +63,20 @@ def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus
 async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed: bool) -> tuple[JailStatus, str]:
     """Take the step but for what is rendered; return the look with a Job to make only if a fresh answer from Slurm agrees, and what Slurm refused.
 
-    No node takes jobs again before the mount points are there (`pointed`).
+    Nodes are drained and resumed as a fresh answer has it too: an administrator may have drained one since the last. No node takes jobs again before
+    the mount points are there (`pointed`).
     """
     client = operator.slurm.client(cluster.key)
     seen = await _with_job_report(operator, seen)
     step, refused = seen.step, ""
     try:
-        for name in step.drain if client else ():
-            assert client is not None
-            await client.drain(name, jail_refill.OVERWRITE)
-        for name in step.resume if client and pointed else ():
-            assert client is not None
-            await client.resume(name)
+        if client and (step.drain or (step.resume and pointed)):
+            known = _seen(operator, cluster, seen.job, seen.carried_out)
+            fresh = jail_refill.decide(replace(known, nodes=await client.nodes()))
+            for name in fresh.drain:
+                await client.drain(name, jail_refill.OVERWRITE)
+            for name in fresh.resume if pointed else ():
+                await client.resume(name)
         if step.asks_jobs or (step.job == "make" and step.hold and client and _login(operator, cluster) is not None):
             agreed = await _agreed(operator, cluster, seen, client)
             again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)

@@ -3,7 +3,6 @@
 What the present topology.conf says stands as a note beside Slurm's files; when it was decided is kept by the process.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 from soperator.kube import kinds
@@ -113,8 +112,7 @@ def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
 
 def _noted(operator: Operator, cluster: Cluster) -> dict[str, Place]:
     live = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.config(cluster.name))
-    text = live.metadata.annotations.get(labels.PLACES, "") if live else ""
-    return read_note(json.loads(text)) if text else {}
+    return read_note(live.metadata.annotations.get(labels.PLACES, "")) if live else {}
 
 
 def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, object]) -> dict[str, Place]:

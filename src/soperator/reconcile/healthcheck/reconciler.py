@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from soperator.api.base import Problem
 from soperator.kube import kinds
 from soperator.kube.views import Custom
+from soperator.policy import drain_reasons
 from soperator.policy.healthcheck import multi_node, single_node
 from soperator.policy.healthcheck import status_codec as books
 from soperator.policy.healthcheck.job_result import outcome
@@ -180,7 +181,7 @@ class HealthCheckControl:
         return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
     async def _act(self, ground: CheckContext, actions: Iterable[Action]) -> str:
-        """Take what is not a submission; return the first refusal."""
+        """Take what is not a submission; return the first refusal. A node that a person has drained since it was looked at stays his."""
         refusals: list[str] = []
         for each in actions:
             try:
@@ -188,9 +189,13 @@ class HealthCheckControl:
                     case Cancel(run):
                         await ground.client.cancel(run.job)
                     case ResumeNode(node):
-                        await ground.client.resume(node)
+                        found = (await ground.client.only([node])).get(node)
+                        if found and found.is_drained and drain_reasons.is_of_check(found):
+                            await ground.client.resume(node)
                     case RedrainNode(node, why):
-                        await ground.client.drain(node, why)
+                        found = (await ground.client.only([node])).get(node)
+                        if found is None or not found.is_draining:
+                            await ground.client.drain(node, why)
             except SlurmError as error:
                 refusals.append(str(error))
         return refusals[0] if refusals else ""
