@@ -89,8 +89,8 @@ RECIPES = (
     Recipe("jail", (), ("images/jail",)),
     Recipe(
         "operator",
-        ("populate",),
-        ("images/operator", "images/populate", "src", "requirements/runtime.txt"),
+        ("agents",),
+        ("images/operator", "images/agents", "src", "requirements/runtime.txt"),
         python_packages=True,
     ),
     Recipe("jail-bookworm", (), ("images/jail",), optional=True, suite="bookworm", folder="jail"),

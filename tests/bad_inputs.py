@@ -136,12 +136,14 @@ CASES = (
         {"login": {"service": {"type": "ClusterIP", "nodePort": 30022}}},
     ),
     _cluster(
-        "spec.login.service.keepClientAddress",
+        "spec.login.service.externalTrafficPolicy",
         "choose one of them",
-        {"login": {"service": {"type": "ClusterIP", "keepClientAddress": True}}},
+        {"login": {"service": {"type": "ClusterIP", "externalTrafficPolicy": "Local"}}},
     ),
     _cluster(
-        "spec.login.service.sourceRanges", "LoadBalancer only", {"login": {"service": {"sourceRanges": ["10.0.0.0/8"]}}}
+        "spec.login.service.loadBalancerSourceRanges",
+        "LoadBalancer only",
+        {"login": {"service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}},
     ),
     Bad("SlurmCluster", {}, "metadata.name", "at most 30 characters", name="a" * 31),
     Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="1a"),
@@ -152,9 +154,9 @@ CASES = (
     _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"vendor": "nvidia", "count": 2, "shards": 7}}),
     _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"shards": 8}}),
     _nodeset(
-        "spec.givesWay",
+        "spec.preemptible",
         "by themselves",
-        {"givesWay": {}, "power": {"max": 2}, "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
+        {"preemptible": {}, "powerSaving": {"maxNodes": 2}, "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
     ),
     _nodeset(
         "spec.gpu.count",
@@ -162,21 +164,33 @@ CASES = (
         {"gpu": {"vendor": "nvidia", "count": 7, "resourceName": "nvidia.com/mig-1g.10gb"}},
     ),
     _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
-    _nodeset("spec.rollout.maxUnavailable", "at least 1", {"rollout": {"maxUnavailable": 0}}),
+    _nodeset("spec.updateStrategy.maxUnavailable", "at least 1", {"updateStrategy": {"maxUnavailable": 0}}),
     _nodeset(
-        "spec.rollout.maxUnavailable", "should match", {"rollout": {"maxUnavailable": "some"}}, "so that it matches"
+        "spec.updateStrategy.maxUnavailable",
+        "should match",
+        {"updateStrategy": {"maxUnavailable": "some"}},
+        "so that it matches",
     ),
     _nodeset(
-        "spec.rollout.window.schedule", "should match", {"rollout": {"window": {"schedule": "at night"}}}, "matches"
+        "spec.updateStrategy.window.schedule",
+        "should match",
+        {"updateStrategy": {"window": {"schedule": "at night"}}},
+        "matches",
     ),
-    _nodeset("spec.drain.then", "give maxWait", {"drain": {"then": "Cancel"}}),
-    _nodeset("spec.drain.maxWait", "should match", {"drain": {"maxWait": "90"}}, "so that it matches"),
-    _nodeset("spec.nodeLoss.maxReplaced", "percentage", {"nodeLoss": {"maxReplaced": -1}}, "so that it matches"),
-    _nodeset("spec.slurmdConf", "should match", {"slurmdConf": "A=$(id)"}, "so that it matches"),
-    _nodeset("spec.power.min", "raise max", {"power": {"min": 3, "max": 2}}),
-    _nodeset("spec.power.max", "Required value", {"power": {"min": 1}}, "this field is required"),
-    _nodeset("spec.power.resumeTimeout", "at least 30s", {"power": {"max": 2, "resumeTimeout": "29s"}}),
-    _nodeset("spec.replicas", "set power.min and power.max", {"replicas": 2, "power": {"max": 2}}),
+    _nodeset("spec.drain.onTimeout", "give timeout", {"drain": {"onTimeout": "Cancel"}}),
+    _nodeset("spec.drain.timeout", "should match", {"drain": {"timeout": "90"}}, "so that it matches"),
+    _nodeset("spec.nodeFailure.maxReplaced", "percentage", {"nodeFailure": {"maxReplaced": -1}}, "so that it matches"),
+    _nodeset("spec.extraConf", "should match", {"extraConf": "A=$(id)"}, "so that it matches"),
+    _nodeset("spec.powerSaving.min", "raise max", {"powerSaving": {"minNodes": 3, "maxNodes": 2}}),
+    _nodeset("spec.powerSaving.max", "Required value", {"powerSaving": {"minNodes": 1}}, "this field is required"),
+    _nodeset(
+        "spec.powerSaving.resumeTimeout", "at least 30s", {"powerSaving": {"maxNodes": 2, "resumeTimeout": "29s"}}
+    ),
+    _nodeset(
+        "spec.replicas",
+        "set its minNodes and maxNodes",
+        {"replicas": 2, "powerSaving": {"maxNodes": 2}},
+    ),
     _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
     _cluster("spec.jail.perNode", "a claim of its own", {"jail": {"perNode": True, "claim": {"name": "a"}}}),
     _cluster("spec.jail.perNode", "remove refill", {"jail": {"perNode": True, "refill": {"request": "a"}}}),

@@ -25,7 +25,7 @@ SUDOERS = Path("/etc/sudoers.d")
 PATIENCE = 30.0
 LOWEST, NOBODY = 1000, 65534
 SKEL = Path("/etc/skel")
-NOT_MAPPED = "is outside the ids of this pod's user namespace: see spec.security.idRange of the SlurmCluster."
+NOT_MAPPED = "is outside the ids of this pod's user namespace: see spec.security.idCount of the SlurmCluster."
 TYPES = "ssh-ed25519 ssh-rsa ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 ecdsa-sha2-nistp521"
 HARDWARE = "sk-ssh-ed25519@openssh.com sk-ecdsa-sha2-nistp256@openssh.com"
 

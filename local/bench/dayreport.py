@@ -40,7 +40,7 @@ Written by `make bench-day`: the policy itself
 Kubernetes, in virtual time.
 
 {COUNT} jobs (seed {SEED}) on {sets}.
-A node takes {BOOT:.0f} s to boot and {SUSPEND:.0f} s to go; idleTime, resumeTimeout and backoff are
+A node takes {BOOT:.0f} s to boot and {SUSPEND:.0f} s to go; suspendTime, resumeTimeout and retryAfter are
 {WISH.idle:.0f} s, {WISH.resume:.0f} s and {WISH.backoff:.0f} s; Slurm looks at a job that it queued again after {REQUEUE:.0f} s.
 Machines are short at times ({short}).
 Beside it the same scheduler with nodes that boot in no time, go the moment that nobody needs them, and never lack a machine.

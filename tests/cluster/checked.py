@@ -43,19 +43,19 @@ SMALL_TMP = {"spec": {"volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory
 CLOCK = {
     "name": "clock-now",
     "probe": "clock",
-    "confirm": 1,
+    "failureThreshold": 1,
     "nodeSets": ["skewed"],
-    "fail": [{"when": {"offset": {"above": 5}}, "says": "{of} is {offset:.0f} s {side} that of slurmctld"}],
+    "failWhen": [{"when": {"offset": {"above": 5}}, "message": "{of} is {offset:.0f} s {side} that of slurmctld"}],
 }
 HEALTH = {
-    "checks": "Drain",
+    "mode": "Drain",
     "interval": f"{INTERVAL}s",
-    "maxOut": NODES,
-    "maxOutOfCluster": NODES,
-    "own": [CLOCK],
-    "skip": ["oom-kills"],
+    "maxUnhealthy": NODES,
+    "maxUnhealthyOfCluster": NODES,
+    "customChecks": [CLOCK],
+    "disabledChecks": ["oom-kills"],
 }
-HEALTH |= {"then": {"gpu-xid": "Replace"}, "replace": {"after": "5s", "condition": "example.com/Bad"}}
+HEALTH |= {"onFailure": {"gpu-xid": "Replace"}, "replace": {"after": "5s", "condition": "example.com/Bad"}}
 
 
 @dataclass(frozen=True)

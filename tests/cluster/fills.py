@@ -37,7 +37,7 @@ class Fill:
 
     def start(self) -> None:
         """Make volume, claim and Job as the operator would."""
-        spec = {"jail": {"claim": {"name": self.name}, "image": self.image}, "images": {"populate": self.image}}
+        spec = {"jail": {"claim": {"name": self.name}, "image": self.image}, "images": {"agents": self.image}}
         cluster = Cluster(NAMESPACE, self.name, "none", SlurmClusterSpec.model_validate(spec))
         (job,) = render_populate(cluster, Defaults(*[self.image] * 5))
         del job["metadata"]["ownerReferences"]

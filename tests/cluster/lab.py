@@ -242,7 +242,7 @@ def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
 def is_settled(nodeset: dict[str, Any]) -> bool:
     """Whether a NodeSet has what its present spec wants and nothing more; where nodes sleep, whoever is awake is ready."""
     status, spec = nodeset.get("status", {}), nodeset["spec"]
-    wanted = status.get("replicas") if spec.get("power") else spec["replicas"]
+    wanted = status.get("replicas") if spec.get("powerSaving") else spec["replicas"]
     fresh = status.get("observedGeneration") == nodeset["metadata"]["generation"]
     return fresh and not status.get("why") and status.get("ready") == status.get("replicas") == wanted
 

@@ -63,7 +63,9 @@ def test_a_bounded_drain_warns_a_job_and_requeues_it(lab: Lab, alice: str) -> No
     lab.until("the job runs", lambda: lab.ssh(alice, f"squeue -h -j {number} -o %T").strip() == "RUNNING", 30)
     node, mark = lab.pods("worker")["demo-worker-1"]["spec"]["nodeName"], "slurm.soperator.io/drain"
     lab.patch(
-        "nodeset", "worker", {"drain": {"maxWait": "1s", "then": "Requeue", "signal": "USR1", "warnBefore": "4s"}}
+        "nodeset",
+        "worker",
+        {"drain": {"timeout": "1s", "onTimeout": "Requeue", "warningSignal": "USR1", "warningPeriod": "4s"}},
     )
     lab.kubectl("annotate", "node", node, f"{mark}=true")
     try:

@@ -115,14 +115,14 @@ def directory(lab: Lab) -> Iterator[None]:
     lab.patch(
         "slurmcluster",
         lab.cluster,
-        {"images": {"sssd": image}, "directory": {"secret": "ldap"}, "security": {"idRange": 131072}},
+        {"images": {"sssd": image}, "sssd": {"configSecretName": "ldap"}, "security": {"idCount": 131072}},
     )
     lab.timings.note("a directory service is switched on", lab.wait_available(180))
     yield
     lab.patch(
         "slurmcluster",
         lab.cluster,
-        {"images": {"sssd": None}, "directory": {"secret": None}, "security": {"idRange": None}},
+        {"images": {"sssd": None}, "sssd": {"configSecretName": None}, "security": {"idCount": None}},
     )
     lab.kubectl("delete", "pod,service,configmap,secret", "ldap", "--ignore-not-found", "--wait=false")
     lab.wait_available(180)
@@ -164,6 +164,6 @@ def test_sssds_own_sockets_and_configuration_are_out_of_the_jails_reach(lab: Lab
 
 def test_a_range_of_ids_that_a_node_does_not_map_is_told(lab: Lab, directory: None) -> None:
     """A cluster that asks for more ids than a pod's user namespace has says so in its condition: how many there are, and what to change."""
-    lab.patch("slurmcluster", lab.cluster, {"security": {"idRange": 262144}})
-    sentence = "maps the ids 0 to 131071, and spec.security.idRange is 262144: raise userNamespaces.idsPerPod"
+    lab.patch("slurmcluster", lab.cluster, {"security": {"idCount": 262144}})
+    sentence = "maps the ids 0 to 131071, and spec.security.idCount is 262144: raise userNamespaces.idsPerPod"
     lab.until("the condition says so", lambda: sentence in condition(lab.status(), "Available")["message"], 60)

@@ -37,7 +37,7 @@ def guest(lab: Lab, alice: str) -> Iterator[None]:
             "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"cpu": "1"}},
             "rdma": {"resources": {SEAT: "1"}},
             "scheduling": {"priorityClassName": LOW},
-            "givesWay": {"within": "1h"},
+            "preemptible": {"gracePeriod": "1h"},
         }
         done = lab.apply("NodeSet", "guest", spec)
         assert done.returncode == 0, done.stderr

@@ -82,7 +82,7 @@ def test_each_fault_drains_its_node_beside_its_jobs_and_ends_by_itself(checked: 
         "of": "GPU 00000000:1A:00.0",
         "uncorrected": 3,
     }
-    assert checked.report("small-4")["checks"]["gpu-slow"]["then"] == "tell"
+    assert checked.report("small-4")["checks"]["gpu-slow"]["then"] == "report"
     told = lab.soperator("why", "checked", "small-2", "-n", lab.namespace)
     assert "The operator drained it for its check gpu-memory, since" in told
     assert "Measured: of GPU 00000000:1A:00.0, uncorrected 3" in told
@@ -163,23 +163,23 @@ def test_the_page_on_writing_a_check_does_as_it_says_and_a_budget_bounds_it(chec
     tried, shown = re.findall(r"^(kubectl -n slurm exec .*?)(?:  +#.*)?$", page, re.MULTILINE)
     assert _follow(lab, tried).returncode == 0
     bad = [
-        {"name": "hangs", "script": "sleep 600", "limit": "1s"},
-        {"name": "forks", "script": "for n in 1 2 3; do setsid sleep 600 & done; sleep 600", "limit": "1s"},
+        {"name": "hangs", "script": "sleep 600", "timeout": "1s"},
+        {"name": "forks", "script": "for n in 1 2 3; do setsid sleep 600 & done; sleep 600", "timeout": "1s"},
         {"name": "loud", "script": "exec cat /dev/zero"},
         {"name": "gone", "run": ["/nonexistent/check"]},
     ]
     page_own, bad_own = (
-        [{**each, "then": "Drain", "nodeSets": ["small"]} for each in some] for some in (said["own"], bad)
+        [{**each, "onFailure": "Drain", "nodeSets": ["small"]} for each in some] for some in (said["customChecks"], bad)
     )
     own = [*HEALTH["own"], *page_own]
-    lab.patch("slurmcluster", "checked", {"health": {**said, "own": [*own, *bad_own], "maxOut": 1}})
+    lab.patch("slurmcluster", "checked", {"health": {**said, "customChecks": [*own, *bad_own], "maxUnhealthy": 1}})
     lab.until("small-6 runs it", lambda: "pass    scratch" in _follow(lab, shown).stdout, 150)
     lab.until("what is broken is told", lambda: {"hangs", "forks", "loud", "gone"} <= _broken(checked, "small-1"), 60)
     assert {each.split()[0] for each in checked.states().values()} == {"idle"}
-    lab.patch("slurmcluster", "checked", {"health": {"own": own}})  # while they are broken nobody comes back
+    lab.patch("slurmcluster", "checked", {"health": {"customChecks": own}})  # while they are broken nobody comes back
     lab.ssh("root", "scontrol update nodename=small-3 state=drain reason='by hand'; touch /scratch-is-bad")
     lab.until("one is out", lambda: "1 of 7 nodes are out through checks" in checked.healthy()["message"], 90)
-    alarm = "more fail and stay in service, for health.maxOut lets 1 out at once"
+    alarm = "more fail and stay in service, for health.maxUnhealthy lets 1 out at once"
     lab.until("the alarm", lambda: alarm in checked.healthy()["message"], 90)
     [out] = _out(checked)
     assert lab.ssh("alice", f"srun -N5 -x small-3,skewed-0,heard-0,{out} hostname").count("small-") == 5
@@ -236,7 +236,13 @@ def test_a_round_costs_little(checked: Checked) -> None:
 def test_a_job_that_would_begin_on_a_node_that_has_just_failed_goes_back_into_the_queue(checked: Checked) -> None:
     """Its comment says why, and so does that of one which runs there; the node is drained, and nobody else's job is touched."""
     lab = checked.lab
-    around = {"checks": "Drain", "maxOut": NODES, "maxOutOfCluster": NODES, "aroundJobs": True, "interval": "30m"}
+    around = {
+        "mode": "Drain",
+        "maxUnhealthy": NODES,
+        "maxUnhealthyOfCluster": NODES,
+        "prologEpilog": True,
+        "interval": "30m",
+    }
     lab.patch("slurmcluster", "checked", {"health": around})
     has_both = "scontrol show config | grep -cE 'HealthCheckInterval += 1800|Prolog.*checks-prolog.sh|Epilog.*checks-epilog.sh'"
     lab.until("Slurm has it", lambda: lab.ssh("root", f"{has_both} || true").strip() == "3", 120)

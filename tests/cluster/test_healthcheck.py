@@ -27,9 +27,9 @@ CHECK = {
     "nodeSets": ["worker"],
     "script": SCRIPT,
     "maxParallel": "100%",
-    "passes": 1,
-    "retestEvery": "20s",
-    "then": "Retest",
+    "successThreshold": 1,
+    "retryInterval": "20s",
+    "onFailure": "DrainAndRetest",
 }
 
 
@@ -110,7 +110,7 @@ def test_a_bad_node_moves_to_another_machine_and_is_in_service_when_it_passes_th
     former, began = machine(lab, BAD), time.monotonic()
     try:
         with operator_may_replace(lab):
-            done = lab.apply("HealthCheck", "marked", CHECK | {"then": "Replace"})
+            done = lab.apply("HealthCheck", "marked", CHECK | {"onFailure": "Replace"})
             assert done.returncode == 0, done.stderr
             cordoned = lambda: lab.look("node", former)["spec"].get("unschedulable")  # noqa: E731
             lab.until(f"Node {former} is cordoned", cordoned, 240)
@@ -139,7 +139,7 @@ def test_a_slow_card_is_found_by_pairs_and_its_node_is_tested_with_a_partner(che
     lab = checked
     if not lab.target.is_local:
         pytest.skip("the network cards of the Nodes are this machine's")
-    spec = CHECK | {"check": "network", "nodeSets": ["deep"], "limits": {"tcp_gbps": 0.2}}
+    spec = CHECK | {"check": "network", "nodeSets": ["deep"], "thresholds": {"tcp_gbps": 0.2}}
     del spec["script"]
     with lab.pair_nodes("deep", 4, patience=120) as nodes:
         bad = nodes[1]

@@ -167,8 +167,8 @@ def known(lab: Lab, status: str) -> str:
 
 def test_blocks_serve_the_same_nodes(mixed: Lab) -> None:
     """The same racks as blocks of two: with one A100 node taken, a job of two nodes is in the other block."""
-    blocks = {"kind": "block", "levels": [RACK], "blockSizes": [2]}
+    blocks = {"type": "Block", "levels": [RACK], "blockSizes": [2]}
     mixed.patch("slurmcluster", mixed.cluster, {"topology": blocks})
-    mixed.timed("kind: block → slurmctld plans in blocks", lambda: len(leaves(mixed, "BlockName")) == 2, 90)
+    mixed.timed("type: Block → slurmctld plans in blocks", lambda: len(leaves(mixed, "BlockName")) == 2, 90)
     with taken(mixed, "a100-0"):
         assert mixed.ssh("alice", "srun -Q -p gpu -N2 hostname | sort").split() == ["h100-0", "h100-1"]

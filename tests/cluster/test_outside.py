@@ -99,7 +99,7 @@ def bare(lab: Lab, alice: str) -> Iterator[Bare]:
             _plug(machine.pid)
             (built,) = images.built(["slurm"])
             bare.sh(f"$RUNTIME load -q -i {built.tar}")
-            lab.patch("slurmcluster", lab.cluster, {"outside": {"networks": [f"{ADDRESS}/32"]}})
+            lab.patch("slurmcluster", lab.cluster, {"externalNodes": {"cidrs": [f"{ADDRESS}/32"]}})
             yield bare
         finally:
             bare.sh("$RUNTIME rm -a -f", check=False)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 TASKS = 16
 #: No longer than the first set's resumeTimeout, so that slurm.conf is the same with and without this one.
 STRAY = {
-    "power": {"max": 2, "resumeTimeout": "30s", "suspendTimeout": "3s", "backoff": "1h"},
+    "powerSaving": {"maxNodes": 2, "resumeTimeout": "30s", "suspendTimeout": "3s", "retryAfter": "1h"},
     "scheduling": {"nodeSelector": {"nowhere": "yes"}},
 }
 
@@ -58,7 +58,7 @@ def test_an_array_of_jobs_runs_and_all_sleep_in_the_end(lab: Lab, owls: Sleepers
     lab.until("all tasks have run", lambda: owls.ran() == TASKS, 150)
     owls.check(TASKS)
     owls.apply(idle="5s")
-    lab.timed("on demand: idleTime is set to 5 s → all nodes sleep and no pod is left", owls.sleep, 120)
+    lab.timed("on demand: suspendTime is set to 5 s → all nodes sleep and no pod is left", owls.sleep, 120)
 
 
 def test_where_there_is_no_machine_slurm_gives_the_job_back_and_says_why(lab: Lab, owls: Sleepers) -> None:

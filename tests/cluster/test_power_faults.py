@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("SOPERATOR_LONG"), reason="make soak-power plays it"),
 ]
 
-HASTY = {"max": 2, "resumeTimeout": "30s", "suspendTimeout": "3s", "backoff": "1h"}
+HASTY = {"maxNodes": 2, "resumeTimeout": "30s", "suspendTimeout": "3s", "retryAfter": "1h"}
 NOWHERE = "localhost/soperator/nowhere:1"
 
 

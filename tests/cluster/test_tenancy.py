@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(700)]
 
 OBJECTS = {
     ("SlurmQOS", "urgent"): {"priority": 1000, "flags": ["DenyOnLimit"], "limits": {"maxJobsPerUser": 1}},
-    ("SlurmAccount", "optics"): {"parent": "mechanics", "users": [{"name": "alice"}], "deletion": "Delete"},
+    ("SlurmAccount", "optics"): {"parent": "mechanics", "users": [{"name": "alice"}], "deletionPolicy": "Delete"},
     ("SlurmAccount", "mechanics"): {
         "description": "everything that falls",
-        "limits": {"grpTres": {"cpu": 1}, "maxWall": "1-00:00:00"},
+        "limits": {"grpTRES": {"cpu": 1}, "maxWall": "1-00:00:00"},
         "qos": ["normal"],
     },
-    ("SlurmAccount", "ceramics"): {"qos": ["normal", "urgent"], "defaultQos": "urgent", "users": [{"name": "bob"}]},
+    ("SlurmAccount", "ceramics"): {"qos": ["normal", "urgent"], "defaultQOS": "urgent", "users": [{"name": "bob"}]},
 }
 
 

@@ -75,7 +75,7 @@ def node_off(stage: Stage) -> Steps:
 
 def node_lost(stage: Stage) -> Steps:
     """A Node stays away: one worker of it gets a successor of another name, no more than the budget allows; when it is back one is too many."""
-    stage.nodeset(nodeLoss={"replaceAfter": "15s", "maxReplaced": "1"})
+    stage.nodeset(nodeFailure={"replaceAfter": "15s", "maxReplaced": "1"})
     stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"slurm": "SlurmdTimeout=15\n"}})
     stage.lab.until("slurmctld waits for 15 s only", lambda: _timeout(stage) == "15" and stage.is_back(), 90)
     before = set(stage.pods())
@@ -90,7 +90,7 @@ def node_lost(stage: Stage) -> Steps:
         local("node", "start", node)
     yield
     stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": None})
-    stage.nodeset(nodeLoss=None, replicas=NODES - 1)
+    stage.nodeset(nodeFailure=None, replicas=NODES - 1)
     stage.lab.until("the names are as before", lambda: set(stage.pods()) <= before and stage.is_back(), 120)
     stage.nodeset(replicas=NODES)
     stage.lab.until("as many as before", stage.is_back, 90)

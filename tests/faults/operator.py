@@ -69,7 +69,7 @@ def rolled(stage: Stage) -> Steps:
 
 def warned(stage: Stage) -> Steps:
     """Jobs were warned that a bounded drain ends them; the next operator keeps to the time that they were told, and requeues them."""
-    stage.nodeset(drain={"maxWait": "1s", "then": "Requeue", "signal": "CONT", "warnBefore": "4s"})
+    stage.nodeset(drain={"timeout": "1s", "onTimeout": "Requeue", "warningSignal": "CONT", "warningPeriod": "4s"})
     try:
         with _annotated(stage, "0"):
             stage.at_once("the jobs are warned", partial(_says, stage, "its jobs end at"))

@@ -28,7 +28,7 @@ PLAN = re.compile(r"-[0-9a-f]{16}$")
 
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
-    populate="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
+    agents="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
     mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1", operator_namespace="soperator-system",
 )  # fmt: skip
 
@@ -37,7 +37,7 @@ MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
 FULL_CLUSTER = {
     "images": {"slurm": "my/slurm:2", "pullPolicy": "Always", "pullSecrets": ["registry"]},
     "auth": {"type": "munge", "keepKeys": True},
-    "directory": {"secret": "ldap", "resources": {"requests": {"memory": "64Mi"}}},
+    "sssd": {"configSecretName": "ldap", "resources": {"requests": {"memory": "64Mi"}}},
     "security": {"userNamespace": False},
     "jail": {
         "claim": {"name": "shared"},
@@ -59,10 +59,10 @@ FULL_CLUSTER = {
             "type": "LoadBalancer",
             "port": 2222,
             "annotations": {"cloud/internal": "true"},
-            "sourceRanges": ["10.0.0.0/8"],
-            "keepClientAddress": True,
+            "loadBalancerSourceRanges": ["10.0.0.0/8"],
+            "externalTrafficPolicy": "Local",
         },
-        "passwords": True,
+        "passwordAuthentication": True,
         "rootAuthorizedKeys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIH8xk0x admin"],
         "resources": {"limits": {"memory": "4Gi"}},
     },
@@ -71,10 +71,10 @@ FULL_CLUSTER = {
         "jobs": True,
         "enabled": True,
         "nodes": False,
-        "scrapers": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "allowFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
         "resources": {"requests": {"memory": "96Mi"}, "limits": {"memory": "256Mi"}},
     },
-    "health": {"checks": "Drain", "interval": "2m", "maxOut": "5%", "skip": ["tmp-leftovers"]},
+    "health": {"mode": "Drain", "interval": "2m", "maxUnhealthy": "5%", "disabledChecks": ["tmp-leftovers"]},
     "partitions": [
         {"name": "gpu", "nodeSets": ["h100"], "default": True, "options": {"MaxTime": "1-00:00:00"}},
         {"name": "all", "hidden": True},
@@ -98,7 +98,7 @@ FULL_NODESET = {
     "rdma": {"resources": {"rdma/hca": "1"}, "infiniband": True},
     "features": ["nvlink"],
     "weight": 10,
-    "slurmdConf": "MemSpecLimit=512",
+    "extraConf": "MemSpecLimit=512",
     "shmSize": "16Gi",
     "submounts": [{"path": "/local", "hostPath": {"path": "/mnt/nvme"}}],
     "volumes": [{"name": "extra", "emptyDir": {}}],
@@ -193,7 +193,7 @@ USERS = {
                 "enabled": True,
                 "service": {"type": "LoadBalancer", "port": 443, "annotations": {"cloud/internal": "true"}},
                 "tls": {"secret": "rest-tls"},
-                "clients": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+                "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
                 "maxLifetime": "1d",
                 "tokens": [{"user": "ci", "secret": "ci-token", "lifetime": "30m"}],
                 "resources": {"limits": {"memory": "1Gi"}},

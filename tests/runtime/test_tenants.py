@@ -84,8 +84,8 @@ REFUSED = {
 CLUSTERS_ALLOWED = {
     "nothing": {},
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
-    "a Secret of the cluster's name": {"directory": {"secret": "demo-ldap"}},
-    "checks that drain": {"health": {"checks": "Drain", "then": {"disk-full": "Drain"}}},
+    "a Secret of the cluster's name": {"sssd": {"configSecretName": "demo-ldap"}},
+    "checks that drain": {"health": {"mode": "Drain", "onFailure": {"disk-full": "Drain"}}},
 }
 CLUSTERS_REFUSED = {
     "a jail with a folder of the Node": (
@@ -96,7 +96,7 @@ CLUSTERS_REFUSED = {
     "an image of the jail": ({"jail": {"image": "evil/jail"}}, "image: tenants"),
     "no user namespace": ({"security": {"userNamespace": False}}, "security.userNamespace"),
     "a resource of another operator": ({"accounting": {"mariadb": {"spec": {"image": "evil"}}}}, "accounting.mariadb"),
-    "a Secret of others for SSSD": ({"directory": {"secret": "other"}}, "a Secret that"),
+    "a Secret of others for SSSD": ({"sssd": {"configSecretName": "other"}}, "a Secret that"),
     "a Secret of others for a database": (
         {"accounting": {"external": {"host": "db", "password": {"secret": "other"}}}},
         "a Secret that",
@@ -105,7 +105,7 @@ CLUSTERS_REFUSED = {
         {"rest": {"users": {"tokens": [{"user": "ci", "secret": "other"}]}}},
         "a Secret that",
     ),
-    "checks that cordon Nodes": ({"health": {"then": {"disk-full": "Replace"}}}, "then: Replace"),
+    "checks that cordon Nodes": ({"health": {"onFailure": {"disk-full": "Replace"}}}, "onFailure: Replace"),
 }
 
 
@@ -190,9 +190,9 @@ def test_a_tenant_gets_no_right_on_a_node_by_a_cluster(attempt: Try, spec: Objec
 def test_a_deep_check_of_a_tenant_cordons_nothing(attempt: Try) -> None:
     """Replace is refused, and Drain is not."""
     check = {"cluster": "demo", "check": "cpu"}
-    assert "then: Replace" in attempt("HealthCheck", check | {"then": "Replace"})
-    assert attempt("HealthCheck", check | {"then": "Replace"}, token=ADMIN) == ""
-    assert attempt("HealthCheck", check | {"then": "Drain"}) == ""
+    assert "onFailure: Replace" in attempt("HealthCheck", check | {"onFailure": "Replace"})
+    assert attempt("HealthCheck", check | {"onFailure": "Replace"}, token=ADMIN) == ""
+    assert attempt("HealthCheck", check | {"onFailure": "Drain"}) == ""
 
 
 def test_what_was_there_before_keeps_its_spec(attempt: Try, kubectl: Try) -> None:

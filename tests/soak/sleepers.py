@@ -18,8 +18,14 @@ class Sleepers:
 
     def apply(self, idle: str = "10m", **more: object) -> None:
         """The NodeSet, with further fields."""
-        power = {"max": self.many, "idleTime": idle, "suspendTimeout": "3s", "resumeTimeout": "3m", "backoff": "1h"}
-        spec = {"cluster": self.lab.cluster, "power": power, "resources": SIZE, **more}
+        power = {
+            "maxNodes": self.many,
+            "suspendTime": idle,
+            "suspendTimeout": "3s",
+            "resumeTimeout": "3m",
+            "retryAfter": "1h",
+        }
+        spec = {"cluster": self.lab.cluster, "powerSaving": power, "resources": SIZE, **more}
         done = self.lab.apply("NodeSet", self.name, spec)
         assert done.returncode == 0, done.stderr
 

@@ -19,9 +19,9 @@ FEATURES: dict[str, tuple[type[BaseModel], str]] = {
     "rotation of keys": (SlurmClusterSpec, "auth.rotate"),
     "topology": (SlurmClusterSpec, "topology"),
     "rest for users": (SlurmClusterSpec, "rest.users"),
-    "on-demand": (NodeSetSpec, "power"),
-    "rolling": (NodeSetSpec, "rollout"),
-    "gives way": (NodeSetSpec, "givesWay"),
+    "on-demand": (NodeSetSpec, "powerSaving"),
+    "rolling": (NodeSetSpec, "updateStrategy"),
+    "gives way": (NodeSetSpec, "preemptible"),
 }
 
 

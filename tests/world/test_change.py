@@ -128,7 +128,7 @@ async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     """First the signal, then the reason says until when, then the job ends and the node goes."""
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
     town.slurm.run(7, "worker-0")
-    drain = {"maxWait": "1s", "then": "Cancel", "warnBefore": "1s", "signal": "USR1"}
+    drain = {"timeout": "1s", "onTimeout": "Cancel", "warningPeriod": "1s", "warningSignal": "USR1"}
     town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
     await town.settle(quiet=2.5)
     found = [each for each in town.slurm.asked if "worker-0" in each or "job/" in each]
@@ -175,7 +175,7 @@ async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(to
     size = 8
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": size}})
     before = len(town.fake.writes())
-    spec = {"cluster": "demo", "replicas": size, "features": ["blue"], "rollout": {"maxUnavailable": "50%"}}
+    spec = {"cluster": "demo", "replicas": size, "features": ["blue"], "updateStrategy": {"maxUnavailable": "50%"}}
     town.apply(kinds.NODESET, "worker", spec)
     for _ in range(12):
         await town.settle()

@@ -339,12 +339,12 @@ async def test_a_restarted_operator_undoes_what_kubectl_scale_did():
 async def test_a_nodeset_that_is_refused_is_not_missed(town):
     """It says itself what is wrong; the cluster counts its workers as far as there are any."""
     await town.up(CLUSTER, WORKERS)
-    town.apply(kinds.NODESET, "other", {"cluster": "demo", "replicas": 2, "slurmdConf": "Comment=x"})
+    town.apply(kinds.NODESET, "other", {"cluster": "demo", "replicas": 2, "extraConf": "Comment=x"})
     await town.told(kinds.NODESET, "other", "no such setting")
     await town.settle(quiet=0.5)
     status = town.status(kinds.SLURMCLUSTER, "demo")
     assert (status["workers"], status["why"]) == ("2/2", "")
-    town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 5, "slurmdConf": "Comment=x"})
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 5, "extraConf": "Comment=x"})
     await town.told(kinds.NODESET, "worker", "no such setting")
     await town.settle(quiet=0.5)
     assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == "2/2"

@@ -132,7 +132,7 @@ async def test_while_slurm_is_silent_a_deletion_waits_and_a_person_can_give_the_
 
 async def test_a_deletion_may_end_jobs_where_the_policy_says_so(town):
     """The bound of a drain is the bound of a deletion."""
-    drain = {"maxWait": "0s", "then": "Cancel", "warnBefore": "0s", "signal": ""}
+    drain = {"timeout": "0s", "onTimeout": "Cancel", "warningPeriod": "0s", "warningSignal": ""}
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1, "drain": drain}})
     town.slurm.run(7, "worker-0")
     delete(town, kinds.NODESET, "worker")
@@ -151,8 +151,8 @@ UNREAD = {
     kinds.SLURMCLUSTER: ("demo", {"auth": {"type": "ofTheNextRelease"}}, "SlurmCluster demo: spec.auth.type"),
     kinds.NODESET: (
         "worker",
-        {"cluster": "demo", "rollout": {"strategy": "Later"}},
-        "NodeSet worker: spec.rollout.strategy",
+        {"cluster": "demo", "updateStrategy": {"type": "Later"}},
+        "NodeSet worker: spec.updateStrategy.type",
     ),
 }
 

@@ -11,7 +11,7 @@ POD = (NS, "demo-worker-0")
 async def test_a_worker_that_is_to_make_room_is_drained_and_comes_back_under_its_name():
     """The job goes on, no other begins, and the pod that comes anew has a record of its own."""
     async with operating(Town()) as town:
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1, "givesWay": {}}})
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1, "preemptible": {}}})
         town.slurm.set("worker-0", "ALLOCATED")
         await town.settle()
         uid = town.find(kinds.POD, POD[1])["metadata"]["uid"]

@@ -14,7 +14,7 @@ from tests.world.harness import Town, operating, until
 CLUSTER = {
     "jail": {"claim": {"name": "demo-jail"}},
     "controller": {"state": {"name": "demo-state"}},
-    "health": {"checks": "Drain", "interval": "30s", "maxOut": 1, "skip": ["zombies"]},
+    "health": {"mode": "Drain", "interval": "30s", "maxUnhealthy": 1, "disabledChecks": ["zombies"]},
 }
 WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
 FULL = "/tmp is 97 % full"
@@ -76,7 +76,7 @@ async def test_a_check_that_fails_everywhere_takes_out_no_more_than_the_budget(t
     await town.settle(quiet=0.5)
     drained = [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]]
     assert drained == ["worker-2"]
-    await said(town, "2 more fail and stay in service, for health.maxOut lets 1 out at once")
+    await said(town, "2 more fail and stay in service, for health.maxUnhealthy lets 1 out at once")
 
 
 async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(town):
@@ -118,7 +118,7 @@ async def test_workers_get_their_plan_and_slurm_the_program_that_runs_it(town):
     assert "disk-full" in plan["checks"]
     assert "zombies" not in plan["checks"]
     before = {name: town.find(kinds.POD, name)["metadata"]["uid"] for name in town.names(kinds.POD) if "worker" in name}
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": CLUSTER["health"] | {"skip": ["disk-full"]}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": CLUSTER["health"] | {"disabledChecks": ["disk-full"]}})
     await town.settle(quiet=0.4)
     plan = json.loads(town.find(kinds.CONFIGMAP, "demo-worker-checks")["data"]["plan.json"])
     assert "disk-full" not in plan["checks"]
@@ -139,7 +139,7 @@ async def test_without_checks_nothing_of_them_is_there(town):
 
 async def test_a_check_that_nobody_has_written_cannot_be_left_out(town):
     """A misspelt name is refused with those that there are."""
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": {"skip": ["disk-fill"]}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": {"disabledChecks": ["disk-fill"]}})
     await town.settle()
     assert "disk-fill" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
     assert "disk-full" in town.status(kinds.SLURMCLUSTER, "demo")["why"]

@@ -205,7 +205,7 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
     ("spec", "says"),
     [
         ({"check": "net"}, "no shipped check has this name: there are allreduce, burn, cpu, dcgm"),
-        ({"check": "cpu", "limits": {"gflops": 5}}, "the check asks for no limit of this name: there are none"),
+        ({"check": "cpu", "thresholds": {"gflops": 5}}, "the check asks for no threshold of this name: there are none"),
         ({"check": "cpu", "script": "#!/bin/sh"}, "give check, the name of a shipped one, or script, one of your own"),
         ({}, "give check, the name of a shipped one, or script, one of your own"),
     ],
@@ -222,7 +222,7 @@ async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_pa
     town.keep_time()
     town.machine("rack-7")
     town.machine("rack-8")
-    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": 3, "then": "Replace", "retestEvery": "20s"})
+    town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": 3, "onFailure": "Replace", "retryInterval": "20s"})
     await town.up(CLUSTER | {"health": {"replace": {"after": "0s"}}}, WORKERS)
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     town.place("demo-worker-1", "rack-7")
@@ -263,12 +263,12 @@ async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_pa
 async def test_a_check_that_is_deleted_ends_its_jobs_and_takes_its_drains_back(town):
     """A node that somebody else drained stays so, and the object goes when all is done."""
     town.keep_time()
-    await failing(town, age=0.0, retestEvery="10m")
+    await failing(town, age=0.0, retryInterval="10m")
     pod = lambda: town.find(kinds.POD, "demo-worker-1")["metadata"]["annotations"]  # noqa: E731
     await until(lambda: "soperator: check disk:" in pod().get("slurm.soperator.io/drained", ""), 60.0)
     town.slurm.set("worker-2", "IDLE", "DRAIN", reason="by hand")
     await asyncio.sleep(1.1)
-    again = {"maxParallel": 3, "retestEvery": "20s", "when": {"run": "again"}}
+    again = {"maxParallel": 3, "retryInterval": "20s", "when": {"run": "again"}}
     town.apply(kinds.HEALTHCHECK, "disk", CHECK | again)
     await until(lambda: len(jobs(town, "PENDING")) == 2, 30.0)  # worker-0, and the test of worker-1
     number = next(each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == "worker-0")

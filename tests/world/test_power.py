@@ -9,7 +9,7 @@ from tests.world.scontrol import Scontrol
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 SIZE = {"limits": {"cpu": "1", "memory": "1Gi"}}
-POWER = {"max": 4, "idleTime": "1h", "resumeTimeout": "10m"}
+POWER = {"maxNodes": 4, "suspendTime": "1h", "resumeTimeout": "10m"}
 
 
 @asynccontextmanager
@@ -19,8 +19,8 @@ async def sleeping(power, **more):
     scontrol = Scontrol(town.slurm)
     async with operating(town, execute=scontrol) as town:
         town.watch._period = 0.5
-        await town.up(CLUSTER, {"owl": {"cluster": "demo", "power": power, "resources": SIZE, **more}})
-        await until(lambda: town.status(kinds.NODESET, "owl").get("asleep") == power["max"])
+        await town.up(CLUSTER, {"owl": {"cluster": "demo", "powerSaving": power, "resources": SIZE, **more}})
+        await until(lambda: town.status(kinds.NODESET, "owl").get("asleep") == power["maxNodes"])
         yield town, scontrol
 
 
@@ -43,7 +43,7 @@ async def test_a_thousand_nodes_that_sleep_cost_no_pod_and_as_many_requests_as_t
     """They are made in one command, and nothing is asked for while they sleep."""
     asked = {}
     for many in (10, 1000):
-        async with sleeping({"max": many}) as (town, scontrol):
+        async with sleeping({"maxNodes": many}) as (town, scontrol):
             await town.settle(quiet=1.2)
             asked[many] = requests(town, scontrol)
             await town.settle(quiet=1.2)
@@ -75,7 +75,7 @@ async def test_exactly_those_nodes_get_a_pod_that_a_job_needs_and_lose_it_when_t
             lambda: (town.status(kinds.NODESET, "owl")["ready"], town.status(kinds.NODESET, "owl")["asleep"]) == (2, 2)
         )
         town.later = 3700.0
-        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "power": POWER, "resources": SIZE, "weight": 1})
+        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": POWER, "resources": SIZE, "weight": 1})
         await until(lambda: "update NodeName=owl-[1,3] State=POWER_DOWN" in scontrol.said[said:])
         await until(lambda: not owls(town))
         scontrol.doze_off()
@@ -99,7 +99,7 @@ async def test_who_has_registered_and_is_not_ready_yet_lacks_nothing():
 
 async def test_an_image_that_does_not_start_is_said_at_once_and_told_to_slurm_in_time():
     """The set says which image it is while its node wakes; then its jobs are given back, and nobody else is tried in vain."""
-    hasty = POWER | {"resumeTimeout": "30s", "backoff": "1h"}
+    hasty = POWER | {"resumeTimeout": "30s", "retryAfter": "1h"}
     async with sleeping(hasty) as (town, scontrol):
         scontrol.wake("owl-0")
         await until(lambda: owls(town))
@@ -112,7 +112,9 @@ async def test_an_image_that_does_not_start_is_said_at_once_and_told_to_slurm_in
         await town.told(kinds.NODESET, "owl", "waking: owl-0 (pod demo-owl-0: ")
         await town.told(kinds.NODESET, "owl", "nowhere/slurm:1")
         town.later = 40.0
-        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "power": hasty, "resources": SIZE, "shmSize": "65Mi"})
+        town.apply(
+            kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": hasty, "resources": SIZE, "shmSize": "65Mi"}
+        )
         await until(lambda: not owls(town))
         denied = [each for each in scontrol.said if "State=DOWN Reason=soperator: no capacity: " in each]
         assert len(denied) == 1
@@ -124,7 +126,7 @@ async def test_an_image_that_does_not_start_is_said_at_once_and_told_to_slurm_in
 
 async def wake(many):
     """Wake so many nodes of 500; the requests besides one for each pod, the commands to slurmctld, and the seconds that it took."""
-    async with sleeping({"max": 500, "idleTime": "1h"}) as (town, scontrol):
+    async with sleeping({"maxNodes": 500, "suspendTime": "1h"}) as (town, scontrol):
         await town.settle(quiet=0.3)
         asked, said = len(town.fake.requests), len(scontrol.said)
         names = [f"owl-{index}" for index in range(many)]
@@ -147,7 +149,7 @@ async def test_a_wake_costs_one_request_for_each_node_and_a_few_for_the_status()
 
 async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later():
     """One command takes all nodes of the set out, with the reason; the NodeSet says it; after the back-off one brings them back."""
-    hasty = POWER | {"resumeTimeout": "30s", "backoff": "1h"}
+    hasty = POWER | {"resumeTimeout": "30s", "retryAfter": "1h"}
     async with sleeping(hasty) as (town, scontrol):
         scontrol.wake("owl-0")
         await until(lambda: owls(town) == ["demo-owl-0"])
@@ -155,7 +157,7 @@ async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later(
         town.apply(
             kinds.NODESET,
             "owl",
-            {"cluster": "demo", "power": hasty, "resources": SIZE, "nodeLoss": {"replaceAfter": "9m"}},
+            {"cluster": "demo", "powerSaving": hasty, "resources": SIZE, "nodeFailure": {"replaceAfter": "9m"}},
         )
         await until(lambda: not owls(town))
         assert any(
@@ -176,7 +178,7 @@ async def test_sleepers_with_gpus_wake_while_another_configuration_waits():
         scontrol.wake("owl-1")
         await until(lambda: owls(town) == ["demo-owl-1"])
         said = len(scontrol.said)
-        more = {"cluster": "demo", "power": POWER, "resources": SIZE, "gpu": gpus | {"count": 4}}
+        more = {"cluster": "demo", "powerSaving": POWER, "resources": SIZE, "gpu": gpus | {"count": 4}}
         town.apply(kinds.NODESET, "owl", more)
         await town.told(kinds.NODESET, "owl", "slurmctld is to run with the gres.conf that names its GPUs first")
         assert len(scontrol.said) == said
@@ -184,7 +186,7 @@ async def test_sleepers_with_gpus_wake_while_another_configuration_waits():
 
 async def test_a_deleted_nodeset_leaves_no_record():
     """All records go in one command, and the object after them."""
-    async with sleeping({"max": 500}) as (town, scontrol):
+    async with sleeping({"maxNodes": 500}) as (town, scontrol):
         await town.fake.api().delete(kinds.NODESET, "slurm", "owl")
         await until(lambda: town.find(kinds.NODESET, "owl") is None)
         assert not [name for name in town.slurm.nodes if name.startswith("owl-")]

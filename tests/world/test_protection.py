@@ -8,7 +8,7 @@ from tests.world.scontrol import Scontrol
 from tests.world.test_cluster import CLUSTER
 
 ONE = {"worker": {"cluster": "demo", "replicas": 1}}
-AT_ONCE = {"maxWait": "0s", "warnBefore": "0s", "signal": ""}
+AT_ONCE = {"timeout": "0s", "warningPeriod": "0s", "warningSignal": ""}
 
 
 async def test_a_pod_is_deleted_by_its_uid():
@@ -30,7 +30,7 @@ async def test_of_two_jobs_only_the_batch_job_is_requeued():
         await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
         town.slurm.run(7, "worker-0", requeue=True, batch=True)
         town.slurm.run(8, "worker-1", requeue=True, batch=False)
-        drain = AT_ONCE | {"then": "Requeue"}
+        drain = AT_ONCE | {"onTimeout": "Requeue"}
         town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
         await until(lambda: not [each for each in town.names(kinds.POD) if "worker" in each], longest=30.0)
         assert (town.slurm.jobs[7]["job_state"], town.slurm.jobs[8]["job_state"]) == (["PENDING"], ["CANCELLED"])

@@ -26,7 +26,7 @@ def measured(node, gflops):
 
 async def test_a_shipped_check_compares_a_node_with_its_peers(town):
     """The job runs the program; what nodes read stands in the status, and the one that is slower than they are fails, and runs it again."""
-    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1, "confirm": 1})
+    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1, "failureThreshold": 1})
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 5}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     for number in range(5):
@@ -85,7 +85,7 @@ async def test_pairs_find_the_bad_node_drain_it_and_test_it_with_a_partner(town)
     slow = {"worker-5"}
     read = lambda names: {"gbps": 1.0 if slow & set(names) else 10.0, "latency": 50.0}  # noqa: E731
     town.apply(
-        kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "network", "maxParallel": 8, "retestEvery": "20s"}
+        kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "network", "maxParallel": 8, "retryInterval": "20s"}
     )
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 8}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
@@ -115,7 +115,7 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
         "wrong": 0,
         "nodes": len(names),
     }
-    spec = {"cluster": "demo", "check": "allreduce", "maxParallel": "100%", "limits": {"tcp_busbw": 1.0}}
+    spec = {"cluster": "demo", "check": "allreduce", "maxParallel": "100%", "thresholds": {"tcp_busbw": 1.0}}
     town.apply(kinds.HEALTHCHECK, "disk", spec)
     await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 6}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None

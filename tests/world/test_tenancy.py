@@ -17,7 +17,7 @@ CLUSTER = {
 }
 PHYSICS = {
     "cluster": "demo",
-    "limits": {"grpTres": {"cpu": 4}},
+    "limits": {"grpTRES": {"cpu": 4}},
     "users": [{"name": "alice"}, {"name": "bob", "limits": {"maxJobs": 2}}],
 }
 
@@ -131,8 +131,8 @@ async def test_a_limit_that_is_taken_from_the_spec_is_taken_back(town, commands)
 
 
 async def test_a_deletion_waits_for_jobs(town, commands):
-    """With deletion: Delete; the condition names them, and afterwards object and account are gone."""
-    town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS | {"deletion": "Delete"})
+    """With deletionPolicy: Delete; the condition names them, and afterwards object and account are gone."""
+    town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS | {"deletionPolicy": "Delete"})
     await until(lambda: ready(town) == ("True", "InStep"))
     commands.slurm.jobs[7] = ("alice", "physics")
     delete(town, "physics")
@@ -146,7 +146,7 @@ async def test_a_deletion_waits_for_jobs(town, commands):
 
 async def test_without_an_answer_nothing_is_deleted(town, commands):
     """The deletion waits and says why."""
-    town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS | {"deletion": "Delete"})
+    town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS | {"deletionPolicy": "Delete"})
     await until(lambda: ready(town) == ("True", "InStep"))
     ran, commands.down = len(commands.slurm.ran), True
     delete(town, "physics")
@@ -159,7 +159,7 @@ async def test_without_an_answer_nothing_is_deleted(town, commands):
 async def test_with_its_cluster_gone_a_deletion_waits_for_nothing(town, commands):
     """Nor with its annotation; while there is a cluster whose slurmdbd is not up, it does."""
     for name in ("physics", "optics"):
-        town.apply(kinds.SLURMACCOUNT, name, PHYSICS | {"deletion": "Delete"})
+        town.apply(kinds.SLURMACCOUNT, name, PHYSICS | {"deletionPolicy": "Delete"})
         await until(lambda: ready(town, name) == ("True", "InStep"))  # noqa: B023
     commands.down = True
     note = {"slurm.soperator.io/abandon-jobs": "true"}
@@ -198,12 +198,12 @@ async def test_the_older_of_two_objects_has_the_account(town, commands):
 
 async def test_parents_and_qos_may_come_later(town, commands):
     """Each object says what it waits for."""
-    town.apply(kinds.SLURMACCOUNT, "optics", PHYSICS | {"parent": "physics", "qos": ["gold"], "defaultQos": "gold"})
+    town.apply(kinds.SLURMACCOUNT, "optics", PHYSICS | {"parent": "physics", "qos": ["gold"], "defaultQOS": "gold"})
     await town.told(kinds.SLURMACCOUNT, "optics", "its parent physics is no account of the cluster yet")
     assert "there is no QOS gold yet" in town.status(kinds.SLURMACCOUNT, "optics")["why"]
     town.apply(kinds.SLURMACCOUNT, "physics", {"cluster": "demo"})
     town.apply(
-        kinds.SLURMQOS, "gold", {"cluster": "demo", "priority": 10, "limits": {"maxTresPerUser": {"gres/gpu": 2}}}
+        kinds.SLURMQOS, "gold", {"cluster": "demo", "priority": 10, "limits": {"maxTRESPerUser": {"gres/gpu": 2}}}
     )
     await until(lambda: ready(town, "gold", kinds.SLURMQOS) == ("True", "InStep"))
     await until(lambda: ready(town, "optics") == ("True", "InStep"))
@@ -260,7 +260,7 @@ async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
 
 async def test_a_qos_that_another_cluster_uses_is_not_deleted(town, commands):
     """All clusters of a database share its QOS; jobs of the other cluster would lose theirs."""
-    town.apply(kinds.SLURMQOS, "gold", {"cluster": "demo", "deletion": "Delete", "priority": 3})
+    town.apply(kinds.SLURMQOS, "gold", {"cluster": "demo", "deletionPolicy": "Delete", "priority": 3})
     await town.settle()
     assert commands.slurm.qos["gold"]["Description"] == "soperator:demo/slurm/gold"
     commands.elsewhere = ["demo|root||normal|", "other|physics|alice|normal,gold|"]

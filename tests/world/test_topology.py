@@ -11,7 +11,7 @@ from tests.world.harness import NS, Town, operating, until
 CLUSTER = {
     "jail": {"claim": {"name": "demo-jail"}},
     "controller": {"state": {"name": "demo-state"}},
-    "topology": {"kind": "tree", "levels": ["example.com/rack"]},
+    "topology": {"type": "Tree", "levels": ["example.com/rack"]},
 }
 
 

@@ -108,8 +108,8 @@ async def test_the_gpus_of_a_nodeset_that_is_refused_stay_in_the_configuration()
         await town.up(CLUSTER, {"h100": GPUS, **WORKERS})
         files = town.find(kinds.CONFIGMAP, "demo-config")["data"]
         assert files["gres.conf"] == LINE
-        town.apply(kinds.NODESET, "h100", GPUS | {"slurmdConf": "Gres=gpu:h100:1"})
-        town.apply(kinds.NODESET, "never", GPUS | {"slurmdConf": "Gres=gpu:h100:1"})
+        town.apply(kinds.NODESET, "h100", GPUS | {"extraConf": "Gres=gpu:h100:1"})
+        town.apply(kinds.NODESET, "never", GPUS | {"extraConf": "Gres=gpu:h100:1"})
         await asyncio.sleep(20)
         assert "say it in gpu" in town.status(kinds.NODESET, "h100")["why"]
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
@@ -142,7 +142,7 @@ async def test_the_gpus_of_a_nodeset_that_cannot_be_read_stay_in_the_configurati
         told = condition(town, kinds.SLURMCLUSTER, "demo", "ConfigApplied")
         assert (told["status"], told["reason"]) == ("False", "NodeSetUnreadable")
         assert "NodeSet h100" in told["message"]
-        town.apply(kinds.NODESET, "h100", GPUS | {"drain": {"then": "Wait"}})
+        town.apply(kinds.NODESET, "h100", GPUS | {"drain": {"onTimeout": "Wait"}})
         await asyncio.sleep(5)
         town.trial_ends()
         await asyncio.sleep(10)
@@ -201,8 +201,8 @@ async def test_what_names_a_cluster_that_cannot_be_read_waits(town, kind):
 @pytest.mark.parametrize(
     ("kind", "name", "later"),
     [
-        (kinds.HEALTHCHECK, "disk", {"confirm": "ofTheNextRelease"}),
-        (kinds.HEALTHCHECK, "disk", {"then": "OfTheNextRelease"}),
+        (kinds.HEALTHCHECK, "disk", {"failureThreshold": "ofTheNextRelease"}),
+        (kinds.HEALTHCHECK, "disk", {"onFailure": "OfTheNextRelease"}),
         (kinds.NODESET, "worker", {"drain": "ofTheNextRelease"}),
         (kinds.NODESET, "worker", {"submounts": [{"path": "/data", "claim": "missing"}]}),
     ],
@@ -211,12 +211,12 @@ async def test_what_names_a_cluster_that_cannot_be_read_waits(town, kind):
 async def test_a_node_that_a_check_keeps_out_stays_out(kind, name, later):
     """Neither a check that cannot be read nor nodes that cannot be read are a check that has ended."""
     async with operating(Town()) as town:
-        await failing(town, then="Drain")
+        await failing(town, onFailure="Drain")
         before = spec(town, kind, name)
         town.apply(kind, name, before | later)
         await asyncio.sleep(300)
         assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]
         if kind == kinds.NODESET:
-            town.apply(kind, name, before | {"drain": {"then": "Wait"}, "submounts": []})
+            town.apply(kind, name, before | {"drain": {"onTimeout": "Wait"}, "submounts": []})
             await asyncio.sleep(300)
             assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]

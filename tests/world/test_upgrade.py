@@ -10,7 +10,7 @@ from tests.world.harness import NS, Town, operating
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
 NEWER = replace(
-    DEFAULTS, **{role: f"registry.test/{role}:2" for role in ("slurm", "login", "munge", "populate", "jail", "sssd")}
+    DEFAULTS, **{role: f"registry.test/{role}:2" for role in ("slurm", "login", "munge", "agents", "jail", "sssd")}
 )
 OLD, NEW = "registry.test/slurm:1", "registry.test/slurm:2"
 
@@ -68,9 +68,7 @@ async def test_an_operator_with_other_images_changes_nothing():
         assert town.slurm.asked[asked:] == []
         await told(town, "Held")
         said = up_to_date(town)
-        assert said["message"].startswith(
-            "this operator has other images for jail, login, munge, populate, slurm, sssd;"
-        )
+        assert said["message"].startswith("this operator has other images for agents, jail, login, munge, slurm, sssd;")
         town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 3})
         await town.settle(quiet=0.3)
         assert town.find(kinds.POD, "demo-worker-2")["spec"]["containers"][0]["image"] == OLD
@@ -104,8 +102,8 @@ async def test_a_request_takes_the_operators_images_over_in_slurms_order():
         await told(town, "AsAsked")
         kept = town.status(kinds.SLURMCLUSTER, "demo")["images"]
         assert kept["versions"] == VERSIONS
-        assert (kept["request"], kept["defaults"]["slurm"], kept["defaults"]["populate"]) == (
-            "2", NEW, "registry.test/populate:2",
+        assert (kept["request"], kept["defaults"]["slurm"], kept["defaults"]["agents"]) == (
+            "2", NEW, "registry.test/agents:2",
         )  # fmt: skip
 
 

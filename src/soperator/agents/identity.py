@@ -94,7 +94,7 @@ def _problem(parts: list[str], fields: int, ids: int) -> str | None:
     if int(parts[2]) < LOWEST or int(parts[2]) in NOBODY:
         return ""
     if int(parts[2]) >= ids:
-        return f"has the id {parts[2]}, and the pods have ids below {ids} only: raise spec.security.idRange"
+        return f"has the id {parts[2]}, and the pods have ids below {ids} only: raise spec.security.idCount"
     if not NAME.fullmatch(parts[0]):
         return "has a name that is no user name"
     if OWN.get(parts[0]) == int(parts[2]):

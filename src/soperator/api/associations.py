@@ -114,7 +114,7 @@ class SlurmAccountSpec(Model):
         max_length=2000,
         description="Its users. One who is taken from the list loses what this object gave; one whom somebody else put into the account stays.",
     )
-    deletion: Literal["Orphan", "Delete"] = Field(
+    deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
             "What becomes of the account when this object is deleted. Orphan: it stays, with its users. Delete: what this object made goes, as soon "
@@ -183,7 +183,7 @@ class SlurmQOSSpec(Model):
         default="", description='How much its jobs count as used, such as "0.5".'
     )
     limits: QosLimits = Field(default_factory=QosLimits, description="Limits of its jobs.")
-    deletion: Literal["Orphan", "Delete"] = Field(
+    deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
             "What becomes of the QOS when this object is deleted. Orphan: it stays. Delete: it goes, if this object made it, as soon as no job "

@@ -6,6 +6,7 @@ Reading is tolerant (a field of a newer version is skipped, so that a rollback w
 schema are strict.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -24,11 +25,16 @@ PLAIN = r"^[^\x00-\x1f\x7f]*$"
 ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f]*$"
 
 
+def camel_case(name: str) -> str:
+    """A field's name in the API: camelCase, with TRES and QOS as Slurm writes them."""
+    return re.sub(r"(?<=[a-z])(Tres|Qos)(?=[A-Z]|$)", lambda word: word[0].upper(), to_camel(name))
+
+
 class Model(BaseModel):
     """A frozen piece of a spec, camelCase outside and snake_case inside."""
 
     model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", use_attribute_docstrings=False
+        frozen=True, alias_generator=camel_case, populate_by_name=True, extra="ignore", use_attribute_docstrings=False
     )
 
 

@@ -35,7 +35,7 @@ class OnIdle(Model):
     """Runs on nodes that have nothing else to do."""
 
     after: Duration = Field(default="10m", description="How long a node has been idle.")
-    every: Duration = Field(default="1d", description="How long ago its last run was at least.")
+    min_interval: Duration = Field(default="1d", description="How long ago its last run was at least.")
 
 
 class When(Model):
@@ -70,10 +70,10 @@ class HealthCheckSpec(Model):
         description="A shipped check, such as cpu, memory or network; the reference of deep checks has them. Either it or script is given. One "
         "that measures pairs or groups takes nodes of one NodeSet that are idle together.",
     )
-    limits: dict[str, float] = Field(
+    thresholds: dict[str, float] = Field(
         default_factory=dict,
         max_length=32,
-        description="Limits of the shipped check by their names in the reference, for example memory_triad; they go before those of the machine "
+        description="Thresholds of the shipped check by their names in the reference, for example memory_triad; they go before those of the machine "
         "type.",
     )
     script: Annotated[str, Field(max_length=65536)] = Field(
@@ -87,10 +87,10 @@ class HealthCheckSpec(Model):
     time_limit: Duration = Field(
         default="10m", description="How long a run may last, in whole minutes. One that lasts longer is broken."
     )
-    confirm: Annotated[int, Field(ge=1, le=10)] = Field(
+    failure_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
         default=2, description="So many failures in a row make a failure; the node runs it again at once."
     )
-    passes: Annotated[int, Field(ge=1, le=10)] = Field(
+    success_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
         default=2,
         description="So many passes in a row end a failure; more, where the node failed within an hour after it had recovered.",
     )
@@ -99,16 +99,16 @@ class HealthCheckSpec(Model):
         description="How many of these nodes run it at once: a number, or a percentage (rounded down, at least 1, and at least 2 where a job "
         "measures several). It is also how large a group is at most.",
     )
-    then: Literal["Tell", "Drain", "Retest", "Replace"] = Field(
-        default="Retest",
+    on_failure: Literal["Report", "Drain", "DrainAndRetest", "Replace"] = Field(
+        default="DrainAndRetest",
         description=(
-            "What follows a failure. Tell: it is told. Drain: the node is drained until somebody resumes it. Retest: it is drained, runs the check "
-            "again every retestEvery while it is drained, and is resumed when it passes. Replace: it is drained, and its pod moves to another "
-            "Node, as spec.health.replace of the cluster has it, where it is tested at once. spec.health.maxOut of the cluster bounds how many "
-            "are out."
+            "What follows a failure. Report: it is reported. Drain: the node is drained until somebody resumes it. DrainAndRetest: it is drained, "
+            "runs the check again every retryInterval while it is drained, and is resumed when it passes. Replace: it is drained, and its pod moves "
+            "to another Node, as spec.health.replace of the cluster has it, where it is tested at once. spec.health.maxUnhealthy of the cluster "
+            "bounds how many are out."
         ),
     )
-    retest_every: Duration = Field(default="10m", description="How long after a run a drained node is tested again.")
+    retry_interval: Duration = Field(default="10m", description="How long after a run a drained node is tested again.")
     suspend: bool = Field(default=False, description="Whether no new run begins.")
 
 

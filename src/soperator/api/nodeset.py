@@ -12,13 +12,13 @@ from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantit
 from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
 from soperator.api.fields.change import (
     DrainSpec,
-    GivesWay,
     Maintenance,
-    NodeLoss,
-    Rollout,
+    NodeFailureSpec,
+    Preemptible,
+    UpdateStrategy,
 )
-from soperator.api.fields.power import Power
-from soperator.api.fields.topology import Place
+from soperator.api.fields.power import PowerSaving
+from soperator.api.fields.topology import TopologyLabels
 from soperator.api.validation.cel import Rule, cel_text
 
 
@@ -98,9 +98,9 @@ class NodeSetSpec(Model):
     cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     replicas: Annotated[int, Field(ge=0, le=10000)] = Field(
         default=1,
-        description="Number of nodes; with power Slurm's queue says how many there are, and this says nothing.",
+        description="Number of nodes; with powerSaving Slurm's queue says how many there are, and this says nothing.",
     )
-    power: Power | None = Field(
+    power_saving: PowerSaving | None = Field(
         default=None,
         description="Nodes that sleep until a job needs them; without it all nodes are there all the time.",
     )
@@ -121,7 +121,7 @@ class NodeSetSpec(Model):
     weight: Annotated[int, Field(ge=1, le=4294967280)] = Field(
         default=1, description=("Slurm weight: nodes of lower weight are given out first.")
     )
-    slurmd_conf: Annotated[str, Field(pattern=r"^[^\n\r\"'\\$`]*$", max_length=2048)] = Field(
+    extra_conf: Annotated[str, Field(pattern=r"^[^\n\r\"'\\$`]*$", max_length=2048)] = Field(
         default="", description="Further settings for slurmd --conf, for example MemSpecLimit=512."
     )
     shm_size: Quantity = Field(default="64Mi", description="Size of each job's private /dev/shm.")
@@ -148,21 +148,21 @@ class NodeSetSpec(Model):
         description=("Where those volumes are mounted in slurmd's container (not in the jail)."),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where these nodes may run.")
-    place: Place = Field(
+    topology_labels: TopologyLabels = Field(
         default_factory=dict,
         description=(
             "Labels, levels of the cluster's topology, that the Nodes of these nodes have: nodes run nowhere else, and Slurm knows their place "
             "before they run. What is not said is read from the Nodes."
         ),
     )
-    rollout: Rollout = Field(
-        default_factory=Rollout, description="How nodes are replaced when what this spec says of them changes."
+    update_strategy: UpdateStrategy = Field(
+        default_factory=UpdateStrategy, description="How nodes are replaced when what this spec says of them changes."
     )
     drain: DrainSpec = Field(
         default_factory=DrainSpec,
         description="How long jobs may hold up a scale-in, a rollout, a maintenance or a deletion.",
     )
-    gives_way: GivesWay | None = Field(
+    preemptible: Preemptible | None = Field(
         default=None,
         description=(
             "Whether these nodes give way to pods of a higher priority than scheduling.priorityClassName: they are drained first. Without it a node "
@@ -172,8 +172,9 @@ class NodeSetSpec(Model):
     maintenance: Maintenance = Field(
         default_factory=Maintenance, description="What on a Kubernetes Node drains the Slurm nodes that lie on it."
     )
-    node_loss: NodeLoss = Field(
-        default_factory=NodeLoss, description="When nodes on a Kubernetes Node that no longer answers are replaced."
+    node_failure: NodeFailureSpec = Field(
+        default_factory=NodeFailureSpec,
+        description="When nodes on a Kubernetes Node that no longer answers are replaced.",
     )
     pod_template: Opaque = Field(
         default_factory=dict,
@@ -186,7 +187,7 @@ class NodeSetSpec(Model):
     @property
     def size(self) -> int:
         """How many nodes there may be at most."""
-        return self.power.max if self.power else self.replicas
+        return self.power_saving.max_nodes if self.power_saving else self.replicas
 
 
 GPU = (

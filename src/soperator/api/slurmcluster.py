@@ -11,7 +11,7 @@ from pydantic import Field
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Quantity, Text
 from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
 from soperator.api.fields.accounting import Accounting
-from soperator.api.fields.external_nodes import Outside
+from soperator.api.fields.external_nodes import ExternalNodes
 from soperator.api.fields.health import HealthSpec
 from soperator.api.fields.metrics import MetricsSpec
 from soperator.api.fields.rest import RestSpec
@@ -25,12 +25,12 @@ class Images(Model):
     slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd, sackd and slurmdbd.")
     login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
     munge: str = Field(default="", max_length=512, description="munged; used with auth.type munge only.")
-    populate: str = Field(
+    agents: str = Field(
         default="",
         max_length=512,
         description=("Checks and seals the jail, keeps the users known to slurmctld, and exports metrics."),
     )
-    sssd: str = Field(default="", max_length=512, description="SSSD; used with directory.secret only.")
+    sssd: str = Field(default="", max_length=512, description="SSSD; used with sssd.configSecretName only.")
     mariadb: str = Field(
         default="",
         max_length=512,
@@ -45,10 +45,10 @@ class Images(Model):
     )
 
 
-class Directory(Model):
+class Sssd(Model):
     """Users and groups of a directory service (LDAP, Active Directory, FreeIPA) beside those of the jail, by SSSD."""
 
-    secret: str = Field(
+    config_secret_name: str = Field(
         default="",
         max_length=253,
         description=(
@@ -185,7 +185,7 @@ class LoginService(Model):
     annotations: dict[str, str] = Field(
         default_factory=dict, description=("Annotations of the Service, for a cloud's load balancer.")
     )
-    source_ranges: list[str] = Field(
+    load_balancer_source_ranges: list[str] = Field(
         default_factory=list, max_length=64, description=("Networks that a load balancer lets in.")
     )
     session_affinity: Literal["ClientIP", "None"] = Field(
@@ -194,12 +194,9 @@ class LoginService(Model):
             "ClientIP: a client comes to the login node of its last session, where its tmux and its editor's server run. None: to any."
         ),
     )
-    keep_client_address: bool = Field(
-        default=False,
-        description=(
-            "Whether sshd sees the address of the client (externalTrafficPolicy Local). Then only Nodes "
-            "that run a login pod answer."
-        ),
+    external_traffic_policy: Literal["Cluster", "Local"] = Field(
+        default="Cluster",
+        description="Cluster: every Node answers. Local: only Nodes that run a login pod do, and sshd sees the address of the client.",
     )
 
 
@@ -213,7 +210,7 @@ class Login(Model):
         max_length=256,
         description=("SSH public keys that may log in as root of the jail, who makes the other users."),
     )
-    passwords: bool = Field(
+    password_authentication: bool = Field(
         default=False,
         description="Whether users may log in by password too: one of the jail's, or of the directory's. Root never does.",
     )
@@ -314,7 +311,7 @@ class Security(Model):
             "it off where the jail's file system cannot be idmapped."
         ),
     )
-    id_range: Annotated[int, Field(ge=65536, le=4294967294)] = Field(
+    id_count: Annotated[int, Field(ge=65536, le=4294967294)] = Field(
         default=65536,
         description=(
             "Ids of users and groups are below this. More than 65536 needs a kubelet whose userNamespaces.idsPerPod is at least "
@@ -323,15 +320,15 @@ class Security(Model):
     )
 
 
-class Containers(Model):
+class JobContainers(Model):
     """What srun, sbatch and salloc make of --container-image where the user says nothing else."""
 
     enabled: bool = Field(
         default=True,
         description="Whether they know the options. Off where config.plugstack brings Pyxis, for two plugins cannot have the same.",
     )
-    scope: Literal["job", "global"] = Field(
-        default="job",
+    scope: Literal["Job", "Global"] = Field(
+        default="Job",
         description="How long a container with a name lasts on its node: as its job, or until the node's disk is new.",
     )
     entrypoint: bool = Field(default=False, description="Whether the image's entry point runs.")
@@ -345,9 +342,7 @@ class SlurmClusterSpec(Model):
     images: Images = Field(default_factory=Images, description="Images of the cluster's pods.")
     auth: Auth = Field(default_factory=Auth, description="How Slurm's daemons trust each other.")
     security: Security = Field(default_factory=Security, description="How login and worker pods are confined.")
-    directory: Directory = Field(
-        default_factory=Directory, description="A directory service with users beside those of the jail."
-    )
+    sssd: Sssd = Field(default_factory=Sssd, description="A directory service with users beside those of the jail.")
     jail: Jail = Field(default_factory=Jail, description="The shared root file system.")
     controller: ControllerSpec = Field(default_factory=ControllerSpec, description="slurmctld.")
     login: Login = Field(default_factory=Login, description="The login nodes.")
@@ -360,11 +355,13 @@ class SlurmClusterSpec(Model):
     )
     topology: Topology = Field(default_factory=Topology, description="Which nodes lie close to each other.")
     config: Config = Field(default_factory=Config, description="Extra lines and files of Slurm's configuration.")
-    containers: Containers = Field(default_factory=Containers, description="Jobs in containers, as with Pyxis.")
+    job_containers: JobContainers = Field(
+        default_factory=JobContainers, description="Jobs in containers, as with Pyxis."
+    )
     upgrade: Upgrade = Field(
         default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
     )
     health: HealthSpec = Field(default_factory=HealthSpec, description="Health checks of the workers.")
     accounting: Accounting = Field(default_factory=Accounting, description="Who used what: slurmdbd and its database.")
     metrics: MetricsSpec = Field(default_factory=MetricsSpec, description="What Prometheus is told of Slurm.")
-    outside: Outside = Field(default_factory=Outside, description="Hosts outside Kubernetes.")
+    external_nodes: ExternalNodes = Field(default_factory=ExternalNodes, description="Hosts outside Kubernetes.")

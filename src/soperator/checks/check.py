@@ -16,7 +16,7 @@ Reading = Mapping[str, Value]
 #: When checks are run: by slurmd in its interval, and around each job.
 CONTEXTS = ("interval", "prolog", "epilog")
 #: `drain`: a node that fails it takes no more jobs. `replace`: and moves to another machine if it stays so. `tell`: it is told, and nothing else.
-THEN = ("drain", "replace", "tell")
+THEN = ("drain", "replace", "report")
 #: The probes, each with what its `given` must hold.
 PROBES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -44,7 +44,7 @@ class CheckState:
     @property
     def takes_out(self) -> bool:
         """Whether a node that fails it takes no more jobs."""
-        return self.then != "tell"
+        return self.then != "report"
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """The checks of a NodeSet as `spec.health` has them: the shipped ones that apply, other limits and consequences, and checks of one's own."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from soperator.api.base import Problem
 from soperator.api.fields.change import seconds
-from soperator.api.fields.health import HealthSpec, Own
+from soperator.api.fields.health import CustomCheck, HealthSpec
 from soperator.checks import catalog
 from soperator.checks.check import Check, CheckError, FailRule, is_number, read_check
 
@@ -19,52 +20,71 @@ _SIZES = ("above", "below", "grows")
 
 def checks(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> list[Check]:
     """The checks that a NodeSet's nodes run; `facts` are what the NodeSet has. Raises CheckError for what `problems` tells."""
-    mine = [own(each) for each in health.own if not each.node_sets or nodeset in each.node_sets]
+    mine = [custom(each) for each in health.custom_checks if not each.node_sets or nodeset in each.node_sets]
     found = catalog.applicable([*catalog.shipped(), *mine], facts)
-    return [_changed(health, each) for each in found if each.name not in health.skip]
+    return [_changed(health, each) for each in found if each.name not in health.disabled_checks]
 
 
 def plan(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> str:
     """The text that the runner of a NodeSet's nodes reads."""
-    turns_away = health.around_jobs and health.checks == "Drain"
+    turns_away = health.prolog_epilog and health.mode == "Drain"
     found = checks(health, nodeset, facts)
-    return catalog.plan(found, RENEWED * seconds(health.interval), health.machines, turns_away)
+    return catalog.plan(found, RENEWED * seconds(health.interval), health.thresholds_by_machine_type, turns_away)
 
 
-def own(said: Own) -> Check:
-    """A check of one's own; raises CheckError."""
+def custom(said: CustomCheck) -> Check:
+    """A check of the spec; raises CheckError."""
     name = said.name
     ways = {"run": said.run, "script": said.script, "probe": said.probe}
     if len(given := [key for key, value in ways.items() if value]) != 1:
         raise CheckError(f"check {name}: say one of run, script and probe, not {' and '.join(given) or 'none'}")
-    if not said.probe and (said.fail or said.given):
+    if not said.probe and (said.fail_when or said.parameters):
         raise CheckError(
-            f"check {name}: fail and given are for a probe: a command says by its exit code that it failed"
+            f"check {name}: failWhen and parameters are for a probe: a command says by its exit code that it failed"
         )
     command = list(said.run) or ["/bin/sh", "-c", said.script, name]
-    measured = {"probe": said.probe, "given": said.given, "fail": said.fail}
+    measured = {"probe": said.probe, "given": said.parameters, "fail": [_rule(each) for each in said.fail_when]}
     table = measured if said.probe else {"probe": "command", "given": {"run": command}}
-    times = {"confirm": said.confirm, "passes": said.passes, "limit": seconds(said.limit), "every": seconds(said.every)}
-    return read_check(name, {"about": said.about or name, "then": said.then.lower(), **table, **times})
+    thresholds = {"confirm": said.failure_threshold, "passes": said.success_threshold}
+    times = {"limit": seconds(said.timeout), "every": seconds(said.min_interval)}
+    try:
+        return read_check(
+            name, {"about": said.description or name, "then": said.on_failure.lower(), **table, **thresholds, **times}
+        )
+    except CheckError as error:
+        raise CheckError(_in_words_of_the_spec(name, str(error))) from error
+
+
+def _in_words_of_the_spec(name: str, text: str) -> str:
+    """What is wrong with a check, its fields as the spec names them; `text` names them as the shipped checks do."""
+    field, colon, rest = text.removeprefix(f"check {name}: ").partition(": ")
+    for ours, theirs in (("given", "parameters"), ("fail", "failWhen"), ("says", "message")):
+        field = re.sub(rf"\b{ours}\b", theirs, field)
+    return f"check {name}: {field}{colon}{rest}"
+
+
+def _rule(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A rule of the spec in the words of the shipped checks."""
+    return {"says" if key == "message" else key: value for key, value in said.items()}
 
 
 def problems(health: HealthSpec) -> Iterator[Problem]:
     """What is wrong with the choice, each with its field, and what to do."""
     known = {each.name: each for each in catalog.shipped()}
-    for number, each in enumerate(health.own):
-        field, name = f"spec.health.own[{number}]", each.name
+    for number, each in enumerate(health.custom_checks):
+        field, name = f"spec.health.customChecks[{number}]", each.name
         if name in known:
             yield Problem(f"{field}.name", name, "another check has this name: choose another one")
             continue
         try:
-            known[name] = own(each)
+            known[name] = custom(each)
         except CheckError as error:
             yield Problem(field, name, str(error).removeprefix(f"check {name}: "))
-    asked = {"skip": health.skip, "limits": health.limits, "then": health.then}
+    asked = {"disabledChecks": health.disabled_checks, "thresholds": health.thresholds, "onFailure": health.on_failure}
     for field, names in asked.items():
         remedy = f"there is no check of this name: there are {', '.join(known)}"
         yield from (Problem(f"spec.health.{field}", name, remedy) for name in names if name not in known)
-    for name, limits in health.limits.items():
+    for name, limits in health.thresholds.items():
         if name in known:
             yield from _limits(known[name], limits)
 
@@ -74,14 +94,14 @@ def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
     remedy = f"the check compares no such value with a number; it compares {', '.join(judged) or 'none'}"
     for value in limits:
         if value not in judged:
-            yield Problem(f"spec.health.limits.{check.name}", value, remedy)
+            yield Problem(f"spec.health.thresholds.{check.name}", value, remedy)
 
 
 def _changed(health: HealthSpec, check: Check) -> Check:
     """The check with the limits and the consequence that the spec has for it."""
-    limits = health.limits.get(check.name, {})
+    limits = health.thresholds.get(check.name, {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
-    then = health.then.get(check.name)
+    then = health.on_failure.get(check.name)
     return replace(check, rules=rules, then=then.lower() if then else check.then)
 
 

@@ -90,7 +90,11 @@ def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defau
         old = [name for name in live.templates.get(each.name, ()) if name != pod.template_hash(cluster, each, defaults)]
         if old:
             yield f"NodeSet {each.name}: {len(old)} pods are replaced, each when its jobs have ended"
-        if not each.spec.power and each.name in live.templates and len(live.templates[each.name]) != each.spec.replicas:
+        if (
+            not each.spec.power_saving
+            and each.name in live.templates
+            and len(live.templates[each.name]) != each.spec.replicas
+        ):
             yield f"NodeSet {each.name}: {len(live.templates[each.name])} pods become {each.spec.replicas}"
 
 

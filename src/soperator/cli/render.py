@@ -42,7 +42,7 @@ def render(
 def _defaults(registry: str, tag: str) -> "Defaults":
     from soperator.render.parts.model import Defaults
 
-    roles = ("slurm", "login", "munge", "populate", "jail", "sssd", "mariadb", "proxy")
+    roles = ("slurm", "login", "munge", "agents", "jail", "sssd", "mariadb", "proxy")
     return Defaults(**{role: f"{registry}/{role}:{tag}" for role in roles})
 
 
@@ -89,7 +89,7 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
 
 def _pods(spec: "NodeSetSpec") -> int:
     """How many pods there are at once; of nodes that sleep one shows what a job wakes."""
-    return max(1, spec.power.min) if spec.power else spec.replicas
+    return max(1, spec.power_saving.min_nodes) if spec.power_saving else spec.replicas
 
 
 def _unowned(each: "Object") -> "Object":

@@ -8,7 +8,7 @@ from soperator.checks.check import Check, FailRule
 
 NAME = "checks.md"
 _NEEDS = {"nvidia": "NVIDIA GPUs", "amd": "AMD GPUs", "infiniband": "InfiniBand", "kernelLog": "the kernel's log"}
-_FOLLOWS = {"drain": "the node is drained", "tell": "it is told"}
+_FOLLOWS = {"drain": "the node is drained", "report": "it is reported"}
 _SAID = {
     "above": ">",
     "below": "<",
@@ -67,7 +67,7 @@ def _often(check: Check) -> str:
 
 def _around(check: Check) -> str:
     words = [word for context, word in (("prolog", "before"), ("epilog", "after")) if context in check.at]
-    return f"; also {' and '.join(words)} each job, with `health.aroundJobs`" if words else ""
+    return f"; also {' and '.join(words)} each job, with `health.prologEpilog`" if words else ""
 
 
 def needed(needs: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ MARKS = (
     Mark(labels.DRAINED, "annotation", "pods of workers",
          "The reason of a drain by the operator that has lasted. Who resumes the node against it is not overruled."),
     Mark(labels.GIVES_WAY, "annotation", "pods of workers",
-         "`true` where a pod that somebody deletes ends only when its node is drained (`givesWay`)."),
+         "`true` where a pod that somebody deletes ends only when its node is drained (`preemptible`)."),
     Mark(labels.IN_SERVICE, "condition", "pods of workers", "Whether Slurm gives jobs to the node, and why not."),
     Mark(labels.CONFIG, "annotation", "pods of slurmrestd and slurmdbd", "The generation of Slurm's files that the pod has."),
     Mark(labels.SECRETS, "annotation", "pods of slurmdbd and the database", "The versions of the Secrets that the pod was started with."),

@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 LIST_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "Partition": "name",
-        "Own": "name",
+        "CustomCheck": "name",
         "Submount": "path",
         "NodeStatus": "node",
         "RunStatus": "job",

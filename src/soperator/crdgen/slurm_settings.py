@@ -12,8 +12,8 @@ NAME = "slurm-settings.md"
 _OWNED = (
     ("slurm.conf", "A line of `spec.config.slurm` with one of these is refused.", managed.OWNED),
     ("slurm.conf, where accounting is on", "With `spec.accounting.enabled` these are refused too.", managed.ACCOUNTING),
-    ("slurm.conf, with a topology", "With `spec.topology.kind` this is refused too.", managed.TOPOLOGY),
-    ("A node", "A word of `slurmdConf` of a NodeSet with one of these is refused.", managed.OWNED_NODE),
+    ("slurm.conf, with a topology", "With `spec.topology.type` this is refused too.", managed.TOPOLOGY),
+    ("A node", "A word of `extraConf` of a NodeSet with one of these is refused.", managed.OWNED_NODE),
     ("A partition", "An entry of `spec.partitions[].options` with one of these is refused.", managed.OWNED_PARTITION),
 )
 

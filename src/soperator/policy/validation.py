@@ -59,10 +59,12 @@ def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
     if spec.check and spec.check not in known:
         yield Problem("spec.check", spec.check, f"no shipped check has this name: there are {', '.join(known)}")
     names = limit_names(known[spec.check]) if spec.check in known else []
-    for each in spec.limits:
+    for each in spec.thresholds:
         if each not in names:
             there = ", ".join(names) or "none"
-            yield Problem(f"spec.limits.{each}", each, f"the check asks for no limit of this name: there are {there}")
+            yield Problem(
+                f"spec.thresholds.{each}", each, f"the check asks for no threshold of this name: there are {there}"
+            )
 
 
 def problems(world: World) -> list[Problem]:

@@ -90,22 +90,22 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
 def on_demand(nodeset: NodeSet) -> OnDemand | None:
     """What is wished of nodes that sleep; None where all are there all the time."""
-    said = nodeset.spec.power
+    said = nodeset.spec.power_saving
     if said is None:
         return None
     return OnDemand(
-        least=said.min,
-        most=said.max,
-        idle=seconds(said.idle_time),
+        least=said.min_nodes,
+        most=said.max_nodes,
+        idle=seconds(said.suspend_time),
         resume=seconds(said.resume_timeout),
-        backoff=seconds(said.backoff),
+        backoff=seconds(said.retry_after),
         shape=node_conf.shape(nodeset),
     )
 
 
 def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
     """Why no node sleeps yet: slurmctld does not run with the lines that let it wake one; empty where none is to sleep, or some do."""
-    if nodeset.spec.power is None or seen.is_known or running_config(operator, sized(operator, cluster)):
+    if nodeset.spec.power_saving is None or seen.is_known or running_config(operator, sized(operator, cluster)):
         return ""
     return "slurmctld is to run with the slurm.conf that lets nodes sleep first"
 
@@ -126,8 +126,8 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
     """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
     crew = roster(operator, nodeset)
     found, troubles = len(crew.workers), crew.troubles
-    if nodeset.spec.power:
-        return _awake(crew, operator.wall() - seconds(nodeset.spec.power.resume_timeout))
+    if nodeset.spec.power_saving:
+        return _awake(crew, operator.wall() - seconds(nodeset.spec.power_saving.resume_timeout))
     ready = min(found - len(troubles), nodeset.spec.replicas)
     return Role(
         ready, nodeset.spec.replicas, troubles[0] if troubles else pod_status.missing(nodeset.spec.replicas - found)
@@ -160,9 +160,9 @@ def counts(
     operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
 ) -> Mapping[str, int]:
     """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
-    wanted = {"wanted": nodeset.spec.power.min if nodeset.spec.power else nodeset.spec.replicas}
+    wanted = {"wanted": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas}
     if seen is None or seen.nodes is None:
-        kept = ("updated", *COLUMNS, *(("asleep", "waking", "wanted") if nodeset.spec.power else ()))
+        kept = ("updated", *COLUMNS, *(("asleep", "waking", "wanted") if nodeset.spec.power_saving else ()))
         return wanted | {key: former[key] for key in kept if key in former}
     crew = roster(operator, nodeset)
     asleep = power_states.counts(seen) if seen.on_demand else {}

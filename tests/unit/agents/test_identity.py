@@ -60,7 +60,7 @@ def test_a_password_hash_never_leaves_the_jail() -> None:
         (b"alice:x:2000:2000:\x01:/:/bin/sh\n", "passwd line 1 holds characters that no user database holds."),
         (
             b"alice:x:70000:2000::/:/bin/sh\n",
-            "passwd line 1 has the id 70000, and the pods have ids below 65536 only: raise spec.security.idRange.",
+            "passwd line 1 has the id 70000, and the pods have ids below 65536 only: raise spec.security.idCount.",
         ),
         (ALICE + ALICE, "passwd line 2 names alice again."),
     ],

@@ -16,7 +16,7 @@ from soperator.agents.errors import Refusal
 from soperator.agents.populate import PopulateRequest, complete, seal
 
 REPOSITORY = Path(__file__).parents[3]
-COPY = REPOSITORY / "images/populate/copy.sh"
+COPY = REPOSITORY / "images/agents/copy.sh"
 
 
 @pytest.fixture

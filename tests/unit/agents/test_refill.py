@@ -14,7 +14,7 @@ from soperator.agents.errors import Refusal
 from soperator.agents.populate import PopulateRequest, main, seal
 
 REPOSITORY = Path(__file__).parents[3]
-COPY = REPOSITORY / "images/populate/copy.sh"
+COPY = REPOSITORY / "images/agents/copy.sh"
 KEEP = ("/home", "/srv/data", "/not/there")
 OVERWRITE, MISSING = PopulateRequest("image:2", "r2", "Overwrite", KEEP), PopulateRequest("image:2", "r2", "Missing")
 

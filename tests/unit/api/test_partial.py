@@ -32,10 +32,10 @@ def read(**said: Any) -> SlurmClusterSpec | None:
 def test_what_can_be_read_is_read(later: dict[str, Any]) -> None:
     """One value of a later release hides none of the others."""
     mine = {"state": {"name": "mine"}}
-    found = read(**{"controller": mine, "outside": {"networks": ["192.0.2.0/24"]}, **later})
+    found = read(**{"controller": mine, "externalNodes": {"cidrs": ["192.0.2.0/24"]}, **later})
     assert found is not None
     assert found.controller.state.name == "mine"
-    assert found.outside.networks == ["192.0.2.0/24"]
+    assert found.external_nodes.cidrs == ["192.0.2.0/24"]
     if "partitions" in later:
         assert [each.name for each in found.partitions] == ["good"]
 

@@ -115,7 +115,7 @@ def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
         jail={"claim": {"name": "jail"}, "submounts": [{"path": "/home", "claim": "home"}]},
         controller={"state": {"name": "state"}},
         images={"pullSecrets": ["registry"]},
-        directory={"secret": "ldap"},
+        sssd={"configSecretName": "ldap"},
     )
     where = World({"demo": spec})
     assert validate_cluster("demo", spec, where) == []
@@ -124,7 +124,7 @@ def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
         ("spec.jail.claim.name", "jail"),
         ("spec.jail.submounts[0].claim", "home"),
         ("spec.images.pullSecrets[0]", "registry"),
-        ("spec.directory.secret", "ldap"),
+        ("spec.sssd.configSecretName", "ldap"),
     ]
 
 
@@ -187,9 +187,11 @@ def test_what_a_volume_of_a_submount_refers_to_must_exist() -> None:
 
 def test_a_source_range_must_be_a_network() -> None:
     """An address with a wrong mask is refused with an example."""
-    spec = cluster(login={"service": {"type": "LoadBalancer", "sourceRanges": ["10.0.0.0/8", "fd00::/8", "10.0.0/40"]}})
+    spec = cluster(
+        login={"service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8", "10.0.0/40"]}}
+    )
     (problem,) = validate_cluster("demo", spec, world())
-    assert (problem.field, problem.value) == ("spec.login.service.sourceRanges[2]", "10.0.0/40")
+    assert (problem.field, problem.value) == ("spec.login.service.loadBalancerSourceRanges[2]", "10.0.0/40")
 
 
 @pytest.mark.parametrize(

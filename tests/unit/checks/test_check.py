@@ -26,7 +26,7 @@ def test_a_check_is_read_with_the_defaults_that_the_reference_names():
         ({"about": ""}, "about: it is missing"),
         ({"probe": None}, "probe: it is missing"),
         ({"at": ["never"]}, "at: 'never' is none of interval, prolog, epilog"),
-        ({"then": "explode"}, "then: 'explode' is none of drain, replace, tell"),
+        ({"then": "explode"}, "then: 'explode' is none of drain, replace, report"),
         ({"confirm": 0}, "confirm: 0 is no number from 1 to 100"),
         ({"limit": 60}, "limit: 60 is no number from 0.1 to 6"),
         ({"limit": float("nan")}, "limit: nan is no number"),

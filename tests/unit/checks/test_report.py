@@ -15,7 +15,7 @@ STANDINGS = st.builds(
     state=st.sampled_from(["suspect", "failing", "recovering", "broken"]),
     since=st.floats(0, 2e9),
     says=TEXTS,
-    then=st.sampled_from(["drain", "tell"]),
+    then=st.sampled_from(["drain", "report"]),
     values=st.dictionaries(NAMES, st.integers() | TEXTS, max_size=4),
 )
 

@@ -134,7 +134,7 @@ def test_describe_says_type_default_rules_and_inner_fields() -> None:
     """The page of a field holds all that its author needs."""
     page = describe("cluster.login.service")
     assert "nodePort works with type NodePort or LoadBalancer only" in page
-    assert "keepClientAddress" in page
+    assert "externalTrafficPolicy" in page
     assert describe("nodeset.replicas").startswith("nodeset.replicas: integer, 0 to 10000, default 1")
     assert describe("cluster.spec.jail.submounts.path").startswith("cluster.jail.submounts.path: text")
 

@@ -1,4 +1,4 @@
-"""Objects that people applied to former versions stay valid, mean what they meant, and are held back by no new check."""
+"""Objects that people applied to former versions, in the words of decision 105, stay valid, mean the same, and are held back by no new check."""
 
 from pathlib import Path
 from typing import Any

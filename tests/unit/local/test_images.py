@@ -58,7 +58,7 @@ def test_an_alias_selects_the_image_that_serves_it() -> None:
 
 def test_an_unknown_image_is_refused_with_the_known_ones() -> None:
     """A typo is answered with the names there are."""
-    with pytest.raises(SystemExit, match="There is no image slum; there are jail, jail-bookworm, login"):
+    with pytest.raises(SystemExit, match="There is no image slum; there are agents, jail, jail-bookworm, login"):
         selected(["slum"])
 
 
@@ -74,10 +74,10 @@ def test_an_image_names_its_tags() -> None:
     """The operator's image is also the populate image: by the package's version, and by that with a hash of its inputs."""
     image = image_of(next(each for each in RECIPES if each.name == "operator"))
     version = images.version()
-    assert image.tags[:2] == (f"localhost/soperator/operator:{version}", f"localhost/soperator/populate:{version}")
+    assert image.tags[:2] == (f"localhost/soperator/operator:{version}", f"localhost/soperator/agents:{version}")
     key = image.tar.stem.removeprefix("operator-")[:8]
     assert image.references() == {
-        name: f"localhost/soperator/{name}:{version}-{key}" for name in ("operator", "populate")
+        name: f"localhost/soperator/{name}:{version}-{key}" for name in ("operator", "agents")
     }
 
 

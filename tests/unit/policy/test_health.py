@@ -41,8 +41,8 @@ def test_a_node_that_fails_a_check_is_drained_in_the_checks_words():
 
 @pytest.mark.parametrize(
     "report",
-    [None, WELL, bad(state="suspect"), bad(state="broken"), bad(then="tell"), bad(state="recovering")],
-    ids=["none", "well", "suspect", "broken", "tell", "recovering"],
+    [None, WELL, bad(state="suspect"), bad(state="broken"), bad(then="report"), bad(state="recovering")],
+    ids=["none", "well", "suspect", "broken", "report", "recovering"],
 )
 def test_nothing_else_drains_a_node(report):
     """No report, a suspicion, a check that does not work, one that is only told: the node stays in service."""
@@ -61,7 +61,7 @@ def test_beyond_the_budget_nodes_stay_in_service_and_an_alarm_is_raised():
     nodes = [node(n, report=bad(since=NOW - n)) for n in range(5)]
     verdict = decide(seen(*nodes), POLICY)
     assert [each.index for each in verdict.actions] == [4, 3]
-    assert "3 more fail and stay in service, for health.maxOut lets 2 out at once" in verdict.said
+    assert "3 more fail and stay in service, for health.maxUnhealthy lets 2 out at once" in verdict.said
 
 
 def test_nodes_that_are_out_count_against_the_budget():
@@ -99,7 +99,7 @@ def test_a_new_pods_runner_has_to_be_content_for_a_while():
         bad(state="recovering"),
         bad(state="suspect"),
         bad(state="broken"),
-        bad("plan", "broken", then="tell"),
+        bad("plan", "broken", then="report"),
         Report(0, more=1),
     ],
 )
@@ -150,7 +150,7 @@ def test_without_a_fresh_answer_nothing_is_done():
         (node(report=bad(state="suspect")), HealthState.SUSPECT, "disk-full"),
         (node(report=bad(state="broken")), HealthState.SUSPECT, "disk-full"),
         (node(report=bad()), HealthState.FAILING, "disk-full"),
-        (node(report=bad(then="tell")), HealthState.FAILING, "disk-full"),
+        (node(report=bad(then="report")), HealthState.FAILING, "disk-full"),
         (node(0, "DRAIN", reason="by hand", report=bad()), HealthState.FAILING, "disk-full"),
         (out(base="ALLOCATED"), HealthState.DRAINING, "disk-full"),
         (out(), HealthState.OUT, "disk-full"),

@@ -55,7 +55,7 @@ def opens(where):
         (place("gpu", says(bad("gpu"))), False),
         (place("disk", says(bad("gpu"))), False),
         (place("disk", says(bad("gpu", "recovering"))), False),
-        (place("disk", says(bad("gpu", then="tell"))), True),
+        (place("disk", says(bad("gpu", then="report"))), True),
         (place("gpu", says()), True),
         (place("gpu", quick=False), True),
         (place("cpu", deep=frozenset({"cpu"}), every=frozenset({"cpu"})), False),
@@ -98,4 +98,4 @@ def test_a_check_that_is_wrong_everywhere_does_not_empty_a_cluster_of_small_node
                 name = f"rack{number}-0"
                 nodes[name] = SlurmNode(name, drained, reason=each.why, reason_at=1000.0, report=says(bad("gpu")))
     assert out == 2
-    assert "maxOutOfCluster 2 of the cluster" in verdict.said
+    assert "maxUnhealthyOfCluster 2 of the cluster" in verdict.said

@@ -123,7 +123,7 @@ class TestRollout:
         assert "OnDelete" in plan.said
 
     def test_a_busy_node_may_be_left_until_it_is_idle(self):
-        """With rollout.busy Wait it goes on taking jobs."""
+        """With updateStrategy.busy Wait it goes on taking jobs."""
         nodes = [node(index, "ALLOCATED") for index in range(3)]
         assert actions(seen(3, self.OLD, nodes, policy=ChangePolicy(wait_for_idle=True))) == []
 
@@ -169,7 +169,7 @@ class TestRollout:
 class TestBoundedDrain:
     """A drain that may not last for ever: warn, wait, end."""
 
-    POLICY = ChangePolicy(max_wait=3600, then="Requeue", signal="USR1", warn_before=300)
+    POLICY = ChangePolicy(drain_timeout=3600, on_timeout="Requeue", warning_signal="USR1", warning_period=300)
 
     def world(self, **more):
         found = node(0, "ALLOCATED", "DRAIN", **({"reason": SCALE_IN} | more))
@@ -309,11 +309,16 @@ class TestInService:
 def test_a_policy_is_the_spec_in_numbers():
     """Percentages are of replicas, durations are seconds, and an empty one is never."""
     spec = {
-        "cluster": "c", "replicas": 30, "rollout": {"maxUnavailable": "10%", "window": {"schedule": "0 2 * * 6"}},
-        "drain": {"maxWait": "1d12h", "then": "Cancel"}, "nodeLoss": {"replaceAfter": "", "maxReplaced": 2},
+        "cluster": "c", "replicas": 30, "updateStrategy": {"maxUnavailable": "10%", "window": {"schedule": "0 2 * * 6"}},
+        "drain": {"timeout": "1d12h", "onTimeout": "Cancel"}, "nodeFailure": {"replaceAfter": "", "maxReplaced": 2},
     }  # fmt: skip
     policy = policy_of(NodeSetSpec.model_validate(spec))
-    assert (policy.max_unavailable, policy.max_wait, policy.replace_after, policy.max_replaced) == (3, 129600, None, 2)
+    assert (policy.max_unavailable, policy.drain_timeout, policy.replace_after, policy.max_replaced) == (
+        3,
+        129600,
+        None,
+        2,
+    )
     assert policy.window == Hours("0 2 * * 6", 14400)
 
 

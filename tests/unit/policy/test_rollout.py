@@ -158,9 +158,9 @@ POLICIES = st.builds(
     ChangePolicy,
     max_unavailable=st.integers(1, 3),
     wait_for_idle=st.booleans(),
-    max_wait=st.sampled_from([None, 60.0, 120.0]),
-    then=st.sampled_from(["Wait", "Cancel", "Cancel"]),
-    warn_before=st.sampled_from([0.0, 60.0]),
+    drain_timeout=st.sampled_from([None, 60.0, 120.0]),
+    on_timeout=st.sampled_from(["Wait", "Cancel", "Cancel"]),
+    warning_period=st.sampled_from([0.0, 60.0]),
     replace_after=st.sampled_from([None, 60.0]),
     max_replaced=st.integers(0, 2),
 )
@@ -173,11 +173,11 @@ FORGOTTEN = [("cordon", 2), ("pass", 1), ("pass", 9), ("forget", 2), ("pass", 9)
 @given(STEPS, POLICIES)
 @example(
     [*[("pass", 1)] * 34, *FORGOTTEN],
-    ChangePolicy(max_unavailable=1, then="Wait", warn_before=0.0, replace_after=None, max_replaced=0),
+    ChangePolicy(max_unavailable=1, on_timeout="Wait", warning_period=0.0, replace_after=None, max_replaced=0),
 )
 @example(
     [("run", 1), ("pass", 9), ("submit", 1), ("suspend", 1), ("scale", 0), ("pass", 9), ("pass", 9), ("pass", 9)],
-    ChangePolicy(max_unavailable=1, then="Wait", warn_before=0.0, replace_after=None, max_replaced=0),
+    ChangePolicy(max_unavailable=1, on_timeout="Wait", warning_period=0.0, replace_after=None, max_replaced=0),
 )
 def test_no_job_dies_whatever_is_interrupted_and_it_converges(steps, policy):
     """A pass may be cut off after any action, jobs start between any two, Slurm may be silent, Nodes and administrators come and go."""

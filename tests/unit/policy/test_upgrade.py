@@ -14,7 +14,7 @@ from soperator.policy.cluster.images import (
 )
 from soperator.policy.cluster.slurm_config import Trial
 
-ROLES = ("slurm", "login", "munge", "populate", "jail")
+ROLES = ("slurm", "login", "munge", "agents", "jail")
 
 
 def images(version):
@@ -103,7 +103,7 @@ def test_a_newer_operator_alone_changes_nothing(version):
     city.operator = version
     after = city.look()
     assert (after.wanted, after.record, after.reason) == (before.wanted, before.record, "Held")
-    assert "jail, login, munge, populate, slurm" in after.why
+    assert "agents, jail, login, munge, slurm" in after.why
 
 
 def test_a_request_is_carried_out_once():

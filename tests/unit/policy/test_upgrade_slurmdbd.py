@@ -11,7 +11,7 @@ from soperator.policy.cluster.images import (
 )
 from soperator.policy.cluster.slurm_config import Trial
 
-ROLES = ("slurm", "login", "munge", "populate", "jail")
+ROLES = ("slurm", "login", "munge", "agents", "jail")
 NEW, OLD = "slurm:2", "slurm:1"
 
 

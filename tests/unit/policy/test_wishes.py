@@ -28,15 +28,15 @@ def told(found):
 def test_every_field_has_sacctmgrs_name():
     """Those of accounts and users, and those of a QOS; TRES, times, lists and numbers become one text each."""
     limits = {
-        "grpTres": {"cpu": 4, "mem": "512G"},
+        "grpTRES": {"cpu": 4, "mem": "512G"},
         "grpJobs": 0,
         "grpSubmitJobs": 1,
         "grpWall": 10,
-        "maxTres": {"cpu": 1},
+        "maxTRES": {"cpu": 1},
     }
-    limits |= {"maxTresPerNode": {"cpu": 1}, "maxJobs": 2, "maxSubmitJobs": 3, "maxWall": "1-12:00:00"}
+    limits |= {"maxTRESPerNode": {"cpu": 1}, "maxJobs": 2, "maxSubmitJobs": 3, "maxWall": "1-12:00:00"}
     assert set(limits) | {"others"} == {each.alias for each in AccountLimits.model_fields.values()}
-    wanted = account(spec(name="x", fairshare=3, qos=["a", "b"], defaultQos="a", limits=limits), "physics", "mark")
+    wanted = account(spec(name="x", fairshare=3, qos=["a", "b"], defaultQOS="a", limits=limits), "physics", "mark")
     assert wanted.name == "x"
     assert wanted.fields.keys() <= ASSOCIATION.keys()
     assert {name: wanted.fields[name] for name in ("GrpTRES", "GrpJobs", "QOS", "MaxWall", "Fairshare")} == {
@@ -83,13 +83,13 @@ def _sort(field):
             {"limits": {"grpJobs": 1, "others": {"GrpJobs": "1"}}},
             "spec.limits.others.GrpJobs: 1: it has a field of its own",
         ),
-        ({"limits": {"grpTres": {"cpu;id": 2}}}, "spec.limits: GrpTRES=cpu;id=2: write TRES such as"),
+        ({"limits": {"grpTRES": {"cpu;id": 2}}}, "spec.limits: GrpTRES=cpu;id=2: write TRES such as"),
         (
             {"users": [{"name": "a", "limits": {"others": {"x": "1"}}}]},
             "spec.users[0].limits.others.x: 1: there is no such field",
         ),
         ({"users": [{"name": "a"}, {"name": "a"}]}, "spec.users[1].name: a: this user is in the list already"),
-        ({"qos": ["a"], "defaultQos": "b"}, "spec.defaultQos: b: it is not among spec.qos"),
+        ({"qos": ["a"], "defaultQOS": "b"}, "spec.defaultQOS: b: it is not among spec.qos"),
         ({"name": "root"}, "spec.name: root: root is Slurm's own account"),
     ],
 )

@@ -125,11 +125,11 @@ class Town:
 
     def end(self, name, jobs):
         """The policy ends jobs: they have had their time, and their warning."""
-        assert self.policy.then != "Wait"
+        assert self.policy.on_timeout != "Wait"
         assert node_drains(self.nodes[name])
         for job in jobs:
-            assert self.now - self.drained_at[name] >= self.policy.max_wait - 1
-            assert self.now - self.warned[job.number] >= self.policy.warn_before - 1
+            assert self.now - self.drained_at[name] >= self.policy.drain_timeout - 1
+            assert self.now - self.warned[job.number] >= self.policy.warning_period - 1
             self.finish(job.number)
 
     def serves(self):

@@ -143,7 +143,7 @@ async def test_the_node_whose_jobs_end_first_is_drained_where_the_jobs_are_known
 def pressed(end=""):
     """A worker whose drain has come to its end, as `then` says."""
     draining = node(0, "ALLOCATED", "DRAIN", reason=f"{SCALE_IN}{end}")
-    policy = ChangePolicy(max_wait=60.0, warn_before=0.0, then="Cancel", signal="USR1")
+    policy = ChangePolicy(drain_timeout=60.0, warning_period=0.0, on_timeout="Cancel", warning_signal="USR1")
     return WorkerSnapshot(
         "w", 0, "new", {0: WorkerPod(0, "new", "Running", False, True)}, {"w-0": draining}, policy=policy, now=1e9
     )

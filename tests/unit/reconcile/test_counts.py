@@ -24,5 +24,5 @@ def test_while_slurm_does_not_answer_the_counts_are_what_was_known_last() -> Non
 
 def test_of_nodes_that_sleep_slurm_says_how_many_are_wanted() -> None:
     """Until it does, those that were, or as many as are kept awake."""
-    assert counts(FORMER, power={"max": 8, "min": 2}) == KEPT | {"wanted": 3}
-    assert counts({}, power={"max": 8, "min": 2}) == {"wanted": 2}
+    assert counts(FORMER, powerSaving={"maxNodes": 8, "minNodes": 2}) == KEPT | {"wanted": 3}
+    assert counts({}, powerSaving={"maxNodes": 8, "minNodes": 2}) == {"wanted": 2}

@@ -13,8 +13,8 @@ from soperator.render.slurm_conf import slurm_conf
 from soperator.render.worker import pod as worker_pod
 from tests.golden.cases import DEFAULTS
 
-TREE = {"kind": "tree", "levels": ["example.com/spine", "example.com/rack"]}
-BLOCK = {"kind": "block", "levels": ["example.com/rack"], "blockSizes": [2, 4]}
+TREE = {"type": "Tree", "levels": ["example.com/spine", "example.com/rack"]}
+BLOCK = {"type": "Block", "levels": ["example.com/rack"], "blockSizes": [2, 4]}
 
 
 def cluster(places, **spec):
@@ -62,7 +62,7 @@ def test_pods_wish_to_lie_close_and_none_is_replaced_for_the_wish():
 
 def test_a_place_is_where_nodes_run():
     """It is a node selector beside the NodeSet's own."""
-    made = nodeset(place={"example.com/rack": "r1"}, scheduling={"nodeSelector": {"pool": "a"}})
+    made = nodeset(topologyLabels={"example.com/rack": "r1"}, scheduling={"nodeSelector": {"pool": "a"}})
     pod = worker_pod.render_worker(cluster({}, topology=TREE), made, 0, DEFAULTS)
     assert pod["spec"]["nodeSelector"] == {"pool": "a", "example.com/rack": "r1"}
 
@@ -70,17 +70,17 @@ def test_a_place_is_where_nodes_run():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"topology": {"kind": "block"}}, ("spec.topology.blockSizes", "give the number of nodes of a block")),
-        ({"topology": TREE | {"blockSizes": [2]}}, ("spec.topology.blockSizes", "with another kind remove it")),
+        ({"topology": {"type": "Block"}}, ("spec.topology.blockSizes", "give the number of nodes of a block")),
+        ({"topology": TREE | {"blockSizes": [2]}}, ("spec.topology.blockSizes", "with another type remove it")),
         ({"topology": BLOCK | {"blockSizes": [4, 12]}}, ("spec.topology.blockSizes[1]", "12", "times 2, 4, 8")),
         ({"topology": BLOCK | {"blockSizes": [4, 4]}}, ("spec.topology.blockSizes[1]", "larger than the one before")),
-        ({"topology": {"kind": "tree", "levels": ["a", "a"]}}, ("spec.topology.levels[1]", "is a level already")),
-        ({"topology": {"kind": "tree", "levels": ["kubernetes.io/arch"]}}, ("what a Node is and not where",)),
+        ({"topology": {"type": "Tree", "levels": ["a", "a"]}}, ("spec.topology.levels[1]", "is a level already")),
+        ({"topology": {"type": "Tree", "levels": ["kubernetes.io/arch"]}}, ("what a Node is and not where",)),
         (
             {"topology": TREE, "config": {"topology": "SwitchName=a Nodes=b"}},
-            ("spec.topology.kind", "remove config.topology"),
+            ("spec.topology.type", "remove config.topology"),
         ),
-        ({"topology": TREE, "config": {"slurm": "TopologyPlugin=topology/flat"}}, ("follows from spec.topology.kind",)),
+        ({"topology": TREE, "config": {"slurm": "TopologyPlugin=topology/flat"}}, ("follows from spec.topology.type",)),
         ({"config": {"topology": "SwitchName=a Switches=a"}}, ("spec.config.topology, line 1", "lies below itself")),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_place_of_another_topology_is_told():
     told = []
     for spec in ({"topology": TREE}, {}):
         read = SlurmClusterSpec.model_validate(spec)
-        made = nodeset(place={"example.com/row": "7"})
+        made = nodeset(topologyLabels={"example.com/row": "7"})
         told += nodeset_problems("worker", World({"demo": read}, {"worker": replace(made).spec}))
     assert "it is no level of the cluster's topology: name one of example.com/spine" in str(told[0])
     assert "its cluster has no topology" in str(told[1])

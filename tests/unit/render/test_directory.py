@@ -26,7 +26,7 @@ def pods(of):
 
 def test_sssd_alone_has_its_configuration_and_starts_before_who_asks_it():
     """In each role one container mounts the Secret, without any capability; the daemon mounts its sockets and cannot write among them."""
-    for daemon, pod in pods(cluster(directory={"secret": "ldap"})):
+    for daemon, pod in pods(cluster(sssd={"configSecretName": "ldap"})):
         containers = [*pod["initContainers"], *pod["containers"]]
         by_name = {each["name"]: each for each in containers}
         assert [
@@ -47,7 +47,7 @@ def test_without_a_directory_there_is_nothing_of_it():
 
 def test_the_jail_sees_the_sockets_for_lookups_and_no_others():
     """The plan of both roles binds the folder of which the private part is a volume of SSSD's container alone."""
-    spec = cluster(directory={"secret": "ldap"})
+    spec = cluster(sssd={"configSecretName": "ldap"})
     for plan in (login_plan(spec), worker_plan(spec, NODESET)):
         (mount,) = (each for each in plan if "sss" in each.target)
         assert (mount.source, mount.target) == ("/var/lib/sss/pipes", "/var/lib/sss/pipes")
@@ -71,6 +71,6 @@ def test_a_range_of_ids_is_asked_for_where_users_are_and_bounds_who_may_submit()
 
     wide = {"slurmctld": None, "sshd": "131072", "slurmd": "131072"}
     nobody = dict.fromkeys(wide)
-    assert asked(cluster(security={"idRange": 131072})) == (wide, "131072")
+    assert asked(cluster(security={"idCount": 131072})) == (wide, "131072")
     assert asked(cluster()) == (nobody, "65536")
-    assert asked(cluster(security={"idRange": 131072, "userNamespace": False})) == (nobody, "4294967294")
+    assert asked(cluster(security={"idCount": 131072, "userNamespace": False})) == (nobody, "4294967294")

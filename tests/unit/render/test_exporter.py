@@ -61,7 +61,7 @@ def test_it_may_be_scraped_and_reaches_slurmrestd():
     (rule,) = rendered()["NetworkPolicy"]["spec"]["ingress"]
     assert rule == {"from": [{"namespaceSelector": {}}], "ports": [{"port": 8080, "protocol": "TCP"}]}
     peer = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
-    assert rendered(scrapers=[peer])["NetworkPolicy"]["spec"]["ingress"][0]["from"] == [peer]
+    assert rendered(allowFrom=[peer])["NetworkPolicy"]["spec"]["ingress"][0]["from"] == [peer]
     template = rendered()["Deployment"]["spec"]["template"]
     inside = next(
         each

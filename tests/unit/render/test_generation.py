@@ -41,7 +41,7 @@ def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
 
 def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
     """Slurm drains a node by itself when a script of these ends badly; and nothing of it is there where no checks run."""
-    around = {"checks": "Drain", "aroundJobs": True}
+    around = {"mode": "Drain", "prologEpilog": True}
     files = slurm_conf.files(cluster(config={"prolog": SCRIPT}, health=around))
     lines = files["slurm.conf"].splitlines()
     assert [each for each in lines if each.startswith(("Prolog=", "Epilog="))] == [
@@ -50,7 +50,7 @@ def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
         "Prolog=prolog.sh",
     ]
     assert files["checks-epilog.sh"] == "#!/bin/sh\n/usr/lib/soperator/checks epilog\nexit 0\n"
-    for health in ({"checks": "Off", "aroundJobs": True}, {"checks": "Drain"}):
+    for health in ({"mode": "Off", "prologEpilog": True}, {"mode": "Drain"}):
         assert "checks-prolog.sh" not in str(slurm_conf.files(cluster(health=health)))
 
 

@@ -16,7 +16,7 @@ def pod(**more: object) -> Object:
 
 def test_it_is_given_time_and_a_hook_that_waits_and_no_other_pod_is() -> None:
     """Its jobs may go on for as long as is said, and slurmd has half a minute to end."""
-    made, plain = pod(givesWay={"within": "2h"}), pod()
+    made, plain = pod(preemptible={"gracePeriod": "2h"}), pod()
     assert made["spec"]["terminationGracePeriodSeconds"] == 7230
     assert made["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["/usr/lib/soperator/giveway"]
     assert plain["spec"]["terminationGracePeriodSeconds"] == 30

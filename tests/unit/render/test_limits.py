@@ -62,8 +62,8 @@ def test_the_administrator_s_word_stands(spec: dict[str, Any]) -> None:
 
 
 def test_what_slurm_sets_aside_is_nobodys() -> None:
-    """MemSpecLimit of slurmdConf is taken off before the memory is divided."""
-    assert job_limits.share(NodeSetSpec.model_validate(SIZED | {"slurmdConf": "MemSpecLimit=192"})) == 2000
+    """MemSpecLimit of extraConf is taken off before the memory is divided."""
+    assert job_limits.share(NodeSetSpec.model_validate(SIZED | {"extraConf": "MemSpecLimit=192"})) == 2000
 
 
 def test_a_nodeset_of_unknown_size_changes_nothing_for_the_others() -> None:

@@ -105,7 +105,7 @@ def test_a_pod_that_calls_itself_the_operator_is_not_let_in(target):
 
 def test_hosts_outside_reach_what_the_clusters_own_pods_do():
     """By their networks, on the high ports alone; without any there is no such rule."""
-    spec = SlurmClusterSpec.model_validate({"outside": {"networks": ["192.0.2.7/24"]}})
+    spec = SlurmClusterSpec.model_validate({"externalNodes": {"cidrs": ["192.0.2.7/24"]}})
     made = {each["metadata"]["name"]: each["spec"] for each in render_network(Cluster("slurm", "demo", "1", spec))}
     rules = [each for each in made["demo-inside"]["ingress"] if {"ipBlock": {"cidr": "192.0.2.0/24"}} in each["from"]]
     assert [{each["port"] for each in rule["ports"]} for rule in rules] == [{1024}]

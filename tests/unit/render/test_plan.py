@@ -204,7 +204,7 @@ def test_no_secret_of_the_pod_is_in_the_jail(world):
 
 def test_no_submount_may_cover_what_a_node_mounts_itself():
     """Each target of a plan with everything on, and each folder above one, is refused as a path; /tmp alone may be taken over."""
-    everything = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "directory": {"secret": "sssd"}})
+    everything = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "sssd": {"configSecretName": "sssd"}})
     cluster = Cluster("slurm", "demo", "u", everything)
     gpu = {"vendor": "nvidia", "count": 1}
     nodeset = NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"cluster": "demo", "gpu": gpu}))

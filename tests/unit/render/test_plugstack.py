@@ -18,13 +18,13 @@ def test_the_container_plugin_stands_before_the_jails() -> None:
 
 
 def test_what_users_leave_open_is_the_clusters_to_say() -> None:
-    """Each field of spec.containers is an argument of the plugin, and the defaults are none."""
-    said = {"scope": "global", "entrypoint": True, "remapRoot": True, "mountHome": True}
+    """Each field of spec.jobContainers is an argument of the plugin, and the defaults are none."""
+    said = {"scope": "Global", "entrypoint": True, "remapRoot": True, "mountHome": True}
     words = "container_scope=global execute_entrypoint=1 remap_root=1 mount_home=1"
-    assert lines(containers=said) == [f"{CONTAINER} {words}", JAIL]
+    assert lines(jobContainers=said) == [f"{CONTAINER} {words}", JAIL]
 
 
 def test_a_site_may_bring_pyxis_instead() -> None:
     """Without our plugin for containers the site's own lines follow the jail's, so that its tasks are inside already."""
     pyxis = "required /usr/local/lib/slurm/spank_pyxis.so"
-    assert lines(containers={"enabled": False}, config={"plugstack": pyxis}) == [JAIL, pyxis]
+    assert lines(jobContainers={"enabled": False}, config={"plugstack": pyxis}) == [JAIL, pyxis]

@@ -100,7 +100,7 @@ def test_who_may_come_is_every_pod_unless_it_is_said_or_published():
     mine = [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
     assert peers() == [{"namespaceSelector": {}}]
     assert peers(service={"type": "LoadBalancer"}) is None
-    assert peers(clients=mine) == peers(clients=mine, service={"type": "LoadBalancer"}) == mine
+    assert peers(allowFrom=mine) == peers(allowFrom=mine, service={"type": "LoadBalancer"}) == mine
 
 
 def test_the_operators_own_slurmrestd_is_closed_to_users():

@@ -136,7 +136,7 @@ def test_plugins_are_named_by_their_whole_path() -> None:
 
 def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
     """The remedy names the field of the NodeSet."""
-    spec = NodeSetSpec.model_validate({"cluster": "demo", "slurmdConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"})
+    spec = NodeSetSpec.model_validate({"cluster": "demo", "extraConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"})
     assert [(problem.value, problem.remedy.split(":")[0]) for problem in lint_nodeset(spec)] == [
         ("cpus=4", "say it in resources"),
         ("Gres=gpu:1", "say it in gpu"),
@@ -145,7 +145,7 @@ def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
 
 def test_slurmd_conf_with_a_word_that_no_node_has_is_refused_before_it_takes_a_node_down() -> None:
     """slurmd ends at a word that it does not know; which ones another image knows is not known here."""
-    spec = NodeSetSpec.model_validate({"cluster": "demo", "slurmdConf": "Comment=x MemSpecLimt=5 TmpDisk=100"})
+    spec = NodeSetSpec.model_validate({"cluster": "demo", "extraConf": "Comment=x MemSpecLimt=5 TmpDisk=100"})
     assert [(problem.value, problem.remedy) for problem in lint_nodeset(spec)] == [
         ("Comment=x", "a node of Slurm 24.11 has no such setting: correct it or remove the line"),
         ("MemSpecLimt=5", "a node of Slurm 24.11 has no such setting: write MemSpecLimit"),

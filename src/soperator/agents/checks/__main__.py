@@ -54,7 +54,7 @@ def main() -> None:
     try:
         plan = read_plan(said.plan)
     except CheckError as error:
-        broken = CheckState("plan", "broken", runner.clock(), str(error), "tell")
+        broken = CheckState("plan", "broken", runner.clock(), str(error), "report")
         _report(said.scontrol, memory.load(said.memory), [broken], said.memory)
         log.write(str(error))
         sys.exit(f"soperator: {error}")

@@ -1,6 +1,6 @@
 """How the nodes of a NodeSet may change while jobs run on them: rollout, drain, maintenance of Nodes, loss of Nodes.
 
-The defaults never end a job. What may end one (`drain.then`) has to be asked for, with the time after which.
+The defaults never end a job. What may end one (`drain.onTimeout`) has to be asked for, with the time after which.
 """
 
 import re
@@ -57,10 +57,10 @@ class Window(Model):
     duration: Duration = Field(default="4h", description="How long it stays open.")
 
 
-class Rollout(Model):
+class UpdateStrategy(Model):
     """How pods of a former template are replaced."""
 
-    strategy: Literal["RollingUpdate", "OnDelete"] = Field(
+    type: Literal["RollingUpdate", "OnDelete"] = Field(
         default="RollingUpdate",
         description="RollingUpdate: the operator replaces them. OnDelete: each is replaced when a person deletes it.",
     )
@@ -78,40 +78,40 @@ class Rollout(Model):
     window: Window | None = Field(
         default=None, description="Outside of this window no further node is taken; none means always."
     )
-    progress_deadline: Duration = Field(
-        default="10m",
-        description="A replaced node that is not in service after this time stops the rollout; so does one that cannot start, at once.",
+    progress_deadline_seconds: Annotated[int, Field(ge=1, le=86400)] = Field(
+        default=600,
+        description="A replaced node that is not in service after so many seconds stops the rollout; so does one that cannot start, at once.",
     )
 
 
 class DrainSpec(Model):
     """How long a drain of ours waits for the jobs of a node, and what then."""
 
-    max_wait: MaybeDuration = Field(
+    timeout: MaybeDuration = Field(
         default="", description="How long jobs may go on after the drain began; empty means as long as they like."
     )
-    then: Literal["Wait", "Requeue", "Cancel"] = Field(
+    on_timeout: Literal["Wait", "Requeue", "Cancel"] = Field(
         default="Wait",
         description=(
             "What becomes of jobs that run longer. Wait: nothing. Requeue: batch jobs that may be requeued are, others are cancelled. "
             "Cancel: all are cancelled."
         ),
     )
-    signal: Literal["", "CONT", "URG", "USR1", "USR2", "TERM", "INT", "HUP"] = Field(
+    warning_signal: Literal["", "CONT", "URG", "USR1", "USR2", "TERM", "INT", "HUP"] = Field(
         default="CONT",
         description=(
             "Signal that warns a job before. CONT and URG end no process that does not expect them; the others do. Empty: none."
         ),
     )
-    warn_before: Duration = Field(
+    warning_period: Duration = Field(
         default="5m", description="How long before its end a job is warned; it always gets this time."
     )
 
 
-class GivesWay(Model):
+class Preemptible(Model):
     """Nodes whose place Kubernetes may take for pods of a higher priority, when their jobs have ended."""
 
-    within: Duration = Field(
+    grace_period: Duration = Field(
         default="1d",
         description="How long Kubernetes waits for their jobs, which it ends then: as long as the longest job, or longer.",
     )
@@ -139,7 +139,7 @@ class Maintenance(Model):
     )
 
 
-class NodeLoss(Model):
+class NodeFailureSpec(Model):
     """When a worker on a Kubernetes Node that no longer answers is replaced by one of another name."""
 
     replace_after: MaybeDuration = Field(
@@ -152,7 +152,7 @@ class NodeLoss(Model):
     )
 
 
-ROLLOUT = (
+UPDATE_STRATEGY = (
     Rule(
         cel=f"string(self.maxUnavailable).matches('{SOME}')",
         message="maxUnavailable must be a number of at least 1, or a percentage such as 25%: with none a rollout would never begin",
@@ -163,14 +163,14 @@ ROLLOUT = (
 
 DRAIN = (
     Rule(
-        cel="self.then == 'Wait' || self.?maxWait.orValue('') != ''",
-        message="then says what becomes of jobs after maxWait: give maxWait, for example 12h, or leave then at Wait",
-        holds=lambda drain: drain.then == "Wait" or drain.max_wait != "",
-        field="then",
+        cel="self.onTimeout == 'Wait' || self.?timeout.orValue('') != ''",
+        message="onTimeout says what becomes of jobs after timeout: give timeout, for example 12h, or leave onTimeout at Wait",
+        holds=lambda drain: drain.on_timeout == "Wait" or drain.timeout != "",
+        field="on_timeout",
     ),
 )
 
-NODE_LOSS = (
+NODE_FAILURE = (
     Rule(
         cel=f"string(self.maxReplaced).matches('{SHARE}')",
         message="maxReplaced must be a number, or a percentage such as 10%: write it so, 0 for none",

@@ -7,10 +7,10 @@ from pydantic import Field
 from soperator.api.base import Model
 
 
-class Outside(Model):
+class ExternalNodes(Model):
     """Who may join from outside; what a host does for it `soperator join` prints."""
 
-    networks: list[Annotated[str, Field(max_length=64)]] = Field(
+    cidrs: list[Annotated[str, Field(max_length=64)]] = Field(
         default_factory=list,
         max_length=64,
         description=(

@@ -16,14 +16,14 @@ _CONDITION = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 )
 _OF_KUBERNETES = r"(^|[.])(kubernetes|k8s)[.]io/"
-Then = Literal["Tell", "Drain", "Replace"]
+OnFailure = Literal["Report", "Drain", "Replace"]
 
 
-class Own(Model):
-    """A quick check of one's own: a command, a script, or a probe with what fails it. One of `run`, `script` and `probe` is given."""
+class CustomCheck(Model):
+    """A quick check of a site's own: a command, a script, or a probe with what fails it. One of `run`, `script` and `probe` is given."""
 
     name: CheckName = Field(description="Its name; no shipped check has it.")
-    about: str = Field(default="", max_length=500, description="Why it is there, for people.")
+    description: str = Field(default="", max_length=500, description="Why it is there, for people.")
     run: list[Annotated[str, Field(max_length=1024)]] = Field(
         default_factory=list,
         max_length=64,
@@ -36,24 +36,24 @@ class Own(Model):
         max_length=63,
         description="What to measure, as the shipped checks do: filesystem, memory, processes and others.",
     )
-    given: Opaque = Field(default_factory=dict, description="What the probe needs, such as paths.")
-    fail: list[Opaque] = Field(
+    parameters: Opaque = Field(default_factory=dict, description="What the probe needs, such as paths.")
+    fail_when: list[Opaque] = Field(
         default_factory=list,
         max_length=32,
-        description="When a reading of the probe fails: entries with when (value, operator, limit) and says, the sentence.",
+        description="When a reading of the probe fails: entries with when (value, operator, threshold) and message, the sentence.",
     )
-    then: Then = Field(default="Drain", description="What follows: see health.then.")
-    confirm: Annotated[int, Field(ge=1, le=100)] = Field(
+    on_failure: OnFailure = Field(default="Drain", description="What follows: see health.onFailure.")
+    failure_threshold: Annotated[int, Field(ge=1, le=100)] = Field(
         default=2, description="After so many failures in a row it counts as failing."
     )
-    passes: Annotated[int, Field(ge=1, le=1000)] = Field(
+    success_threshold: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=3, description="After so many passes in a row it counts as well again."
     )
-    limit: Annotated[str, Field(pattern=r"^[1-6]s$")] = Field(
+    timeout: Annotated[str, Field(pattern=r"^[1-6]s$")] = Field(
         default="3s",
         description="How long it may take; then it is killed with all that it started, and counts as broken.",
     )
-    every: Duration = Field(default="0s", description="How often at most; 0s means in each interval.")
+    min_interval: Duration = Field(default="0s", description="How often at most; 0s means in each interval.")
     node_sets: list[NodeSetName] = Field(
         default_factory=list, max_length=64, description="NodeSets whose nodes run it; empty means all."
     )
@@ -77,17 +77,17 @@ class ReplaceSpec(Model):
 class HealthSpec(Model):
     """Quick checks that every worker runs beside its jobs."""
 
-    checks: Literal["Off", "Tell", "Drain"] = Field(
+    mode: Literal["Off", "Report", "Drain"] = Field(
         default="Off",
         description=(
-            "Off: none run. Tell: they run, and what they find is told. Drain: a node that fails one takes no more jobs until it passes again; "
+            "Off: none run. Report: they run, and what they find is reported. Drain: a node that fails one takes no more jobs until it passes again; "
             "jobs that run go on. Changing it from or to Off rolls the workers."
         ),
     )
     interval: Annotated[str, Field(pattern=r"^([1-9][0-9]{1,2}s|[1-9][0-9]?m)$")] = Field(
         default="60s", description="How often they run, from 10s to 99m."
     )
-    around_jobs: bool = Field(
+    prolog_epilog: bool = Field(
         default=False,
         description=(
             "Whether those whose page says so also run before each job begins on a node and after it has ended (Prolog and Epilog); a job "
@@ -95,36 +95,39 @@ class HealthSpec(Model):
             "it would begin."
         ),
     )
-    max_out: Share = Field(
+    max_unhealthy: Share = Field(
         default="10%",
         description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "
         "is 0. When more fail, the others stay in service and it is told.",
     )
-    max_out_of_cluster: Share = Field(
+    max_unhealthy_of_cluster: Share = Field(
         default="20%",
-        description="How many nodes of the whole cluster may be out through checks at once, beside maxOut, as a number or a share of the nodes that "
-        "Slurm knows, at least 1 unless it is 0: it bounds what a bad check does to many small NodeSets.",
+        description="How many nodes of the whole cluster may be out through checks at once, beside maxUnhealthy, as a number or a share of the nodes "
+        "that Slurm knows, at least 1 unless it is 0: it bounds what a bad check does to many small NodeSets.",
     )
-    skip: list[CheckName] = Field(default_factory=list, max_length=64, description="Checks that are left out, by name.")
-    limits: dict[str, dict[str, float]] = Field(
+    disabled_checks: list[CheckName] = Field(
+        default_factory=list, max_length=64, description="Checks that are left out, by name."
+    )
+    thresholds: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         max_length=64,
-        description="Other limits than the shipped ones: check, value, number. The reference of checks has the values that each compares with one.",
+        description="Other thresholds than the shipped ones: check, value, number. The reference of checks has the values that each "
+        "compares with one.",
     )
-    machines: dict[str, dict[str, float]] = Field(
+    thresholds_by_machine_type: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         max_length=64,
-        description="Other limits by machine type than the shipped ones, or of further types: a part of the name by which the device calls itself, "
-        "limit, number.",
+        description="Other thresholds by machine type than the shipped ones, or of further types: a part of the name by which the device "
+        "calls itself, threshold, number.",
     )
-    then: dict[str, Then] = Field(
+    on_failure: dict[str, OnFailure] = Field(
         default_factory=dict,
         max_length=64,
-        description="What follows when a check fails, where it is not to be what its page says. Tell: it is told. Drain: the node takes no more "
-        "jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
+        description="What follows when a check fails, where it is not to be what its page says. Report: it is reported. Drain: the node takes no "
+        "more jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
     )
     replace: ReplaceSpec = Field(default_factory=ReplaceSpec, description="What replaces a bad machine.")
-    own: list[Own] = Field(default_factory=list, max_length=32, description="Checks of one's own.")
+    custom_checks: list[CustomCheck] = Field(default_factory=list, max_length=32, description="Checks of one's own.")
 
 
 REPLACE = (

@@ -20,7 +20,7 @@ class MetricsSpec(Model):
         default=False,
         description="Whether each worker tells what its jobs use: CPU, memory and which GPUs. It needs no exporter. To change it rolls the workers.",
     )
-    scrapers: list[Opaque] = Field(
+    allow_from: list[Opaque] = Field(
         default_factory=list,
         max_length=16,
         description="Who may scrape, as peers of a Kubernetes NetworkPolicy; empty means every pod. The cluster's own pods always may.",

@@ -13,14 +13,14 @@ LONGEST_RESUME = 65000.0
 LEAST_RESUME = 30.0
 
 
-class Power(Model):
+class PowerSaving(Model):
     """Nodes that sleep until a job needs them."""
 
-    min: Annotated[int, Field(ge=0, le=10000)] = Field(default=0, description="Nodes that are kept awake.")
-    max: Annotated[int, Field(ge=1, le=10000)] = Field(
+    min_nodes: Annotated[int, Field(ge=0, le=10000)] = Field(default=0, description="Nodes that are kept awake.")
+    max_nodes: Annotated[int, Field(ge=1, le=10000)] = Field(
         description="Nodes that Slurm knows: those that sleep cost nothing, and a job that needs them wakes them."
     )
-    idle_time: Duration = Field(default="10m", description="So long a node without a job stays awake.")
+    suspend_time: Duration = Field(default="10m", description="So long a node without a job stays awake.")
     resume_timeout: Duration = Field(
         default="10m",
         description="So long a node may take to wake, with the time in which a machine is found for it. Then its jobs are queued again.",
@@ -28,18 +28,18 @@ class Power(Model):
     suspend_timeout: Duration = Field(
         default="10s", description="So long a node that goes to sleep takes no job; its pod ends meanwhile."
     )
-    backoff: Duration = Field(
+    retry_after: Duration = Field(
         default="5m",
         description="So long nodes that did not wake, or for which there is no machine, are not tried again.",
     )
 
 
-POWER = (
+POWER_SAVING = (
     Rule(
-        cel="self.min <= self.max",
-        message="min is the number of nodes that are kept awake, of max at most: lower min, or raise max",
-        holds=lambda power: power.min <= power.max,
-        field="min",
+        cel="self.minNodes <= self.maxNodes",
+        message="minNodes is the number of nodes that are kept awake, of maxNodes at most: lower minNodes, or raise maxNodes",
+        holds=lambda power: power.min_nodes <= power.max_nodes,
+        field="min_nodes",
     ),
     Rule(
         cel="!self.resumeTimeout.matches('^0*[0-9]s$|^0*[12][0-9]s$')",

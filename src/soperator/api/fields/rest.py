@@ -66,7 +66,7 @@ class RestUsers(Model):
     replicas: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Number of pods.")
     service: RestService = Field(default_factory=RestService, description="How users reach it.")
     tls: RestTls = Field(default_factory=RestTls, description="TLS.")
-    clients: list[Opaque] = Field(
+    allow_from: list[Opaque] = Field(
         default_factory=list,
         max_length=16,
         description=(

@@ -19,17 +19,17 @@ UNREAD = ("feature.node.kubernetes.io/", "nvidia.com/", "kubernetes.io/", "beta.
 
 Key = Annotated[str, Field(pattern=LABEL_KEY, max_length=316)]
 Value = Annotated[str, Field(pattern=LABEL_VALUE, max_length=63)]
-Place = Annotated[dict[Key, Value], Field(max_length=8)]
+TopologyLabels = Annotated[dict[Key, Value], Field(max_length=8)]
 
 
 class Topology(Model):
     """Which nodes lie close to each other, so that Slurm puts a job on such."""
 
-    kind: Literal["none", "tree", "block"] = Field(
-        default="none",
+    type: Literal["None", "Tree", "Block"] = Field(
+        default="None",
         description=(
-            "tree: levels of switches, of which a job crosses as few as it can. block: blocks of nodes, of which a job fills as few as it can; "
-            "the last level is the block. none: Slurm knows nothing of it, unless config.topology says it."
+            "Tree: levels of switches, of which a job crosses as few as it can. Block: blocks of nodes, of which a job fills as few as it can; "
+            "the last level is the block. None: Slurm knows nothing of it, unless config.topology says it."
         ),
     )
     levels: list[Key] = Field(
@@ -50,14 +50,14 @@ class Topology(Model):
     @property
     def is_on(self) -> bool:
         """Whether there is any."""
-        return self.kind != "none"
+        return self.type != "None"
 
 
 TOPOLOGY = (
     Rule(
-        cel="(self.kind == 'block') == (size(self.?blockSizes.orValue([])) > 0)",
-        message="blockSizes belongs to kind block: give the number of nodes of a block there, and with another kind remove it",
-        holds=lambda topology: (topology.kind == "block") == bool(topology.block_sizes),
+        cel="(self.type == 'Block') == (size(self.?blockSizes.orValue([])) > 0)",
+        message="blockSizes belongs to type Block: give the number of nodes of a block there, and with another type remove it",
+        holds=lambda topology: (topology.type == "Block") == bool(topology.block_sizes),
         field="block_sizes",
     ),
 )
@@ -66,8 +66,8 @@ TOPOLOGY = (
 def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
     """The problems of a cluster's topology; `text` is its config.topology."""
     if topology.is_on and text.strip():
-        remedy = "spec.topology says it all: remove config.topology, or set kind to none"
-        yield Problem("spec.topology.kind", topology.kind, remedy)
+        remedy = "spec.topology says it all: remove config.topology, or set type to None"
+        yield Problem("spec.topology.type", topology.type, remedy)
     for number, key in enumerate(topology.levels):
         if key in topology.levels[:number]:
             yield Problem(f"spec.topology.levels[{number}]", key, "this label is a level already: remove it")
@@ -92,8 +92,12 @@ def place_problems(place: Mapping[str, str], topology: Topology) -> Iterator[Pro
     for key, value in place.items():
         if not topology.is_on:
             yield Problem(
-                f"spec.place.{key}", value, "its cluster has no topology: say one in spec.topology there, or remove it"
+                f"spec.topologyLabels.{key}",
+                value,
+                "its cluster has no topology: say one in spec.topology there, or remove it",
             )
         elif key not in topology.levels:
             known = ", ".join(topology.levels)
-            yield Problem(f"spec.place.{key}", value, f"it is no level of the cluster's topology: name one of {known}")
+            yield Problem(
+                f"spec.topologyLabels.{key}", value, f"it is no level of the cluster's topology: name one of {known}"
+            )

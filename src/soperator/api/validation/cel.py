@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic.alias_generators import to_camel
+from soperator.api.base import camel_case
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Rule:
     @property
     def camel(self) -> str:
         """The blamed field as people write it."""
-        return to_camel(self.field)
+        return camel_case(self.field)
 
 
 def cel_list(words: tuple[str, ...]) -> str:

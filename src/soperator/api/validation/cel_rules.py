@@ -15,10 +15,10 @@ from types import MappingProxyType
 from soperator.api import associations
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.fields.accounting import ACCOUNTING
-from soperator.api.fields.change import DRAIN, NODE_LOSS, ROLLOUT
+from soperator.api.fields.change import DRAIN, NODE_FAILURE, UPDATE_STRATEGY
 from soperator.api.fields.health import REPLACE
 from soperator.api.fields.jail_refill import ASKED, REFILL
-from soperator.api.fields.power import POWER
+from soperator.api.fields.power import POWER_SAVING
 from soperator.api.fields.rest import REST_USERS
 from soperator.api.fields.service import SERVICE
 from soperator.api.fields.topology import TOPOLOGY
@@ -60,19 +60,19 @@ _CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 LOGIN_SERVICE = (
     *SERVICE,
     Rule(
-        cel="self.type != 'ClusterIP' || !self.keepClientAddress",
+        cel="self.type != 'ClusterIP' || self.externalTrafficPolicy != 'Local'",
         message=(
-            "keepClientAddress works with type NodePort or LoadBalancer only: choose one of them, or "
-            "remove keepClientAddress"
+            "externalTrafficPolicy Local works with type NodePort or LoadBalancer only: choose one of them, or "
+            "remove externalTrafficPolicy"
         ),
-        holds=lambda service: service.type != "ClusterIP" or not service.keep_client_address,
-        field="keep_client_address",
+        holds=lambda service: service.type != "ClusterIP" or service.external_traffic_policy != "Local",
+        field="external_traffic_policy",
     ),
     Rule(
-        cel="self.type == 'LoadBalancer' || size(self.?sourceRanges.orValue([])) == 0",
-        message="sourceRanges works with type LoadBalancer only: choose it, or remove sourceRanges",
-        holds=lambda service: service.type == "LoadBalancer" or not service.source_ranges,
-        field="source_ranges",
+        cel="self.type == 'LoadBalancer' || size(self.?loadBalancerSourceRanges.orValue([])) == 0",
+        message="loadBalancerSourceRanges works with type LoadBalancer only: choose it, or remove loadBalancerSourceRanges",
+        holds=lambda service: service.type == "LoadBalancer" or not service.load_balancer_source_ranges,
+        field="load_balancer_source_ranges",
     ),
 )
 
@@ -121,16 +121,16 @@ NODESET = (
         field="shm_size",
     ),
     Rule(
-        cel="!has(self.power) || self.replicas <= 1",
-        message="replicas says nothing where power is given, for the queue says how many nodes are awake: set power.min and power.max",
-        holds=lambda spec: spec.power is None or spec.replicas <= 1,
+        cel="!has(self.powerSaving) || self.replicas <= 1",
+        message="replicas says nothing where powerSaving is given, for the queue says how many nodes are awake: set its minNodes and maxNodes",
+        holds=lambda spec: spec.power_saving is None or spec.replicas <= 1,
         field="replicas",
     ),
     Rule(
-        cel="!has(self.power) || !has(self.givesWay)",
-        message="nodes that sleep give their places back by themselves: remove givesWay, or power",
-        holds=lambda spec: spec.power is None or spec.gives_way is None,
-        field="gives_way",
+        cel="!has(self.powerSaving) || !has(self.preemptible)",
+        message="nodes that sleep give their places back by themselves: remove preemptible, or powerSaving",
+        holds=lambda spec: spec.power_saving is None or spec.preemptible is None,
+        field="preemptible",
     ),
 )
 
@@ -217,13 +217,13 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
         "HealthCheckSpec": HEALTHCHECK,
-        "Power": POWER,
+        "PowerSaving": POWER_SAVING,
         "ReplaceSpec": REPLACE,
         "SlurmAccountSpec": associations.ACCOUNT,
         "SlurmQOSSpec": associations.QOS,
-        "Rollout": ROLLOUT,
+        "UpdateStrategy": UPDATE_STRATEGY,
         "DrainSpec": DRAIN,
-        "NodeLoss": NODE_LOSS,
+        "NodeFailureSpec": NODE_FAILURE,
         "Auth": AUTH,
         "ControllerSpec": CONTROLLER,
         "Jail": (*JAIL, *ASKED),

@@ -36,8 +36,8 @@ _SPEC: Mapping[str, str] = MappingProxyType(
 _META = ("name", "generateName", "namespace", "ownerReferences", "finalizers", "uid")
 _CONTAINER: Mapping[str, str] = MappingProxyType(
     {
-        "command": "the image's entry script starts slurmd: remove it, and say slurmdConf for settings of slurmd",
-        "args": "the image's entry script starts slurmd: remove it, and say slurmdConf for settings of slurmd",
+        "command": "the image's entry script starts slurmd: remove it, and say extraConf for settings of slurmd",
+        "args": "the image's entry script starts slurmd: remove it, and say extraConf for settings of slurmd",
         "image": "say image",
         "resources": "say resources, by which Slurm sizes the node too",
     }

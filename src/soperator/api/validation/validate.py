@@ -89,7 +89,7 @@ def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem
         *_claims("spec.submounts", spec.submounts, world),
         *_volumes(spec, world),
         *_window(spec),
-        *(place_problems(spec.place, cluster.topology) if cluster else ()),
+        *(place_problems(spec.topology_labels, cluster.topology) if cluster else ()),
         *_asleep(spec),
     ]
     return [replace(problem, subject=f"NodeSet {name}") for problem in found]
@@ -114,30 +114,30 @@ def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: Wor
 def _when(spec: HealthCheckSpec) -> Iterator[Problem]:
     if spec.when.schedule and (fault := schedule_fault(spec.when.schedule)):
         yield Problem("spec.when.schedule", spec.when.schedule, fault)
-    for field_, text, least in (("timeLimit", spec.time_limit, 60), ("retestEvery", spec.retest_every, 20)):
+    for field_, text, least in (("timeLimit", spec.time_limit, 60), ("retryInterval", spec.retry_interval, 20)):
         if seconds(text) < least:
             yield Problem(f"spec.{field_}", text, f"give at least {least}s")
 
 
 def _window(spec: NodeSetSpec) -> Iterator[Problem]:
-    window = spec.rollout.window
+    window = spec.update_strategy.window
     if window and (fault := schedule_fault(window.schedule)):
-        yield Problem("spec.rollout.window.schedule", window.schedule, fault)
+        yield Problem("spec.updateStrategy.window.schedule", window.schedule, fault)
 
 
 def _asleep(spec: NodeSetSpec) -> Iterator[Problem]:
     """A node without a pod is as large as the spec says; and Slurm's own limits."""
-    if spec.power is None:
+    if spec.power_saving is None:
         return
     said = {**spec.resources.requests, **spec.resources.limits}
     for key in ("cpu", "memory"):
         if key not in said:
             remedy = f"with power Slurm has to know the size of nodes that have no pod: say {key} in requests or limits"
             yield Problem("spec.resources", "", remedy)
-    if seconds(spec.power.resume_timeout) > LONGEST_RESUME:
-        yield Problem("spec.power.resumeTimeout", spec.power.resume_timeout, "give at most 18h")
-    if not 1 <= seconds(spec.power.suspend_timeout) <= LONGEST_RESUME:
-        yield Problem("spec.power.suspendTimeout", spec.power.suspend_timeout, "give 1s to 18h")
+    if seconds(spec.power_saving.resume_timeout) > LONGEST_RESUME:
+        yield Problem("spec.powerSaving.resumeTimeout", spec.power_saving.resume_timeout, "give at most 18h")
+    if not 1 <= seconds(spec.power_saving.suspend_timeout) <= LONGEST_RESUME:
+        yield Problem("spec.powerSaving.suspendTimeout", spec.power_saving.suspend_timeout, "give 1s to 18h")
 
 
 def _names(kind: str, name: str) -> Iterator[Problem]:
@@ -171,8 +171,8 @@ def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
 
 def _networks(spec: SlurmClusterSpec) -> Iterator[Problem]:
     said = {
-        "spec.login.service.sourceRanges": spec.login.service.source_ranges,
-        "spec.outside.networks": spec.outside.networks,
+        "spec.login.service.loadBalancerSourceRanges": spec.login.service.load_balancer_source_ranges,
+        "spec.externalNodes.cidrs": spec.external_nodes.cidrs,
     }
     for path, networks in said.items():
         for number, network in enumerate(networks):
@@ -236,10 +236,10 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
             if secret not in world.secrets:
                 remedy = "no Secret has this name in the namespace: make it, or remove it from the list"
                 yield Problem(f"spec.images.pullSecrets[{number}]", secret, remedy)
-        directory = spec.directory.secret
+        directory = spec.sssd.config_secret_name
         if directory and directory not in world.secrets:
             remedy = "no Secret has this name in the namespace: make it with the file sssd.conf, or remove the field"
-            yield Problem("spec.directory.secret", directory, remedy)
+            yield Problem("spec.sssd.configSecretName", directory, remedy)
 
 
 def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from functools import cache
 
-from pydantic.alias_generators import to_camel
-
-from soperator.api.base import Model
+from soperator.api.base import Model, camel_case
 
 
 def pieces(spec: Model, path: str = "spec") -> Iterator[tuple[str, Model]]:
@@ -23,7 +21,7 @@ def pieces(spec: Model, path: str = "spec") -> Iterator[tuple[str, Model]]:
 
 @cache
 def _fields(model: type[Model]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, to_camel(name)) for name in model.model_fields)
+    return tuple((name, camel_case(name)) for name in model.model_fields)
 
 
 def shown(value: object) -> str:

@@ -24,7 +24,7 @@ _DEFAULT = (
     "cluster",
     "parent",
     "users",
-    "deletion",
+    "deletion_policy",
     "limits",
     "default",
 )
@@ -67,7 +67,7 @@ def problems(spec: SlurmAccountSpec | SlurmQOSSpec) -> Iterator[Problem]:
         yield from _limits(f"{path}.limits", each, ASSOCIATION)
     if spec.default_qos and spec.qos and spec.default_qos not in spec.qos:
         yield Problem(
-            "spec.defaultQos", spec.default_qos, "it is not among spec.qos: add it there, or choose one of these"
+            "spec.defaultQOS", spec.default_qos, "it is not among spec.qos: add it there, or choose one of these"
         )
 
 

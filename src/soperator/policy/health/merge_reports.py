@@ -45,7 +45,7 @@ def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
     )
 
 
-def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "Tell", "Drain"]) -> WorkerSnapshot:
+def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "Report", "Drain"]) -> WorkerSnapshot:
     """What is seen, with each node's report as quick checks and deep checks have it together.
 
     `quick` is what follows quick checks; where it is not Drain, theirs only tell.
@@ -66,7 +66,7 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
         report = Report(float(node.started), renewed=now) if standings or ended else None
     if report is None:
         return node
-    own = report.checks if quick == "Drain" else tuple(replace(each, then="tell") for each in report.checks)
+    own = report.checks if quick == "Drain" else tuple(replace(each, then="report") for each in report.checks)
     last = max((each for each in (report.last, ended) if each), key=lambda each: each.until, default=None)
     return replace(node, report=replace(report, checks=(*own, *_counting(node, standings)), last=last))
 

@@ -270,8 +270,8 @@ def _messages(
         yield f"{len(out)} of {len(found)} nodes are out through checks: {_names(seen, out)}"
     if left:
         yield (
-            f"{len(left)} more fail and stay in service, for health.maxOut lets {policy.most} out at once{_of_all(policy)}: "
-            "look whether the check is wrong, and leave it out with health.skip, or raise these"
+            f"{len(left)} more fail and stay in service, for health.maxUnhealthy lets {policy.most} out at once{_of_all(policy)}: "
+            "look whether the check is wrong, and leave it out with health.disabledChecks, or raise these"
         )
     failing = [
         each for each in found if each[1].state is HealthState.FAILING and each[0] not in {pod.index for pod in left}
@@ -291,7 +291,9 @@ def _messages(
 
 
 def _of_all(policy: HealthPolicy) -> str:
-    return "" if policy.most_of_all is None else f" and health.maxOutOfCluster {policy.most_of_all} of the cluster"
+    return (
+        "" if policy.most_of_all is None else f" and health.maxUnhealthyOfCluster {policy.most_of_all} of the cluster"
+    )
 
 
 def _names(seen: WorkerSnapshot, found: Sequence[tuple[int, NodeHealth]]) -> str:

@@ -99,20 +99,20 @@ def _press(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action
         return []
     jobs, policy, end = tuple(seen.jobs_of(pod.index)), seen.policy, end_of(node)
     if end is not None:
-        why = f"{_base(node)}: they had until {stamp(end)} (drain.then: {policy.then})"
-        return [EndJobs(pod.index, why, jobs, policy.then == "Requeue")] if seen.now >= end and jobs else []
+        why = f"{_base(node)}: they had until {stamp(end)} (drain.onTimeout: {policy.on_timeout})"
+        return [EndJobs(pod.index, why, jobs, policy.on_timeout == "Requeue")] if seen.now >= end and jobs else []
     if seen.now < _warning(seen, node):
         return []
-    until = max(seen.now + policy.warn_before, node.reason_at + (policy.max_wait or 0.0))
-    return [SignalJobs(pod.index, f"{node.reason}{UNTIL}{stamp(until)}", jobs, policy.signal)]
+    until = max(seen.now + policy.warning_period, node.reason_at + (policy.drain_timeout or 0.0))
+    return [SignalJobs(pod.index, f"{node.reason}{UNTIL}{stamp(until)}", jobs, policy.warning_signal)]
 
 
 def _is_bounded(seen: WorkerSnapshot, node: SlurmNode) -> bool:
-    return seen.policy.then != "Wait" and seen.policy.max_wait is not None and node.is_busy and is_ours(node)
+    return seen.policy.on_timeout != "Wait" and seen.policy.drain_timeout is not None and node.is_busy and is_ours(node)
 
 
 def _warning(seen: WorkerSnapshot, node: SlurmNode) -> float:
-    return node.reason_at + (seen.policy.max_wait or 0.0) - seen.policy.warn_before
+    return node.reason_at + (seen.policy.drain_timeout or 0.0) - seen.policy.warning_period
 
 
 def _base(node: SlurmNode) -> str:

@@ -8,18 +8,18 @@ from soperator.policy.workers.types import ChangePolicy
 
 def policy_of(spec: NodeSetSpec) -> ChangePolicy:
     """The policy of a NodeSet; percentages are of its size."""
-    rollout, drain, loss = spec.rollout, spec.drain, spec.node_loss
-    window = rollout.window
+    strategy, drain, failure = spec.update_strategy, spec.drain, spec.node_failure
+    window = strategy.window
     return ChangePolicy(
-        on_delete=rollout.strategy == "OnDelete",
-        max_unavailable=share(spec.size, rollout.max_unavailable),
-        wait_for_idle=rollout.busy == "Wait",
+        on_delete=strategy.type == "OnDelete",
+        max_unavailable=share(spec.size, strategy.max_unavailable),
+        wait_for_idle=strategy.busy == "Wait",
         window=Hours(window.schedule, seconds(window.duration)) if window else None,
-        progress_deadline=seconds(rollout.progress_deadline),
-        max_wait=seconds(drain.max_wait) if drain.max_wait else None,
-        then=drain.then,
-        signal=drain.signal,
-        warn_before=seconds(drain.warn_before),
-        replace_after=seconds(loss.replace_after) if loss.replace_after else None,
-        max_replaced=share(spec.size, loss.max_replaced),
+        progress_deadline=float(strategy.progress_deadline_seconds),
+        drain_timeout=seconds(drain.timeout) if drain.timeout else None,
+        on_timeout=drain.on_timeout,
+        warning_signal=drain.warning_signal,
+        warning_period=seconds(drain.warning_period),
+        replace_after=seconds(failure.replace_after) if failure.replace_after else None,
+        max_replaced=share(spec.size, failure.max_replaced),
     )

@@ -13,7 +13,7 @@ To retire is to drain, to wait until nothing runs (`drain` says for how long), t
 Invariants, each tested by interrupting at every step:
 - A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set, nothing runs or completes, and no job is suspended on
   it), or when no slurmd can be running in it.
-- A job ends before its time only by `drain.then`, after `drain.maxWait`, and warned.
+- A job ends before its time only by `drain.onTimeout`, after `drain.timeout`, and warned.
 - No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have forgotten it: it is told to register.
 - Only drains whose reason is ours are undone, and no drain that an administrator took back is set again.
 - Nothing is remembered: the next call sees what the last one did.
@@ -132,7 +132,7 @@ def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[Worke
     """
     old = [pod for pod in kept if pod.template != seen.template]
     if not old or seen.policy.on_delete:
-        return [], f"{len(old)} wait for their deletion (rollout.strategy OnDelete)" if old else ""
+        return [], f"{len(old)} wait for their deletion (updateStrategy.type OnDelete)" if old else ""
     free = [pod for pod in old if pod.deleting or never_ran(seen, pod)]
     if pause := _pause(seen, kept):
         return free, pause

@@ -61,10 +61,10 @@ class ChangePolicy:
     wait_for_idle: bool = False
     window: Hours | None = None
     progress_deadline: float = 600.0
-    max_wait: float | None = None
-    then: str = "Wait"
-    signal: str = "CONT"
-    warn_before: float = 300.0
+    drain_timeout: float | None = None
+    on_timeout: str = "Wait"
+    warning_signal: str = "CONT"
+    warning_period: float = 300.0
     replace_after: float | None = 300.0
     max_replaced: int = 1
 

@@ -39,7 +39,7 @@ class Accounts:
         return Tenant(
             name=wanted.name,
             cluster=key,
-            deletes=spec.deletion == "Delete",
+            deletes=spec.deletion_policy == "Delete",
             applied=wanted.applied,
             squeue=["-A", wanted.name],
             plan=lambda database, applied, jobs: plan(wanted, database, self._above(key), applied, jobs),

@@ -26,7 +26,7 @@ def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
     return Tenant(
         name=wanted.name,
         cluster=(meta.namespace, spec.cluster),
-        deletes=spec.deletion == "Delete",
+        deletes=spec.deletion_policy == "Delete",
         applied={"": frozenset(wanted.fields)} if wanted.fields else {},
         squeue=["-q", wanted.name],
         plan=lambda database, applied, _: qos.plan(wanted, database, applied.get("", frozenset())),

@@ -23,7 +23,7 @@ from soperator.render.parts.model import Cluster, Defaults
 from soperator.render.slurm_conf import trial
 from soperator.runtime.status import ReportedCondition
 
-ROLES = ("slurm", "login", "munge", "populate", "sssd", "mariadb", "proxy")
+ROLES = ("slurm", "login", "munge", "agents", "sssd", "mariadb", "proxy")
 
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:

@@ -95,7 +95,7 @@ def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
 
     Of topology/tree alone: a node that is in no block is used as if there were none, and blocks do not tell.
     """
-    is_ours = cluster.spec.topology.kind == "tree" and not cluster.spec.config.topology.strip()
+    is_ours = cluster.spec.topology.type == "Tree" and not cluster.spec.config.topology.strip()
     if not (is_ours and state.is_settled and _noted(operator, cluster)):
         return ""
     ready = [each for each in operator.stores.role_pods(cluster.key, "controller") if pod_status.is_ready(each)]
@@ -117,9 +117,9 @@ def _noted(operator: Operator, cluster: Cluster) -> dict[str, Place]:
 
 def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, object]) -> dict[str, Place]:
     """The nodes of a NodeSet that says where they lie, those without a pod among them."""
-    if not levels or not set(levels) <= nodeset.spec.place.keys():
+    if not levels or not set(levels) <= nodeset.spec.topology_labels.keys():
         return {}
-    place = tuple(nodeset.spec.place[each] for each in levels)
+    place = tuple(nodeset.spec.topology_labels[each] for each in levels)
     stem = f"{nodeset.name}-"
     return {name: place for name in known if name.startswith(stem) and name.removeprefix(stem).isdecimal()}
 
@@ -127,10 +127,12 @@ def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, objec
 def _place(worker: Worker, nodeset: NodeSet, levels: Sequence[str]) -> Place | None:
     if levels and worker.node is None:
         return None
-    said = {**(worker.node.metadata.labels if worker.node else {}), **nodeset.spec.place}
+    said = {**(worker.node.metadata.labels if worker.node else {}), **nodeset.spec.topology_labels}
     return tuple(said.get(each, "") for each in levels)
 
 
 def _is_settled(nodeset: NodeSet, crew: WorkerSet) -> bool:
-    is_all = nodeset.spec.power is not None or len(crew.workers) == nodeset.spec.replicas  # who sleeps has no pod
+    is_all = (
+        nodeset.spec.power_saving is not None or len(crew.workers) == nodeset.spec.replicas
+    )  # who sleeps has no pod
     return is_all and all(each.node and each.slurm for each in crew.workers)

@@ -48,7 +48,7 @@ class CheckContext:
 
     def judge(self, book: CheckHistory) -> Judge | None:
         """How what it reads is judged; a script judges itself."""
-        return Judge(self.shipped, self.check.spec.limits, book.readings) if self.shipped else None
+        return Judge(self.shipped, self.check.spec.thresholds, book.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
         """What runs on a node."""
@@ -92,7 +92,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
     wish = _wish(check, len(places))
     if shipped and shipped.per != "node":
-        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.limits))
+        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.thresholds))
     return CheckContext(check, cluster, wish, places, gpus, client, facts, shipped), ""
 
 
@@ -122,7 +122,7 @@ def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[
     for obj in operator.stores.healthchecks_of(cluster.key):
         other = read_healthcheck(obj)
         if isinstance(other, HealthCheck) and other.name != check.name and not finalizers.is_ending(obj):
-            found[other.name] = books.read_found(other.name, operator.status.mine(obj), follows(other.spec.then))
+            found[other.name] = books.read_found(other.name, operator.status.mine(obj), follows(other.spec.on_failure))
     return found
 
 
@@ -130,7 +130,7 @@ def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Clust
     """A node with the deep checks that keep it out."""
     cases = {name: book.cases.get(place.name) for name, book in others.items()}
     bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
-    return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.checks == "Drain")
+    return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
 
 
 def _wish(check: HealthCheck, places: int) -> CheckPolicy:
@@ -138,16 +138,16 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
     spec, when = check.spec, check.spec.when
     return CheckPolicy(
         name=check.name,
-        then=follows(spec.then),
-        confirm=spec.confirm,
-        passes=spec.passes,
-        retest=None if spec.then in ("Tell", "Drain") else seconds(spec.retest_every),
+        then=follows(spec.on_failure),
+        confirm=spec.failure_threshold,
+        passes=spec.success_threshold,
+        retest=None if spec.on_failure in ("Report", "Drain") else seconds(spec.retry_interval),
         most=share(places, spec.max_parallel),
         schedule=when.schedule,
         since=check.since,
         after_creation=when.after_creation,
         after_repair=when.after_repair,
-        idle=(seconds(when.on_idle.after), seconds(when.on_idle.every)) if when.on_idle else None,
+        idle=(seconds(when.on_idle.after), seconds(when.on_idle.min_interval)) if when.on_idle else None,
         request=when.run,
         suspended=spec.suspend,
     )
@@ -155,4 +155,4 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
 
 def follows(then: str) -> str:
     """What follows a failure, in the words of checks."""
-    return {"Tell": "tell", "Replace": "replace"}.get(then, "drain")
+    return {"Report": "report", "Replace": "replace"}.get(then, "drain")

@@ -48,7 +48,7 @@ def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
     operator, found = workers.operator, []
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
-        then = follows(check.spec.then) if isinstance(check, HealthCheck) else "tell"
+        then = follows(check.spec.on_failure) if isinstance(check, HealthCheck) else "report"
         book = books.read_found(obj.metadata.name, operator.status.mine(obj), then)
         if finalizers.is_ending(obj):
             book = merge_reports.withdrawn(book, operator.wall())
@@ -63,19 +63,19 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
     if seen.nodes is None or not (health_checks.is_on(workers.cluster.spec) or deep or _is_left(seen)):
         return HealthResult()
     policy = HealthPolicy(
-        drains=spec.checks == "Drain" or bool(deep),
-        most=share(workers.nodeset.spec.size, spec.max_out),
+        drains=spec.mode == "Drain" or bool(deep),
+        most=share(workers.nodeset.spec.size, spec.max_unhealthy),
         interval=seconds(spec.interval),
         replace_after=seconds(spec.replace.after),
-        most_of_all=share(len(seen.nodes), spec.max_out_of_cluster),
+        most_of_all=share(len(seen.nodes), spec.max_unhealthy_of_cluster),
     )
     found = merge_reports.findings(deep)
 
     def judged(looked: WorkerSnapshot) -> HealthPlan:
         # Also where the last HealthCheck is gone: its drains are taken back as those of a check that has ended.
-        with_deep = deep or spec.checks == "Off"
+        with_deep = deep or spec.mode == "Off"
         return health_policy.decide(
-            merge_reports.with_findings(looked, found, spec.checks) if with_deep else looked, policy
+            merge_reports.with_findings(looked, found, spec.mode) if with_deep else looked, policy
         )
 
     verdict = judged(seen)

@@ -101,7 +101,7 @@ def _exporter(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _image(cluster: Cluster, defaults: Defaults) -> str:
     """That of the agents, which is the operator's own under another name."""
-    return cluster.spec.images.populate or defaults.populate
+    return cluster.spec.images.agents or defaults.agents
 
 
 def _user(cluster: Cluster) -> str:

@@ -155,9 +155,9 @@ def _service(cluster: Cluster) -> Object:
     spec: Object = {"type": said.type, "selector": labels.role(cluster.name, "login"), "ports": [port]}
     spec["sessionAffinity"] = said.session_affinity
     if said.type != "ClusterIP":
-        spec["externalTrafficPolicy"] = "Local" if said.keep_client_address else "Cluster"
-    if said.type == "LoadBalancer" and said.source_ranges:
-        spec["loadBalancerSourceRanges"] = list(said.source_ranges)
+        spec["externalTrafficPolicy"] = said.external_traffic_policy
+    if said.type == "LoadBalancer" and said.load_balancer_source_ranges:
+        spec["loadBalancerSourceRanges"] = list(said.load_balancer_source_ranges)
     meta = pod.metadata(cluster, names.login(cluster.name), "login")
     if said.annotations:
         meta["annotations"] = dict(said.annotations)

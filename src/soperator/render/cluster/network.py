@@ -28,7 +28,7 @@ def _policies(cluster: Cluster, operator: str) -> list[Object]:
     reaches the operator's slurmrestd: users have one of their own (`render/cluster/user_rest_api.py`), or none.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
-    outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.outside.networks]
+    outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.external_nodes.cidrs]
     inside = {"from": [{"podSelector": {"matchLabels": labels.cluster(cluster.name)}}, *outside], "ports": high}
     users = {
         "from": [{"podSelector": {"matchLabels": labels.role(cluster.name, role)}} for role in ("login", "worker")]
@@ -56,7 +56,7 @@ def asked(operator: str) -> Object:
 
 def scraped(cluster: Cluster, port: int) -> Object:
     """The rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
-    peers = [*cluster.spec.metrics.scrapers] or [{"namespaceSelector": {}}]
+    peers = [*cluster.spec.metrics.allow_from] or [{"namespaceSelector": {}}]
     return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
 
 

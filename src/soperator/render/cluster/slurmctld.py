@@ -122,7 +122,7 @@ def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
 
 def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> Object:
     """The sidecar that makes the jail's users known to its pod; it looks at the jail every so many seconds."""
-    image = cluster.spec.images.populate or defaults.populate
+    image = cluster.spec.images.agents or defaults.agents
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
         "command": [
@@ -136,7 +136,7 @@ def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> O
             "--interval",
             interval,
             "--ids",
-            str(pod.id_range(cluster)),
+            str(pod.id_count(cluster)),
         ],
         "securityContext": pod.unprivileged(pod.AGENT_UID),
         "volumeMounts": [pod.mount("jail", pod.JAIL, readOnly=True), pod.mount("users", USERS)],

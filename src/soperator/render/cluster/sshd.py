@@ -56,14 +56,14 @@ _ONE_ROOT = (
 
 def config(cluster: Cluster) -> str:
     """The text of sshd_config."""
-    return _CONFIG.format(passwords="yes" if cluster.spec.login.passwords else "no")
+    return _CONFIG.format(passwords="yes" if cluster.spec.login.password_authentication else "no")
 
 
 def pam(cluster: Cluster) -> str:
     """The text of the PAM service: one line a module, all of them of the bundle."""
     used = sssd.is_used(cluster)
     lines = [
-        *_auth(cluster.spec.login.passwords, used),
+        *_auth(cluster.spec.login.password_authentication, used),
         *_account(used),
         "password required pam_deny.so",
         *_session(used),

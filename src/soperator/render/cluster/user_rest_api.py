@@ -103,7 +103,7 @@ def _service(cluster: Cluster) -> Object:
 def _policy(cluster: Cluster) -> Object:
     """Who may come. What a Service lets in from outside of Kubernetes may have any address."""
     said = cluster.spec.rest.users
-    peers = [*said.clients] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
+    peers = [*said.allow_from] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
     rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}
     selector = labels.role(cluster.name, ROLE)
     return policy(cluster, names.rest_users(cluster.name), selector, rule | ({"from": peers} if peers else {}))

@@ -44,7 +44,7 @@ def init_containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> l
     said = nodeset.spec.gpu.driver
     if not said.is_given:
         return []
-    agent = cluster.spec.images.populate or defaults.populate
+    agent = cluster.spec.images.agents or defaults.agents
     words = ["--root", _ROOT, "--name", _name(said), "--list", f"{_LIST}/files"]
     if said.cdi:
         words += ["--cdi", _CDI, "--host-root", said.cdi.root]

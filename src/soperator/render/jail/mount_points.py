@@ -111,7 +111,7 @@ def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[
 
 
 def _pod(cluster: Cluster, needed: Sequence[Point], defaults: Defaults) -> Object:
-    agent = cluster.spec.images.populate or defaults.populate
+    agent = cluster.spec.images.agents or defaults.agents
     claims = sorted({each.base.removeprefix(f"{CLAIMS}/") for each in needed if each.base != ROOT})
     made = pod.container(cluster, "mount-points", agent, Resources()) | {
         "command": ["python3", "-m", "soperator.agents.mountpoints", json.dumps([asdict(each) for each in needed])],

@@ -36,7 +36,7 @@ def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point
     """What fills a root of the pod's own; each finds out by itself that there is nothing to do. None where the jail is shared."""
     if not cluster.spec.jail.per_node:
         return []
-    agent, image = cluster.spec.images.populate or defaults.populate, cluster.spec.jail.image or defaults.jail
+    agent, image = cluster.spec.images.agents or defaults.agents, cluster.spec.jail.image or defaults.jail
     script, claim = pod.mount(_SCRIPT, "/soperator"), pod.mount("jail", pod.JAIL)
     seal = ["python3", "-m", "soperator.agents.populate", "seal", "--claim", pod.JAIL]
     made = [

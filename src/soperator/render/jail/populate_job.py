@@ -64,7 +64,7 @@ def _labels(cluster: Cluster) -> dict[str, str]:
 
 
 def _pod(cluster: Cluster, defaults: Defaults, asked: Refill) -> Object:
-    agent, jail = cluster.spec.images.populate or defaults.populate, jail_image(cluster, defaults)
+    agent, jail = cluster.spec.images.agents or defaults.agents, jail_image(cluster, defaults)
     script, claim = pod.mount("script", "/soperator"), pod.mount("jail", pod.JAIL)
     said = {"SOPERATOR_JAIL_IMAGE": jail}
     if asked.request:

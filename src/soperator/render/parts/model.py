@@ -26,7 +26,7 @@ class Defaults:
     slurm: str
     login: str
     munge: str
-    populate: str
+    agents: str
     jail: str
     sssd: str = ""
     mariadb: str = ""

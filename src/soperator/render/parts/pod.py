@@ -115,14 +115,14 @@ def file_maker(*capabilities: str) -> Object:
     }
 
 
-def id_range(cluster: Cluster) -> int:
+def id_count(cluster: Cluster) -> int:
     """The first id that no user has: bounded by the pods' user namespaces, where they have one."""
-    return cluster.spec.security.id_range if cluster.spec.security.user_namespace else 4294967294
+    return cluster.spec.security.id_count if cluster.spec.security.user_namespace else 4294967294
 
 
 def wide_ids(cluster: Cluster) -> list[Object]:
     """What makes the entry script of a pod with users look whether its user namespace is wide enough; every one has 65536 ids."""
-    wanted = cluster.spec.security.id_range
+    wanted = cluster.spec.security.id_count
     return env(SOPERATOR_IDS=str(wanted)) if cluster.spec.security.user_namespace and wanted > _IDS else []
 
 

@@ -14,7 +14,7 @@ _CONFIG = "/etc/soperator/sssd"
 
 def is_used(cluster: Cluster) -> bool:
     """Whether the cluster has a directory service."""
-    return bool(cluster.spec.directory.secret)
+    return bool(cluster.spec.sssd.config_secret_name)
 
 
 def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
@@ -23,7 +23,7 @@ def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
         return []
     image = cluster.spec.images.sssd or defaults.sssd
     return [
-        pod.container(cluster, "sssd", image, cluster.spec.directory.resources)
+        pod.container(cluster, "sssd", image, cluster.spec.sssd.resources)
         | {
             "restartPolicy": "Always",
             "securityContext": pod.file_maker(),
@@ -53,7 +53,7 @@ def volumes(cluster: Cluster) -> list[Object]:
     """The volumes behind both."""
     if not is_used(cluster):
         return []
-    secret = {"secretName": cluster.spec.directory.secret, "defaultMode": 0o400}
+    secret = {"secretName": cluster.spec.sssd.config_secret_name, "defaultMode": 0o400}
     return [
         {"name": "sssd-config", "secret": secret},
         pod.empty("sssd", sizeLimit=pod.SMALL),

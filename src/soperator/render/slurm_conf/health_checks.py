@@ -17,7 +17,7 @@ _PROGRAM = "/usr/lib/soperator/checks"
 
 def is_on(spec: SlurmClusterSpec) -> bool:
     """Whether workers run checks."""
-    return spec.health.checks != "Off"
+    return spec.health.mode != "Off"
 
 
 def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
@@ -30,7 +30,7 @@ def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
     """The scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every budget."""
-    if not is_on(spec) or not spec.health.around_jobs:
+    if not is_on(spec) or not spec.health.prolog_epilog:
         return {}
     return {key: f"#!/bin/sh\n{_PROGRAM} {key.lower()}\nexit 0\n" for key in ("Prolog", "Epilog")}
 

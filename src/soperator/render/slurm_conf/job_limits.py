@@ -34,7 +34,7 @@ def share(spec: NodeSetSpec) -> int | None:
     cpus, memory = quantity.cpus(resources) or 1, quantity.memory_mib(resources)
     if memory is None:
         return None
-    aside = [each.value for each in read(spec.slurmd_conf) if each.key.lower() == "memspeclimit"]
+    aside = [each.value for each in read(spec.extra_conf) if each.key.lower() == "memspeclimit"]
     return max(1, (memory - (int(aside[-1]) if aside and aside[-1].isdigit() else 0)) // cpus)
 
 

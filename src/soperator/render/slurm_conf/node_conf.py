@@ -20,7 +20,7 @@ def node_conf(nodeset: NodeSet) -> str:
         ("Gres", _gres(nodeset.spec.gpu)),
     ]
     said = [f"{key}={value}" for key, value in pairs if value is not None]
-    return " ".join([*said, nodeset.spec.slurmd_conf.strip()]).strip()
+    return " ".join([*said, nodeset.spec.extra_conf.strip()]).strip()
 
 
 def _gres(gpu: Gpu) -> str | None:

@@ -21,7 +21,7 @@ _SPARE = 60
 
 def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
     """The longest times, in seconds, in which a node of these NodeSets wakes and goes to sleep; None where none ever sleeps."""
-    found = [spec.power for spec in nodesets.values() if spec.power]
+    found = [spec.power_saving for spec in nodesets.values() if spec.power_saving]
     if not found:
         return None
     resume = max(seconds(each.resume_timeout) for each in found)

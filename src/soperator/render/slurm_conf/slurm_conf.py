@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from soperator.api.base import Problem
 from soperator.api.fields.change import seconds
-from soperator.api.slurmcluster import Containers, Partition, SlurmClusterSpec
+from soperator.api.slurmcluster import JobContainers, Partition, SlurmClusterSpec
 from soperator.render.jail import gres
 from soperator.render.parts import names, pod
 from soperator.render.parts.memoize import once
@@ -139,15 +139,15 @@ def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 def plugstack_conf(spec: SlurmClusterSpec) -> str:
     """The text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
-    ours = [*_containers(spec.containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
+    ours = [*_containers(spec.job_containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
     return _with_extra("".join(ours), spec.config.plugstack)
 
 
-def _containers(spec: Containers) -> list[str]:
+def _containers(spec: JobContainers) -> list[str]:
     if not spec.enabled:
         return []
     said = {
-        "container_scope": "" if spec.scope == "job" else spec.scope,
+        "container_scope": "" if spec.scope == "Job" else spec.scope.lower(),
         "execute_entrypoint": "1" if spec.entrypoint else "",
         "remap_root": "1" if spec.remap_root else "",
         "mount_home": "1" if spec.mount_home else "",

@@ -21,7 +21,7 @@ def topology_conf(cluster: Cluster) -> str:
         return f"{own}\n# read with {hostlist.compress(places)}" if places else own
     if not places:
         return ""
-    if spec.topology.kind == "block":
+    if spec.topology.type == "Block":
         return topology.blocks(places, spec.topology.block_sizes)
     return topology.tree(places) if spec.topology.is_on else ""
 
@@ -30,13 +30,13 @@ def settings(cluster: Cluster) -> dict[str, str | int]:
     """What makes Slurm use it. Without a node that it knows slurmctld has none: it would turn away every job."""
     if cluster.spec.config.topology.strip():
         return {"TopologyPlugin": "topology/tree"}
-    return {"TopologyPlugin": f"topology/{cluster.spec.topology.kind}"} if topology_conf(cluster) else {}
+    return {"TopologyPlugin": f"topology/{cluster.spec.topology.type.lower()}"} if topology_conf(cluster) else {}
 
 
 def spares(cluster: Cluster) -> list[conf.Line]:
     """The line of slurm.conf with the nodes that keep a block from being too small."""
     wanted = cluster.spec.topology
-    return [topology.spares(cluster.places, wanted.block_sizes)] if cluster.places and wanted.kind == "block" else []
+    return [topology.spares(cluster.places, wanted.block_sizes)] if cluster.places and wanted.type == "Block" else []
 
 
 def noted(cluster: Cluster) -> dict[str, str]:
@@ -46,7 +46,7 @@ def noted(cluster: Cluster) -> dict[str, str]:
 
 def selector(nodeset: NodeSet, selected: dict[str, str]) -> Object:
     """The nodeSelector of a worker: its own, and the place that it was given."""
-    return {"nodeSelector": {**selected, **nodeset.spec.place}} if nodeset.spec.place else {}
+    return {"nodeSelector": {**selected, **nodeset.spec.topology_labels}} if nodeset.spec.topology_labels else {}
 
 
 def together(cluster: Cluster, nodeset: NodeSet, made: Object) -> Object:

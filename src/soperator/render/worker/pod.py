@@ -105,9 +105,9 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
         "ownerReferences": [nodeset.owner],
     }
     spec = _spec(cluster, nodeset, index, defaults)
-    if way := nodeset.spec.gives_way:
+    if way := nodeset.spec.preemptible:
         metadata["annotations"] |= {labels.GIVES_WAY: "true"}
-        spec["terminationGracePeriodSeconds"] = int(seconds(way.within)) + _TO_END
+        spec["terminationGracePeriodSeconds"] = int(seconds(way.grace_period)) + _TO_END
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     return strategic_merge.strategic(made, nodeset.spec.pod_template)
 
@@ -156,7 +156,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
 def _tolerations(nodeset: NodeSet) -> list[Object]:
     """A pod that does not tolerate NoExecute ends at once, or after five minutes of a network's failure, and its job with it.
 
-    Of a Node that does not answer Slurm may know more than Kubernetes, so its workers stay (`nodeLoss` replaces them); of a Node whose taint
+    Of a Node that does not answer Slurm may know more than Kubernetes, so its workers stay (`nodeFailure` replaces them); of a Node whose taint
     means maintenance they are drained first. The scheduler puts no new one there: both come with a NoSchedule taint or a cordon.
     """
     keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *nodeset.spec.maintenance.taints]
@@ -185,7 +185,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             SOPERATOR_NODE_NAME=names.slurm_node(nodeset.name, index),
             SOPERATOR_NODE_CONF=node_conf(nodeset),
             **({"SOPERATOR_SSH": "true", "SOPERATOR_NODES": pod.nodes_domain(cluster, defaults)} if ssh else {}),
-            **({"SOPERATOR_ON_DEMAND": "true"} if nodeset.spec.power else {}),
+            **({"SOPERATOR_ON_DEMAND": "true"} if nodeset.spec.power_saving else {}),
             **({"SOPERATOR_LIMITS": "Cgroup"} if cluster.spec.jobs.limits == "Cgroup" else {}),
         )
         + gpu_driver.environment(nodeset)
@@ -213,7 +213,7 @@ def _slurmd(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) 
             *pod.auth_mounts(cluster),
         ],
         "startupProbe": _HAS_STARTED,
-        **({"lifecycle": {"preStop": {"exec": {"command": [_GIVEWAY]}}}} if nodeset.spec.gives_way else {}),
+        **({"lifecycle": {"preStop": {"exec": {"command": [_GIVEWAY]}}}} if nodeset.spec.preemptible else {}),
     }
     return _with_devices(made, nodeset)
 

@@ -65,7 +65,7 @@ def lint_plugins(field: str, text: str) -> list[Problem]:
         if words[0] not in ("required", "optional") or len(words) < 2 or not words[1].startswith("/"):
             remedy = "write required or optional, the plugin's whole path, and its arguments"
         elif words[1].endswith(("/spank_jail.so", "/spank_container.so")):
-            remedy = "the operator loads it itself; its arguments are in spec.containers"
+            remedy = "the operator loads it itself; its arguments are in spec.jobContainers"
         if remedy:
             found.append(Problem(where, line.strip()[:80], remedy))
     return found
@@ -103,11 +103,11 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
 
 
 def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem]:
-    """Return the problems of a NodeSet's slurmdConf. Which words an image of one's own knows (`has_own_slurm`), only its slurmd can say."""
+    """Return the problems of a NodeSet's extraConf. Which words an image of one's own knows (`has_own_slurm`), only its slurmd can say."""
     known = () if has_own_slurm or spec.image else NODE
     return [
-        Problem("spec.slurmdConf", problem.value, problem.remedy)
-        for problem in lint_text("spec.slurmdConf", spec.slurmd_conf, OWNED_NODE, known, "a node")
+        Problem("spec.extraConf", problem.value, problem.remedy)
+        for problem in lint_text("spec.extraConf", spec.extra_conf, OWNED_NODE, known, "a node")
     ]
 
 

@@ -40,7 +40,7 @@ OWNED: Mapping[str, str] = MappingProxyType(
         "SlurmctldPidFile": _FIXED,
         "SlurmctldPort": _FIXED,
         "SlurmctldPortRange": _FIXED,
-        "SlurmdParameters": "say it in slurmdConf of the NodeSet, and remove the line",
+        "SlurmdParameters": "say it in extraConf of the NodeSet, and remove the line",
         "SlurmdPidFile": _FIXED,
         "SlurmdPort": _FIXED,
         "SlurmdSpoolDir": _FIXED,
@@ -67,7 +67,7 @@ ACCOUNTING: Mapping[str, str] = MappingProxyType(
 
 #: And where it has a topology of the operator's.
 TOPOLOGY: Mapping[str, str] = MappingProxyType(
-    {"TopologyPlugin": "it follows from spec.topology.kind: remove the line"}
+    {"TopologyPlugin": "it follows from spec.topology.type: remove the line"}
 )
 
 #: Lists of slurm.conf that hold values of ours beside the administrator's. A trigger's program would run beside the keys, and root of the jail

@@ -78,7 +78,7 @@ def test_no_other_job_is_touched(node, said):
 @pytest.mark.parametrize(
     ("check", "how"),
     [
-        (bad(then="tell"), {}),
+        (bad(then="report"), {}),
         (bad(confirm=2), {}),
         (bad(), {"context": "epilog"}),
         (bad(), {"turns_away": False}),

@@ -7,7 +7,7 @@ set -eu
 export LC_ALL=C
 claim=${1:-/mnt/jail} from=${2:-/}
 partial=$claim/root.partial records=$claim/.soperator
-# shellcheck source=images/populate/claim.sh
+# shellcheck source=images/agents/claim.sh
 . "${0%/*}/claim.sh"
 
 errors=$(mktemp -p "${TMPDIR:-/dev/shm}") || errors=/dev/null
