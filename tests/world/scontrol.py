@@ -20,7 +20,7 @@ class Scontrol:
         self.said.append(" ".join(words))
         try:
             if words[0] == "requeue":
-                self.slurm.requeue(int(words[1]))
+                self.slurm.requeue(words[1])
                 return Result(0, "", "")
             found = dict(word.split("=", 1) for word in words[1:])
             for name in expand(found["NodeName"]):

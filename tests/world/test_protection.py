@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from soperator.kube import kinds
 from tests.world.harness import NS, Town, operating, until
 from tests.world.scontrol import Scontrol
@@ -35,6 +37,20 @@ async def test_of_two_jobs_only_the_batch_job_is_requeued():
         await until(lambda: not [each for each in town.names(kinds.POD) if "worker" in each], longest=30.0)
         assert (town.slurm.jobs[7]["job_state"], town.slurm.jobs[8]["job_state"]) == (["PENDING"], ["CANCELLED"])
         assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7"]
+
+
+@pytest.mark.parametrize(("then", "becomes"), [("Cancel", "CANCELLED"), ("Requeue", "PENDING")])
+async def test_a_task_of_an_array_is_ended_alone(then, becomes):
+    """The last task has the number of the array, by which Slurm takes all its tasks: one on another node is neither warned nor ended with it."""
+    town = Town()
+    async with operating(town, execute=Scontrol(town.slurm)):
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        (other, last) = town.slurm.run_array(7, "worker-0", "worker-1", requeue=True, batch=True)
+        drain = AT_ONCE | {"then": then, "signal": "USR1"}
+        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "drain": drain})
+        await until(lambda: "demo-worker-1" not in town.names(kinds.POD), longest=30.0)
+        states = [town.slurm.jobs[each]["job_state"] for each in (other, last)]
+        assert (states, set(town.slurm.signalled)) == ([["RUNNING"], [becomes]], {last})
 
 
 async def test_a_job_of_two_nodes_keeps_both_workers_until_it_has_ended():

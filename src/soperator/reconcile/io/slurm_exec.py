@@ -110,9 +110,9 @@ class Inside:
         """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
-    async def requeue(self, cluster: Cluster, job: int) -> None:
-        """Let a batch job wait for its turn again; raises SlurmError."""
-        await self.scontrol(cluster, "requeue", str(job))
+    async def requeue(self, cluster: Cluster, job: str) -> None:
+        """Let a batch job wait for its turn again, by its `words`; raises SlurmError."""
+        await self.scontrol(cluster, "requeue", job)
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
         """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""

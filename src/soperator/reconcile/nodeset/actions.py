@@ -224,14 +224,14 @@ class Workers:
                 await client.delete(node)
             case SignalJobs(_, why, jobs, signal) if client:
                 for job in jobs if signal else ():
-                    await client.signal(job.number, signal)
+                    await client.signal(job.words, signal)
                 await client.drain(node, why)
             case EndJobs(_, _, jobs, requeue) if client:
                 for job in jobs:
                     if requeue and job.may_requeue:
-                        await self.operator.inside.requeue(self.cluster, job.number)
+                        await self.operator.inside.requeue(self.cluster, job.words)
                     else:
-                        await client.cancel(job.number)
+                        await client.cancel(job.words)
 
     async def _update_nodes(self, said: UpdateNodes) -> None:
         inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
