@@ -22,8 +22,8 @@ CONTROL = [
     ),
     Mutant(
         f"{C}/nodeset/actions.py",
-        "where = Deletion(uid=pod.metadata.uid, version=pod.metadata.resource_version)",
-        "where = Deletion(version=pod.metadata.resource_version)",
+        "where = Deletion(uid=pod.uid, version=pod.version)",
+        "where = Deletion(version=pod.version)",
         "a new pod that has the name of the one that was meant",
         (f"{W}/test_protection.py",),
     ),

@@ -114,9 +114,9 @@ async def _take(
         return HealthResult(replace(verdict, actions=(), moves=()), str(error))
     again = judged(fresh)
     taken = [each for each in again.actions if seen.name(each.index) in touched]
-    failed = await workers.take(taken)
+    failed = await workers.take(taken, seen)
     for move in again.moves if moves else ():
-        failed = await node_replacement.replace(workers, move) or failed
+        failed = await node_replacement.replace(workers, move, seen) or failed
     if len(again.moves) < len(due):
         again = replace(again, again=min(again.again or _SUSPENDED, _SUSPENDED))
     return HealthResult(again, failed)

@@ -10,13 +10,13 @@ from soperator.kube import kinds
 from soperator.kube.errors import KubeError, NotFound
 from soperator.policy.drain_reasons import stamp
 from soperator.policy.health.replacement import ReplaceNode
-from soperator.policy.workers.types import Delete
+from soperator.policy.workers.types import Delete, WorkerSnapshot
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.render.parts import labels, names
 from soperator.runtime.status import timestamp
 
 
-async def replace(workers: Workers, move: ReplaceNode) -> str:
+async def replace(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
     """Move one worker; return what went wrong, in one sentence."""
     try:
         await _cordon(workers, move)
@@ -26,7 +26,7 @@ async def replace(workers: Workers, move: ReplaceNode) -> str:
         remedy = "; set the chart's value replaceMachines to true" if getattr(error, "status", 0) == 403 else ""
         return f"Node {move.machine} is not replaced: {error}{remedy}"
     why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
-    return await workers.take([Delete(move.index, why)])
+    return await workers.take([Delete(move.index, why)], seen)
 
 
 async def _cordon(workers: Workers, move: ReplaceNode) -> None:

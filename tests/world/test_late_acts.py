@@ -1,0 +1,126 @@
+"""Acts that come long after the look on which they were decided: a slow API server, a slow list of jobs, and what happened meanwhile."""
+
+import asyncio
+
+import pytest
+
+from soperator.kube import kinds
+from tests.unit.fake_world import Fault
+from tests.world.harness import Town, operating, until
+from tests.world.test_change import workers
+from tests.world.test_cluster import CLUSTER
+
+
+@pytest.fixture
+async def town():
+    """An operator that runs over empty fakes."""
+    async with operating(Town()) as made:
+        yield made
+
+
+def wait(town, method, seconds):
+    """Let the API server take so long for each pod that is made, or deleted, as with a webhook that does; returns an event that says that one is."""
+    answer, begun = town.fake.handle_async_request, asyncio.Event()
+
+    async def slow(request):
+        if request.method == method and "/pods" in request.url.path:
+            begun.set()
+            await asyncio.sleep(seconds)
+        return await answer(request)
+
+    town.fake.handle_async_request = slow
+    return begun
+
+
+def uid(town, name):
+    """The uid of a pod, or nothing where it is gone."""
+    pod = town.find(kinds.POD, name)
+    return pod and pod["metadata"]["uid"]
+
+
+MANY = {"cluster": "demo", "replicas": 20, "rollout": {"maxUnavailable": "100%"}}
+
+
+async def test_a_pod_that_began_while_others_were_deleted_is_not_deleted_as_one_that_never_ran(town):
+    """Its template is a former one; it was Pending when that was seen, and has a job by the time that its turn comes."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    town.apply(kinds.NODESET, "worker", MANY)
+    await until(lambda: len(workers(town)) == 20)
+    await asyncio.sleep(2)
+    late, begun = uid(town, "demo-worker-9"), wait(town, "DELETE", 3.0)
+    town.apply(kinds.NODESET, "worker", MANY | {"features": ["blue"]})
+    await begun.wait()
+    town.pods_run()
+    town.slurm.run(7, "worker-9")
+    await asyncio.sleep(30)
+    assert uid(town, "demo-worker-9") == late
+
+
+async def test_a_drained_node_that_is_resumed_before_its_turn_comes_keeps_its_pod(town):
+    """It goes for a rollout; the administrator who had drained it takes that back while others are deleted, and a job begins."""
+    await town.up(CLUSTER, {"worker": MANY})
+    for number in range(20):
+        town.slurm.administrator(f"worker-{number}", "DRAIN", "a look at its disk")
+    await asyncio.sleep(2)
+    late, begun = uid(town, "demo-worker-9"), wait(town, "DELETE", 8.0)
+    town.apply(kinds.NODESET, "worker", MANY | {"features": ["blue"]})
+    await begun.wait()
+    town.slurm.administrator("worker-9", "RESUME")
+    town.slurm.run(7, "worker-9")
+    await asyncio.sleep(60)
+    assert uid(town, "demo-worker-9") == late
+    town.slurm.ends(7)
+    await until(lambda: uid(town, "demo-worker-9") != late, longest=60)
+
+
+async def test_what_goes_does_not_wait_for_the_pods_that_are_made(town):
+    """An idle worker of a former template is gone while the others are still being made."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
+    await asyncio.sleep(2)
+    late, begun = uid(town, "demo-worker-1"), wait(town, "POST", 60.0)
+    spec = {"cluster": "demo", "replicas": 40, "features": ["blue"], "rollout": {"maxUnavailable": "100%"}}
+    town.apply(kinds.NODESET, "worker", spec)
+    await begun.wait()
+    await asyncio.sleep(5)
+    assert uid(town, "demo-worker-1") != late
+
+
+async def test_a_deletion_that_the_api_server_puts_off_is_decided_anew(town):
+    """It is busy, and says when to come again: until then an administrator has resumed the node, and a job has begun."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
+    await asyncio.sleep(2)
+    late = uid(town, "demo-worker-1")
+    busy = Fault("delete", "pods", status=429, reason="TooManyRequests", message="slow down", retry_after=20, times=1)
+    town.fake.faults.append(busy)
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    await until(lambda: busy.times == 0)
+    town.slurm.administrator("worker-1", "RESUME")
+    town.slurm.run(7, "worker-1")
+    await asyncio.sleep(60)
+    assert uid(town, "demo-worker-1") == late
+    assert workers(town) == ["demo-worker-1"], "the idle one goes instead"
+
+
+async def test_a_node_that_is_resumed_while_the_jobs_are_listed_keeps_its_pod(town):
+    """The list takes seconds, and is of a moment before its job began."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
+    await asyncio.sleep(20)
+    late, answer, asked = uid(town, "demo-worker-1"), town.slurm.handle_async_request, asyncio.Event()
+
+    async def slow(request):
+        said = await answer(request)
+        if request.url.path.endswith("/jobs/"):
+            asked.set()
+            await asyncio.sleep(4.0)
+        return said
+
+    town.slurm.handle_async_request = slow
+    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    await asked.wait()
+    town.slurm.administrator("worker-1", "RESUME")
+    town.slurm.run(7, "worker-1")
+    await asyncio.sleep(30)
+    assert uid(town, "demo-worker-1") == late
