@@ -4,11 +4,14 @@ import asyncio
 
 import pytest
 
+from soperator.checks.check_state import CheckState
 from soperator.kube import kinds
 from tests.unit.fake_world import Fault
 from tests.world.harness import Town, operating, until
 from tests.world.test_change import workers
 from tests.world.test_cluster import CLUSTER
+from tests.world.test_health import CLUSTER as CHECKED
+from tests.world.test_health import reports
 
 
 @pytest.fixture
@@ -123,4 +126,27 @@ async def test_a_node_that_is_resumed_while_the_jobs_are_listed_keeps_its_pod(to
     town.slurm.administrator("worker-1", "RESUME")
     town.slurm.run(7, "worker-1")
     await asyncio.sleep(30)
+    assert uid(town, "demo-worker-1") == late
+
+
+async def test_a_worker_whose_node_is_resumed_while_its_machine_is_cordoned_keeps_its_pod(town):
+    """The API server takes long for a Node; its administrator knows better than the check meanwhile, and a job begins."""
+    town.machine("rack-7")
+    replaced = {**CHECKED, "health": {**CHECKED["health"], "replace": {"after": "0s"}}}
+    await town.up(replaced, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.place("demo-worker-1", "rack-7")
+    late, answer, begun = uid(town, "demo-worker-1"), town.fake.handle_async_request, asyncio.Event()
+
+    async def slow(request):
+        if request.method == "PATCH" and "/nodes/" in request.url.path:
+            begun.set()
+            await asyncio.sleep(20.0)
+        return await answer(request)
+
+    town.fake.handle_async_request = slow
+    reports(town, "worker-1", CheckState("gpu-lost", "failing", town.wall(), "GPU 3 is lost", "replace"))
+    await begun.wait()
+    town.slurm.administrator("worker-1", "RESUME")
+    town.slurm.run(7, "worker-1")
+    await asyncio.sleep(60)
     assert uid(town, "demo-worker-1") == late

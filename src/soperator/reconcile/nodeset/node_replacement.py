@@ -16,8 +16,8 @@ from soperator.render.parts import labels, names
 from soperator.runtime.status import timestamp
 
 
-async def replace(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
-    """Move one worker; return what went wrong, in one sentence."""
+async def cordon(workers: Workers, move: ReplaceNode) -> str:
+    """Take the machine of a worker out of use; return what went wrong, in one sentence."""
     try:
         await _cordon(workers, move)
     except NotFound:
@@ -25,6 +25,11 @@ async def replace(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> 
     except KubeError as error:
         remedy = "; set the chart's value replaceMachines to true" if getattr(error, "status", 0) == 403 else ""
         return f"Node {move.machine} is not replaced: {error}{remedy}"
+    return ""
+
+
+async def leave(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
+    """Let the worker go from a machine that is cordoned; return what went wrong, in one sentence."""
     why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
     return await workers.take([Delete(move.index, why)], seen)
 
