@@ -2,16 +2,19 @@
 
 import asyncio
 
+import httpx2
 import pytest
 
 from soperator.checks.check_state import CheckState
 from soperator.kube import kinds
+from soperator.render.parts import labels
 from tests.unit.fake_world import Fault
-from tests.world.harness import Town, operating, until
+from tests.world.harness import NS, Town, operating, until
 from tests.world.test_change import workers
 from tests.world.test_cluster import CLUSTER
 from tests.world.test_health import CLUSTER as CHECKED
 from tests.world.test_health import reports
+from tests.world.test_refill import asked, job
 
 
 @pytest.fixture
@@ -150,3 +153,40 @@ async def test_a_worker_whose_node_is_resumed_while_its_machine_is_cordoned_keep
     town.slurm.run(7, "worker-1")
     await asyncio.sleep(60)
     assert uid(town, "demo-worker-1") == late
+
+
+def is_made(town):
+    """Whether the Job that overwrites the jail is there."""
+    return job(town) is not None and job(town)["metadata"]["annotations"].get(labels.REQUEST) == "a"
+
+
+@pytest.mark.parametrize("how", ["put off", "after others"])
+async def test_a_jail_is_not_overwritten_under_a_job_that_began_before_its_job_was_made(town, how):
+    """The API server puts the Job off, or what is written before it takes long; somebody has resumed a node by then."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+    await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+    begun, answer = asyncio.Event(), town.fake.handle_async_request
+
+    async def slow(request):
+        what = "/jobs/" if how == "put off" else "/configmaps/"
+        if request.method == "DELETE" and "/jobs/" in request.url.path and how == "after others":
+            town.fake.world.remove(kinds.CONFIGMAP, NS, "demo-login")
+        if request.method == "PATCH" and what in request.url.path and not begun.is_set():
+            begun.set()
+            if how == "put off":
+                refused = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": "slow down"}
+                return httpx2.Response(429, json=refused, headers={"Retry-After": "20"})
+            await asyncio.sleep(20)
+        return await answer(request)
+
+    town.fake.handle_async_request = slow
+    town.login_follows()
+    await begun.wait()
+    town.slurm.administrator("worker-1", "RESUME")
+    town.slurm.run(7, "worker-1")
+    await asyncio.sleep(60)
+    assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]
+    assert not is_made(town)
+    town.slurm.ends(7)
+    await until(lambda: is_made(town), longest=60)

@@ -77,7 +77,7 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
                 await client.drain(name, jail_refill.OVERWRITE)
             for name in fresh.resume if pointed else ():
                 await client.resume(name)
-        if step.asks_jobs or (step.job == "make" and step.hold and client and _login(operator, cluster) is not None):
+        if _is_agreed_upon(operator, cluster, step, client):
             agreed = await _agreed(operator, cluster, seen, client)
             again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)
             seen = replace(seen, step=agreed, again=again)
@@ -89,6 +89,23 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
         meta = seen.job.metadata
         await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
     return seen, refused
+
+
+def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client: SlurmRest | None) -> bool:
+    """Whether a step counts only as a fresh answer of Slurm's has it."""
+    is_under_jobs = step.job == "make" and step.hold and client and _login(operator, cluster) is not None
+    return step.asks_jobs or bool(is_under_jobs)
+
+
+async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bool:
+    """Whether the Job may still be made: what was written since `settle` may have taken long, and somebody may have resumed a node."""
+    client = operator.slurm.client(cluster.key)
+    if not _is_agreed_upon(operator, cluster, seen.step, client):
+        return True
+    try:
+        return (await _agreed(operator, cluster, seen, client)).job == "make"
+    except SlurmError:
+        return False
 
 
 async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:
