@@ -165,7 +165,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
                 case "DRAIN":
                     self.change(node, add={"DRAIN"})
                 case "DOWN":
-                    self._requeue(node["name"])
+                    self.end_jobs(node["name"])
                     self.change(node, add={"DOWN"}, drop=_BASES)
                 case "RESUME":
                     self._resume(node)
@@ -274,7 +274,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         elif "PENDING" in job["job_state"]:
             job["job_state"] = ["CANCELLED"]
 
-    def _requeue(self, name):
+    def end_jobs(self, name):
         """What becomes of the jobs of a node that goes DOWN."""
         for job in list(self.jobs.values()):
             if _KEEP_NODES & set(job["job_state"]) and name in expand(job["nodes"]):

@@ -1,5 +1,6 @@
 """Nodes that sleep: what the operator asks for, and how often."""
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 
@@ -164,6 +165,27 @@ async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later(
         )
         await town.told(kinds.NODESET, "owl", "nodes do not wake: no capacity: ")
         assert parts(town)["Available"]["reason"] == "NoCapacity"
+
+
+async def test_a_node_that_registers_while_it_is_given_up_keeps_its_job():
+    """The command to slurmctld takes long to come there; by then slurmd is there, and the job of the node, which cannot be queued again, runs."""
+    hasty = POWER | {"resumeTimeout": "30s", "backoff": "1h"}
+    async with sleeping(hasty) as (town, scontrol):
+
+        async def late(*said):
+            await asyncio.sleep(10.0 if "State=DOWN" in said[2] else 0.0)
+            return await scontrol(*said)
+
+        town.inside = late
+        scontrol.wake("owl-0")
+        await until(lambda: owls(town) == ["demo-owl-0"])
+        await asyncio.sleep(35.0)
+        town.pods_run()
+        town.slurm.run(7, "owl-0")
+        scontrol.register("owl-0")
+        await asyncio.sleep(30.0)
+        assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
+        assert owls(town) == ["demo-owl-0"]
 
 
 async def test_sleepers_with_gpus_wake_while_another_configuration_waits():

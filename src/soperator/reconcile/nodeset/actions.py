@@ -257,11 +257,11 @@ class Workers:
         inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
         match said.verb:
             case Verb.RECORD:
-                await inside.record(self.cluster, nodes, record(self.nodeset, said.indexes))
+                await inside.record(self.cluster, record(self.nodeset, said.indexes))
             case Verb.ERASE:
                 await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
             case Verb.DENY:
-                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={said.why}")
+                await inside.deny(self.cluster, nodes, said.why)
             case verb:
                 await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
 
