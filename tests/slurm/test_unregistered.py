@@ -125,6 +125,18 @@ async def test_a_node_that_registered_just_before_it_is_given_up_is_not(owls: Sl
     assert owls.sh("sinfo -h -N -n w-2,w-3 -p owl -o '%N %T %E'").count("no capacity: none") == 2
 
 
+async def test_one_task_of_an_array_is_queued_again_and_only_while_it_is_on_the_node(owls: Slurm) -> None:
+    """The others run on, wherever they are, and so does one that a late command finds on another node."""
+    script = "-o /dev/null --wrap 'sleep 100'"
+    number = int(owls.sh(f"sbatch --parsable --requeue -p owl --array=0-1 -N1 --exclusive {script}"))
+    owls.until("squeue -h -t R | wc -l", "2")
+    on = dict(line.split() for line in owls.sh("squeue -h -o '%K %N'").splitlines())
+    await inside(owls).requeue(CLUSTER, f"{number}_1", on["0"])
+    assert owls.sh("squeue -h -t R | wc -l") == "2\n"
+    await inside(owls).requeue(CLUSTER, f"{number}_1", on["1"])
+    owls.until("squeue -h -o '%K %T' | sort", "0 RUNNING\n1 PENDING")
+
+
 def test_a_held_job_is_queued_and_starts_when_its_nodes_have_registered(owls: Slurm) -> None:
     """What docs/howto/limit-jobs.md tells users: released too early, it waits; without the hold, and with a start time, it is refused."""
     assert REFUSED in owls.sh(f"{LARGE} -N3 --wrap hostname")

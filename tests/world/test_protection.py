@@ -36,7 +36,7 @@ async def test_of_two_jobs_only_the_batch_job_is_requeued():
         town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
         await until(lambda: not [each for each in town.names(kinds.POD) if "worker" in each], longest=30.0)
         assert (town.slurm.jobs[7]["job_state"], town.slurm.jobs[8]["job_state"]) == (["PENDING"], ["CANCELLED"])
-        assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7"]
+        assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7 worker-0"]
 
 
 @pytest.mark.parametrize(("then", "becomes"), [("Cancel", "CANCELLED"), ("Requeue", "PENDING")])

@@ -66,6 +66,11 @@ awake=$(echo "$found" | sed -En '/ State=[^ ]*POWER(ED_DOWN|ING_DOWN|ING_UP|_UP)
 [ -z "$awake" ] || {{ echo "${{awake% }} is awake by now" >&2; exit 1; }}
 exec {_SCONTROL} "$@"
 """
+#: A command that comes late, or twice, may find the job on other nodes: there it stays.
+_REQUEUE = rf"""job=$(timeout 10 {_SCONTROL} -o show job "$2") || exit
+{_SCONTROL} show hostnames "$(echo "$job" | sed -En 's/.* NodeList=([^ ]+) .*/\1/p')" | grep -Fxq "$3" || exit 0
+exec {_SCONTROL} "$1" "$2"
+"""
 _KEYS_SCRIPT = "/usr/lib/soperator/keys"
 
 _LONGEST = 600
@@ -121,9 +126,9 @@ class Inside:
         """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
-    async def requeue(self, cluster: Cluster, job: str) -> None:
-        """Let a batch job wait for its turn again, by its `words`; raises SlurmError."""
-        await self.scontrol(cluster, "requeue", job)
+    async def requeue(self, cluster: Cluster, job: str, node: str) -> None:
+        """Let a batch job wait for its turn again, by its `words`, if it is on this node; raises SlurmError."""
+        await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
         """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""

@@ -249,7 +249,7 @@ class Workers:
             case EndJobs(_, _, jobs, requeue) if client:
                 for job in jobs:
                     if requeue and job.may_requeue:
-                        await self.operator.inside.requeue(self.cluster, job.words)
+                        await self.operator.inside.requeue(self.cluster, job.words, node)
                     else:
                         await client.cancel(job.words)
 
