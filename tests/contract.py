@@ -247,6 +247,14 @@ async def a_suspended_job_is_only_in_the_list_of_jobs(stage: Stage) -> None:
     assert [each.number for each in await jobs_of(stage)] == [job]
 
 
+async def slurmctld_says_what_time_it_is(stage: Stage) -> None:
+    """By its own clock, and not when the node changed last."""
+    await stage.register("w-0")
+    before = await stage.rest.clock("w-0")
+    await asyncio.sleep(3)
+    assert 2 <= await stage.rest.clock("w-0") - before <= 5
+
+
 async def nothing_new_is_said_without_the_nodes(stage: Stage) -> None:
     """304 since the last answer, until anything changes."""
     await stage.register("w-0")
@@ -319,6 +327,7 @@ CASES = [
     a_record_with_a_job_is_not_removed,
     a_record_in_a_reservation_is_not_removed,
     a_suspended_job_is_only_in_the_list_of_jobs,
+    slurmctld_says_what_time_it_is,
     nothing_new_is_said_without_the_nodes,
     a_wrong_key_is_refused,
     a_signal_ends_no_job_that_takes_it,

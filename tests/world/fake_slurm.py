@@ -145,7 +145,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     def _one(self, name):
         if name not in self.nodes:
             raise Refused(200, "No error")
-        return httpx2.Response(200, json={"nodes": [self.nodes[name]], "errors": []})
+        answer = {"nodes": [self.nodes[name]], "last_update": _at(self.wall()), "errors": []}
+        return httpx2.Response(200, json=answer)
 
     def _known(self, name):
         if name not in self.nodes:

@@ -82,6 +82,10 @@ class SlurmRest:
         found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
 
+    async def clock(self, node: str) -> float:
+        """What time it is to slurmctld, in whole seconds since 1970, asked with a node that it knows; 0 where it does not say. Raises SlurmError."""
+        return number((await self._call("GET", f"node/{node}")).get("last_update"))
+
     async def has_changed(self, moment: int) -> bool:
         """Whether a look may show other nodes than the one of that moment; raises SlurmError if nobody answers.
 

@@ -73,6 +73,8 @@ _SOON = 1.0
 _WITHOUT_JOBS = 5.0
 #: So many seconds Slurm's clock and ours may differ.
 _SKEW = 5.0
+#: Where they are further apart than so many, nobody's time is over.
+_APART = 60.0
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {
     Create: ("Create", "PodCreated"),
@@ -440,7 +442,11 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
             listed = {number: job for number, job in current if job is not None}
         if clock() - asked_at > _SOON:  # the answer about the nodes has become old meanwhile
             seen = seen.on(await client.nodes())
-        return decide(seen.with_jobs(listed.values())), ""
+        final = decide(seen.with_jobs(listed.values()))
+        pressed = [each for each in final.actions if isinstance(each, SignalJobs | EndJobs)]
+        if not pressed or not (wrong := await _disagreement(seen, pressed[0].index, client)):
+            return final, ""
+        return replace(final, actions=tuple(each for each in final.actions if each not in pressed)), wrong
     except SlurmError as error:
         safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
         again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
@@ -448,6 +454,17 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
         return replace(
             plan, actions=tuple(each for each in safe if not policy.ends_jobs(seen, each)), again=again
         ), said
+
+
+async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
+    """Why it is not known for how long jobs have been waited for: since when is told by slurmctld's clock, until when by ours. Raises SlurmError."""
+    apart = abs(await client.clock(seen.name(index)) - seen.now)
+    if apart <= _APART or apart == seen.now:
+        return ""
+    return (
+        f"no job is warned or ended, for the clock of slurmctld and that of the operator are {apart:.0f} s apart: "
+        "set the clocks of their Nodes right"
+    )
 
 
 def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:
