@@ -72,9 +72,10 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
     try:
         if client and (step.drain or (step.resume and pointed)):
             known = _seen(operator, cluster, seen.job, seen.carried_out)
-            fresh = jail_refill.decide(replace(known, nodes=await client.nodes()))
+            nodes = await client.nodes()
+            fresh = jail_refill.decide(replace(known, nodes=nodes))
             for name in fresh.drain:
-                await client.drain(name, jail_refill.OVERWRITE)
+                await client.drain(name, jail_refill.drain_reason(nodes[name]))
             for name in fresh.resume if pointed else ():
                 await client.resume(name)
         if _is_agreed_upon(operator, cluster, step, client):
