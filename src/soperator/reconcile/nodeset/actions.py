@@ -448,7 +448,11 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
             return final, ""
         return replace(final, actions=tuple(each for each in final.actions if each not in pressed)), wrong
     except SlurmError as error:
+        lasting = {
+            each.index for each in plan.actions if isinstance(each, DeleteNodeRecord) and policy.ends_jobs(seen, each)
+        }
         safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
+        safe = [each for each in safe if not (isinstance(each, Create) and each.index in lasting)]
         again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
         said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
         return replace(
