@@ -5,6 +5,8 @@ import time
 from contextlib import asynccontextmanager
 
 from soperator.kube import kinds
+from soperator.render.parts import labels
+from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.scontrol import Scontrol
 
@@ -211,3 +213,22 @@ async def test_a_deleted_nodeset_leaves_no_record():
         await until(lambda: town.find(kinds.NODESET, "owl") is None)
         assert not [name for name in town.slurm.nodes if name.startswith("owl-")]
         assert scontrol.said[-1] == "delete NodeName=owl-[0-499]"
+
+
+async def test_a_suspended_job_on_a_pod_without_a_label_keeps_its_record():
+    """Slurm calls the node idle, no pod of it is seen, and the set is to have fewer nodes."""
+    async with sleeping(POWER) as (town, scontrol):
+        scontrol.wake("owl-3")
+        await until(lambda: owls(town) == ["demo-owl-3"])
+        town.pods_run()
+        town.slurm.run(7, "owl-3")
+        scontrol.register("owl-3")
+        town.slurm.suspend(7)
+        await asyncio.sleep(3)
+        found = town.find(kinds.POD, "demo-owl-3")
+        kept = {key: value for key, value in found["metadata"]["labels"].items() if key != labels.NODESET}
+        changed = found | {"metadata": found["metadata"] | {"labels": kept}}
+        town.fake.world.replace(Where.at(kinds.POD, NS, "demo-owl-3"), changed, "kubectl")
+        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "power": POWER | {"max": 2}, "resources": SIZE})
+        await asyncio.sleep(30)
+        assert "owl-3" in town.slurm.nodes

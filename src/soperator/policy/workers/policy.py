@@ -46,6 +46,8 @@ from soperator.policy.workers.types import (
     DeleteNodeRecord,
     DrainNode,
     Register,
+    UpdateNodes,
+    Verb,
     WorkerPlan,
     WorkerPod,
     WorkerSnapshot,
@@ -280,14 +282,20 @@ def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
     """
     match action:
         case DeleteNodeRecord(index):
-            node = seen.node(index)
-            return bool(node and node.is_up)
+            return _answers(seen, index)
+        case UpdateNodes(Verb.ERASE, indexes):
+            return any(_answers(seen, index) for index in indexes)
         case Delete(index) | AnnotatePod(index, protected=False):
             node, pod = seen.node(index), seen.pods.get(index)
             if node is None:  # Slurm leaves it out; its jobs tell whether it forgot it
                 return bool(pod and pod.phase == "Running")
             return bool(node.is_drained and pod and pod.phase not in ("Failed", "Succeeded"))
     return False
+
+
+def _answers(seen: WorkerSnapshot, index: int) -> bool:
+    node = seen.node(index)
+    return bool(node and node.is_up)
 
 
 def _again(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> float | None:
