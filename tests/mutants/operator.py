@@ -99,8 +99,8 @@ CONTROL = [
     ),
     Mutant(
         f"{C}/nodeset/actions.py",
-        "if requeue and job.may_requeue:",
-        "if requeue:",
+        "if end.requeue and job.may_requeue:",
+        "if end.requeue:",
         "the end of a drain: an interactive job is requeued in vain for ever",
         (f"{W}/test_protection.py",),
     ),

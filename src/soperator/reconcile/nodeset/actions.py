@@ -248,12 +248,22 @@ class Workers:
                 for job in jobs if signal else ():
                     await client.signal(job.words, signal)
                 await client.drain(node, why)
-            case EndJobs(_, _, jobs, requeue) if client:
-                for job in jobs:
-                    if requeue and job.may_requeue:
-                        await self.operator.inside.requeue(self.cluster, job.words, node)
-                    else:
-                        await client.cancel(job.words)
+            case EndJobs() if client:
+                await self._end_jobs(action, node, client)
+
+    async def _end_jobs(self, end: EndJobs, node: str, client: SlurmRest) -> None:
+        """End jobs; one that Slurm does not let go holds up no other. Raises SlurmError, the first refusal."""
+        refused: list[SlurmError] = []
+        for job in end.jobs:
+            try:
+                if end.requeue and job.may_requeue:
+                    await self.operator.inside.requeue(self.cluster, job.words, node)
+                else:
+                    await client.cancel(job.words)
+            except SlurmError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
 
     async def _update_nodes(self, said: UpdateNodes) -> None:
         inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
