@@ -190,3 +190,35 @@ async def test_a_jail_is_not_overwritten_under_a_job_that_began_before_its_job_w
     assert not is_made(town)
     town.slurm.ends(7)
     await until(lambda: is_made(town), longest=60)
+
+
+@pytest.mark.parametrize("when", ["before it drains", "before it resumes"])
+async def test_an_overwrite_of_many_nodes_leaves_a_drain_alone_that_came_meanwhile(town, when):
+    """slurmrestd takes a second for each; an administrator finds a bad disk before the turn of the last one comes."""
+    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 10}})
+    begun, answer = asyncio.Event(), town.slurm.handle_async_request
+
+    async def slow(request):
+        if request.method == "POST" and "/node/" in request.url.path:
+            begun.set()
+            await asyncio.sleep(1.0)
+        return await answer(request)
+
+    if when == "before it drains":
+        town.slurm.handle_async_request = slow
+    town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+    if when == "before it resumes":
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+        town.login_follows()
+        await until(lambda: is_made(town), longest=30)
+        town.slurm.handle_async_request = slow
+        town.fill_jail()
+    await begun.wait()
+    await asyncio.sleep(2)
+    town.slurm.administrator("worker-9", "DRAIN", "bad disk")
+    await asyncio.sleep(40)
+    assert ("DRAIN" in town.slurm.nodes["worker-9"]["state"], town.slurm.nodes["worker-9"]["reason"]) == (
+        True,
+        "bad disk",
+    )
+    assert ("DRAIN" in town.slurm.nodes["worker-8"]["state"]) == (when == "before it drains")

@@ -1,9 +1,11 @@
 """How the jail does: what the policy over its filling is given, what is said about it, and the acts that it decides upon."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
@@ -20,11 +22,13 @@ from soperator.render.jail.populate_job import jail_image, render_populate, requ
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
-from soperator.slurm.node import held
+from soperator.slurm.node import SlurmNode, held
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 #: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
 _SUSPENDED = 5.0
+#: So many seconds nodes are drained and resumed upon one answer of Slurm's, and so many later upon the next one.
+_HOLDS, _CONTINUES = 5.0, 0.5
 _HOWTO = "docs/howto/upgrade-the-jail.md"
 #: The roles of pods that work in a jail.
 _INSIDE = ("login", "worker", "populate", "mount-points")
@@ -74,10 +78,8 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
             known = _seen(operator, cluster, seen.job, seen.carried_out)
             nodes = await client.nodes()
             fresh = jail_refill.decide(replace(known, nodes=nodes))
-            for name in fresh.drain:
-                await client.drain(name, jail_refill.drain_reason(nodes[name]))
-            for name in fresh.resume if pointed else ():
-                await client.resume(name)
+            if not await _move(client, fresh, nodes, pointed):
+                seen = replace(seen, again=min(seen.again or _CONTINUES, _CONTINUES))
         if _is_agreed_upon(operator, cluster, step, client):
             agreed = await _agreed(operator, cluster, seen, client)
             again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)
@@ -90,6 +92,19 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
         meta = seen.job.metadata
         await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
     return seen, refused
+
+
+async def _move(client: SlurmRest, step: JailStep, nodes: Mapping[str, SlurmNode], pointed: bool) -> bool:
+    """Drain and resume nodes as long as the answer of Slurm's on which that was decided is fresh; False where some are left. Raises SlurmError."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + _HOLDS
+    acts = [partial(client.drain, name, jail_refill.drain_reason(nodes[name])) for name in step.drain]
+    acts += [partial(client.resume, name) for name in (step.resume if pointed else ())]
+    for act in acts:
+        if clock() >= until:
+            return False
+        await act()
+    return True
 
 
 def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client: SlurmRest | None) -> bool:
