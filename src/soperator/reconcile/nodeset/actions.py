@@ -88,6 +88,7 @@ _EVENTS: Mapping[type, tuple[str, str]] = {
     SetPodCondition: ("SetCondition", "PodConditionSet"),
     Register: ("Register", "Registering"),
 }
+_RECORDS = DeleteNodeRecord | UpdateNodes
 _UPDATES: Mapping[Verb, tuple[str, str]] = {
     Verb.RECORD: ("Create", "NodeRecordCreated"),
     Verb.ERASE: ("Delete", "NodeRecordDeleted"),
@@ -437,14 +438,17 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
     plan = decide(seen)
     if not plan.asks_jobs:
         return plan, ""
-    taken = {seen.name(index) for each in plan.actions if policy.ends_jobs(seen, each) for index in indexes_of(each)}
+    ends = [each for each in plan.actions if policy.ends_jobs(seen, each)]
+    # A record goes seconds after its pod, for which the jobs were looked at: the list of then is new enough.
+    records = {seen.name(index) for each in ends if isinstance(each, _RECORDS) for index in indexes_of(each)}
+    taken = {seen.name(index) for each in ends if not isinstance(each, _RECORDS) for index in indexes_of(each)}
     # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
     draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
     try:
         clock = asyncio.get_running_loop().time
         asked_at, since = clock(), listed_after(seen.nodes or {}, taken | draining, seen.now)
         listed = {job.number: job for job in await client.jobs(since)}
-        held = {number for number, job in listed.items() if job.nodes & taken}
+        held = {number for number, job in listed.items() if job.nodes & (taken | records)}
         # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
         if asked := sorted(held.union(_pressed(decide(seen.with_jobs(listed.values()))))):
             by_now = dict(zip(asked, await _each(client, asked), strict=True))
