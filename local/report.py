@@ -58,6 +58,7 @@ HISTORY = frozenset(
     {
         "docs/reports/attack-jail-2.md",
         "docs/reports/attack-jail.md",
+        "docs/reports/attack-loops-3.md",
         "docs/reports/attack-loops.md",
         "docs/reports/review-2026-11.md",
     }

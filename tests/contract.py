@@ -33,6 +33,9 @@ class Stage(Protocol):
     async def run(self, *names: str, epilog: bool = False) -> int:
         """A batch job that runs on whole nodes; with `epilog` each of them takes seconds to clean up after it."""
 
+    async def array(self, *names: str) -> list[int]:
+        """The numbers of the tasks of an array, each of which runs on one of these nodes, in whatever order."""
+
     async def interactive(self, name: str) -> int:
         """A job that is no batch job, and runs on a node."""
 
@@ -166,6 +169,35 @@ async def a_job_holds_all_its_nodes(stage: Stage) -> None:
     await until(free)
 
 
+async def the_last_task_of_an_array_has_its_number(stage: Stage) -> None:
+    """So one alone is warned and ended by its name: by the number all are meant, on whatever nodes they run."""
+    await stage.register("w-0", "w-1")
+    numbers = await stage.array("w-0", "w-1")
+    found = {each.number: each for each in await jobs_of(stage)}
+    last = found[min(numbers)]
+    assert (set(found), last.words) == (set(numbers), f"{last.number}_1")
+    assert await stage.rest.job(last.number) == last
+    await stage.rest.signal(last.words, "CONT")
+    await stage.rest.cancel(last.words)
+
+    async def alone() -> bool:
+        return {each.number for each in await jobs_of(stage)} == {max(numbers)}
+
+    await until(alone)
+
+
+async def by_the_number_of_an_array_all_its_tasks_end(stage: Stage) -> None:
+    """Though it is the number of one task."""
+    await stage.register("w-0", "w-1")
+    numbers = await stage.array("w-0", "w-1")
+    await stage.rest.cancel(min(numbers))
+
+    async def over() -> bool:
+        return await jobs_of(stage) == []
+
+    await until(over)
+
+
 async def an_interactive_job_cannot_be_requeued(stage: Stage) -> None:
     """It has no batch script that could begin again."""
     await stage.register("w-0")
@@ -213,6 +245,14 @@ async def a_suspended_job_is_only_in_the_list_of_jobs(stage: Stage) -> None:
     await stage.rest.delete("w-0")
     assert await stage.rest.nodes() == {}
     assert [each.number for each in await jobs_of(stage)] == [job]
+
+
+async def slurmctld_says_what_time_it_is(stage: Stage) -> None:
+    """By its own clock, and not when the node changed last."""
+    await stage.register("w-0")
+    before = await stage.rest.clock("w-0")
+    await asyncio.sleep(3)
+    assert 2 <= await stage.rest.clock("w-0") - before <= 5
 
 
 async def nothing_new_is_said_without_the_nodes(stage: Stage) -> None:
@@ -281,10 +321,13 @@ CASES = [
     a_drained_node_is_busy_until_its_job_has_ended,
     a_node_is_busy_while_it_cleans_up,
     a_job_holds_all_its_nodes,
+    the_last_task_of_an_array_has_its_number,
+    by_the_number_of_an_array_all_its_tasks_end,
     an_interactive_job_cannot_be_requeued,
     a_record_with_a_job_is_not_removed,
     a_record_in_a_reservation_is_not_removed,
     a_suspended_job_is_only_in_the_list_of_jobs,
+    slurmctld_says_what_time_it_is,
     nothing_new_is_said_without_the_nodes,
     a_wrong_key_is_refused,
     a_signal_ends_no_job_that_takes_it,

@@ -56,6 +56,13 @@ class Real:
         await asyncio.to_thread(self.slurm.until, f"squeue -h -j {number.strip()} -o %T", "RUNNING")
         return int(number)
 
+    async def array(self, *names: str) -> list[int]:
+        words = f"--array=0-{len(names) - 1} -N1 --exclusive -o /dev/null --wrap 'trap : CONT; sleep 300 & wait; wait'"
+        number = int(self.slurm.sh(f"sbatch --parsable {words}"))
+        asked = f"squeue -h -t R -j {number} -o %A"
+        await asyncio.to_thread(self.slurm.until, f"{asked} | wc -l", str(len(names)))
+        return [int(each) for each in self.slurm.sh(asked).split()]
+
     async def interactive(self, name: str) -> int:
         self.slurm.sh(f"setsid salloc -Q -w {name} --no-shell >/run/said 2>&1")
         await asyncio.to_thread(self.slurm.until, "squeue -h -o %T", "RUNNING")

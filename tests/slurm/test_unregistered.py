@@ -1,5 +1,6 @@
 """Jobs that are larger than what has registered, and records that are made before their nodes come: facts of docs/decisions/0101."""
 
+import asyncio
 import shlex
 from collections.abc import Sequence
 
@@ -33,10 +34,11 @@ def owls(slurm: Slurm) -> Slurm:
     return slurm
 
 
-def inside(slurm: Slurm) -> Inside:
-    """Commands beside this slurmctld."""
+def inside(slurm: Slurm, pause: float = 0.0) -> Inside:
+    """Commands beside this slurmctld, with so many seconds before each."""
 
     async def run(_api: Api, _target: Target, command: Sequence[str]) -> Result:
+        await asyncio.sleep(pause)
         said = slurm.sh(f"({shlex.join(command)}) 2>&1; echo $?").rstrip("\n")
         printed, _, code = said.rpartition("\n")
         return Result(int(code), "", printed)
@@ -52,7 +54,7 @@ def future(nodes: str) -> str:
 async def makes(slurm: Slurm, nodes: str) -> str:
     """Make records as for nodes that sleep; the refusal, empty where there is none."""
     try:
-        await inside(slurm).record(CLUSTER, nodes, [f"NodeName={nodes}", "State=CLOUD", *SIZE])
+        await inside(slurm).record(CLUSTER, [f"NodeName={nodes}", "State=CLOUD", *SIZE])
     except SlurmError as error:
         return str(error)
     return ""
@@ -98,6 +100,41 @@ async def test_the_first_records_are_made_and_none_while_slurmctld_does_not_answ
     assert "not known" in await makes(slurm, "w-[2-3]")
     slurm.sh("pkill -CONT '^slurmctld'")
     assert slurm.sh(STATES) == "w-0 idle~\nw-1 idle~\n"
+
+
+async def test_a_job_that_waits_for_new_records_is_not_ended_by_the_word_that_opens_them(owls: Slurm) -> None:
+    """They are DOWN for a moment. A slow API server leaves Slurm the time to give them to a job before, which cannot be queued again."""
+    number = owls.sh("sbatch --parsable --no-requeue -H -p owl -N3 -o /dev/null --wrap 'sleep 100'").strip()
+    owls.sh(f"scontrol release {number}")
+    owls.until("squeue -h -o '%T'", "PENDING")
+    await inside(owls, 8.0).record(CLUSTER, ["NodeName=w-2", "State=CLOUD", *SIZE])
+    owls.until("squeue -h -t all -o '%T %D'", "CONFIGURING 3")
+
+
+async def test_a_node_that_registered_just_before_it_is_given_up_is_not(owls: Slurm) -> None:
+    """The command may come long after it was decided upon; one that sleeps, or wakes, is DOWN then, and its job waits again."""
+    assert owls.sh("sbatch -Q --no-requeue -p owl -w w-1 -o /dev/null --wrap 'sleep 100'") == ""
+    owls.until("squeue -h -o %T", "RUNNING")
+    assert await makes(owls, "w-[2-3]") == ""
+    with pytest.raises(SlurmError, match="w-1 is awake by now"):
+        await inside(owls).deny(CLUSTER, "w-[1-3]", "soperator: no capacity: none")
+    assert owls.sh("squeue -h -o '%T %N'") == "RUNNING w-1\n"
+    owls.sh("scontrol update NodeName=w-3 State=POWER_UP")
+    owls.until("sinfo -h -N -n w-3 -p owl -o '%t'", "idle#")
+    await inside(owls).deny(CLUSTER, "w-[2-3]", "soperator: no capacity: none")
+    assert owls.sh("sinfo -h -N -n w-2,w-3 -p owl -o '%N %T %E'").count("no capacity: none") == 2
+
+
+async def test_one_task_of_an_array_is_queued_again_and_only_while_it_is_on_the_node(owls: Slurm) -> None:
+    """The others run on, wherever they are, and so does one that a late command finds on another node."""
+    script = "-o /dev/null --wrap 'sleep 100'"
+    number = int(owls.sh(f"sbatch --parsable --requeue -p owl --array=0-1 -N1 --exclusive {script}"))
+    owls.until("squeue -h -t R | wc -l", "2")
+    on = dict(line.split() for line in owls.sh("squeue -h -o '%K %N'").splitlines())
+    await inside(owls).requeue(CLUSTER, f"{number}_1", on["0"])
+    assert owls.sh("squeue -h -t R | wc -l") == "2\n"
+    await inside(owls).requeue(CLUSTER, f"{number}_1", on["1"])
+    owls.until("squeue -h -o '%K %T' | sort", "0 RUNNING\n1 PENDING")
 
 
 def test_a_held_job_is_queued_and_starts_when_its_nodes_have_registered(owls: Slurm) -> None:

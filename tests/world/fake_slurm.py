@@ -43,6 +43,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     submitted: int = 0
     wall: Callable[[], float] = time.time
     key: bytes = b"key"
+    signalled: list[int] = field(default_factory=list)
     epilog: float = 0.0
     silence: float = 0.0
     unchanged: int = 0
@@ -86,7 +87,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         if path == "job/submit":
             return self._submit(body["job"], body["script"])
         if what == "job":
-            return self._about_job(request, int(name), body)
+            return self._about_job(request, name, body)
         if what == "reconfigure":
             self.reconfigured()
         return httpx2.Response(200, json={"jobs": list(self.jobs.values()), "errors": []})
@@ -100,16 +101,31 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             self._update(self._known(name), body, user)
         return httpx2.Response(200, json={"errors": []})
 
-    def _about_job(self, request, number, body):
-        """A job alone; slurmrestd says that all is well where one is to end that it does not know."""
+    def _about_job(self, request, words, body):
+        """A job alone, or all of an array; slurmrestd says that all is well where one is to end that it does not know."""
         if request.method == "DELETE":
-            if "signal" not in request.url.params:
-                self._cancel(number)
+            for number in self.meant(words):
+                if "signal" in request.url.params:
+                    self.signalled.append(number)
+                else:
+                    self._cancel(number)
             return httpx2.Response(200, json={"errors": []})
-        if number not in self.jobs:
+        found = self.meant(words)
+        if not found:
             raise Refused(404 if request.method == "GET" else 500, "Invalid job id specified")
-        self.jobs[number] |= body
-        return httpx2.Response(200, json={"jobs": [self.jobs[number]], "errors": []})
+        self.jobs[found[0]] |= body
+        return httpx2.Response(200, json={"jobs": [self.jobs[number] for number in found], "errors": []})
+
+    def meant(self, words):
+        """The numbers of the jobs that are meant by a number, or by the name of a task; by an array's, which its last task has too, all its tasks."""
+        of, _, task = words.partition("_")
+        tasks = {
+            each["array_task_id"]["number"]: number for number, each in self.jobs.items() if _array(each) == int(of)
+        }
+        if task:
+            return [tasks[int(task)]] if int(task) in tasks else []
+        alone = [int(of)] if int(of) in self.jobs else []
+        return [*alone, *(number for number in tasks.values() if number not in alone)]
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
@@ -129,7 +145,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     def _one(self, name):
         if name not in self.nodes:
             raise Refused(200, "No error")
-        return httpx2.Response(200, json={"nodes": [self.nodes[name]], "errors": []})
+        answer = {"nodes": [self.nodes[name]], "last_update": _at(self.wall()), "errors": []}
+        return httpx2.Response(200, json=answer)
 
     def _known(self, name):
         if name not in self.nodes:
@@ -149,7 +166,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
                 case "DRAIN":
                     self.change(node, add={"DRAIN"})
                 case "DOWN":
-                    self._requeue(node["name"])
+                    self.end_jobs(node["name"])
                     self.change(node, add={"DOWN"}, drop=_BASES)
                 case "RESUME":
                     self._resume(node)
@@ -226,19 +243,28 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         for name in names:
             self.set(name, "ALLOCATED")
 
+    def run_array(self, number, *names, **words):
+        """Make an array run, one task on each of these nodes; the last task has the array's number. Returns the numbers of the tasks."""
+        numbers = [*range(number + 1, number + len(names)), number]
+        for task, (each, name) in enumerate(zip(numbers, names, strict=True)):
+            self.run(each, name, **words)
+            self.jobs[each] |= {"array_job_id": _whole(number), "array_task_id": _whole(task)}
+        return numbers
+
     def suspend(self, number):
         """`scontrol suspend`: the job keeps its nodes, which look idle."""
         self.jobs[number]["job_state"] = ["SUSPENDED"]
         for name in expand(self.jobs[number]["nodes"]):
             self.change(self.nodes[name], add={"IDLE"}, drop={"ALLOCATED", "MIXED"})
 
-    def requeue(self, number):
-        """`scontrol requeue`: a batch job waits for its turn again."""
-        job = self.jobs[number]
-        if not (job["requeue"] and job["batch_flag"]):
-            raise Refused(500, "Requested operation is presently disabled")
-        self._free(job)
-        job |= {"job_state": ["PENDING"], "nodes": ""}
+    def requeue(self, words):
+        """`scontrol requeue`: a batch job waits for its turn again; by the number of an array all its tasks do, also those that have ended."""
+        for number in self.meant(words):
+            job = self.jobs[number]
+            if not (job["requeue"] and job["batch_flag"]):
+                raise Refused(500, "Requested operation is presently disabled")
+            self._free(job)
+            job |= {"job_state": ["PENDING"], "nodes": ""}
 
     def _cancel(self, number):
         """End a job for good."""
@@ -249,7 +275,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         elif "PENDING" in job["job_state"]:
             job["job_state"] = ["CANCELLED"]
 
-    def _requeue(self, name):
+    def end_jobs(self, name):
         """What becomes of the jobs of a node that goes DOWN."""
         for job in list(self.jobs.values()):
             if _KEEP_NODES & set(job["job_state"]) and name in expand(job["nodes"]):
@@ -270,3 +296,11 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
 
 def _at(moment):
     return {"set": True, "number": int(moment)}
+
+
+def _whole(number):
+    return {"set": True, "infinite": False, "number": number}
+
+
+def _array(job):
+    return job.get("array_job_id", {"number": 0})["number"]

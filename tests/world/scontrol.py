@@ -20,14 +20,22 @@ class Scontrol:
         self.said.append(" ".join(words))
         try:
             if words[0] == "requeue":
-                self.slurm.requeue(int(words[1]))
+                self.slurm.requeue(words[1])
                 return Result(0, "", "")
             found = dict(word.split("=", 1) for word in words[1:])
+            if "is awake by now" in command[2]:
+                self.guard(expand(found["NodeName"]))
             for name in expand(found["NodeName"]):
                 self.do(words[0], name, found)
         except Refused as refused:
             return Result(1, "", f"slurm_update error: {refused}\n")
         return Result(0, "", "")
+
+    def guard(self, names):
+        """What the command that gives nodes up asks right before."""
+        for name in names:
+            if not {"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"} & set(self.slurm.nodes[name]["state"]):
+                raise Refused(500, f"{name} is awake by now")
 
     def do(self, verb, name, found):
         """One node."""
@@ -47,7 +55,8 @@ class Scontrol:
         states = set(node["state"])
         match found["State"]:
             case "DOWN":
-                states = states - {"IDLE", "ALLOCATED"} | {"DOWN"}
+                self.slurm.end_jobs(node["name"])
+                states = set(node["state"]) - {"IDLE", "ALLOCATED"} | {"DOWN"}
                 moment = {"set": True, "number": int(self.slurm.wall())}
                 node |= {"reason": found["Reason"], "reason_set_by_user": "slurm", "reason_changed_at": moment}
             case "IDLE":

@@ -36,6 +36,11 @@ class Fake:
         self.slurm.run(self.ran, *names, requeue=True, batch=True)
         return self.ran
 
+    async def array(self, *names):
+        numbers = self.slurm.run_array(self.ran + 1, *names)
+        self.ran += len(numbers)
+        return numbers
+
     async def interactive(self, name):
         self.ran += 1
         self.slurm.run(self.ran, name, requeue=True, batch=False)

@@ -3,11 +3,16 @@
 import asyncio
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from soperator.kube import kinds
+from soperator.policy.healthcheck.types import RedrainNode
+from soperator.reconcile.healthcheck.reconciler import HealthCheckControl
+from soperator.slurmrest.client import SlurmRest
 from tests.world.deep import BAD, CHECK, CLUSTER, WORKERS, begin, case, failing, jobs, of, run_on
+from tests.world.fake_slurm import FakeSlurm
 from tests.world.harness import Town, operating, until
 
 #: `make test` takes a thousand, which is too long for `make check`.
@@ -305,7 +310,7 @@ async def test_a_node_that_an_administrator_takes_while_its_test_waits_is_not_op
     node, answer = town.slurm.nodes["worker-1"], town.slurm._about_job
 
     def about_job(request, number, body):
-        if request.method == "GET" and "PENDING" in town.slurm.jobs[number]["job_state"]:
+        if request.method == "GET" and "PENDING" in town.slurm.jobs[int(number)]["job_state"]:
             town.slurm.administrator("worker-1", "DRAIN", "bad disk")
         return answer(request, number, body)
 
@@ -313,3 +318,13 @@ async def test_a_node_that_an_administrator_takes_while_its_test_waits_is_not_op
     await until(lambda: node["reason"] == "bad disk", 60.0)
     await asyncio.sleep(5)
     assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], "bad disk")
+
+
+async def test_a_node_that_an_administrator_sets_down_is_not_drained_after_a_test():
+    """He does so after the pass has looked at it: the end of that drain would lift DOWN too."""
+    slurm = FakeSlurm()
+    slurm.set("worker-1", "IDLE")
+    slurm.administrator("worker-1", "DOWN", "bad disk")
+    ground = SimpleNamespace(client=SlurmRest("http://rest", b"key", slurm))
+    said = await HealthCheckControl(None)._act(ground, [RedrainNode("worker-1", "soperator: check disk: it is slow")])
+    assert (said, slurm.nodes["worker-1"]["state"], slurm.nodes["worker-1"]["reason"]) == ("", ["DOWN"], "bad disk")

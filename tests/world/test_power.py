@@ -1,9 +1,12 @@
 """Nodes that sleep: what the operator asks for, and how often."""
 
+import asyncio
 import time
 from contextlib import asynccontextmanager
 
 from soperator.kube import kinds
+from soperator.render.parts import labels
+from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.scontrol import Scontrol
 
@@ -168,6 +171,27 @@ async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later(
         assert parts(town)["Available"]["reason"] == "NoCapacity"
 
 
+async def test_a_node_that_registers_while_it_is_given_up_keeps_its_job():
+    """The command to slurmctld takes long to come there; by then slurmd is there, and the job of the node, which cannot be queued again, runs."""
+    hasty = POWER | {"resumeTimeout": "30s", "retryAfter": "1h"}
+    async with sleeping(hasty) as (town, scontrol):
+
+        async def late(*said):
+            await asyncio.sleep(10.0 if "State=DOWN" in said[2] else 0.0)
+            return await scontrol(*said)
+
+        town.inside = late
+        scontrol.wake("owl-0")
+        await until(lambda: owls(town) == ["demo-owl-0"])
+        await asyncio.sleep(35.0)
+        town.pods_run()
+        town.slurm.run(7, "owl-0")
+        scontrol.register("owl-0")
+        await asyncio.sleep(30.0)
+        assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
+        assert owls(town) == ["demo-owl-0"]
+
+
 async def test_sleepers_with_gpus_wake_while_another_configuration_waits():
     """They are made when slurmctld has their line of gres.conf; what is tried or refused later is no business of theirs, unless their GPUs change."""
     gpus = {"vendor": "nvidia", "count": 2}
@@ -191,3 +215,22 @@ async def test_a_deleted_nodeset_leaves_no_record():
         await until(lambda: town.find(kinds.NODESET, "owl") is None)
         assert not [name for name in town.slurm.nodes if name.startswith("owl-")]
         assert scontrol.said[-1] == "delete NodeName=owl-[0-499]"
+
+
+async def test_a_suspended_job_on_a_pod_without_a_label_keeps_its_record():
+    """Slurm calls the node idle, no pod of it is seen, and the set is to have fewer nodes."""
+    async with sleeping(POWER) as (town, scontrol):
+        scontrol.wake("owl-3")
+        await until(lambda: owls(town) == ["demo-owl-3"])
+        town.pods_run()
+        town.slurm.run(7, "owl-3")
+        scontrol.register("owl-3")
+        town.slurm.suspend(7)
+        await asyncio.sleep(3)
+        found = town.find(kinds.POD, "demo-owl-3")
+        kept = {key: value for key, value in found["metadata"]["labels"].items() if key != labels.NODESET}
+        changed = found | {"metadata": found["metadata"] | {"labels": kept}}
+        town.fake.world.replace(Where.at(kinds.POD, NS, "demo-owl-3"), changed, "kubectl")
+        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": POWER | {"maxNodes": 2}, "resources": SIZE})
+        await asyncio.sleep(30)
+        assert "owl-3" in town.slurm.nodes

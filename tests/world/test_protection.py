@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from soperator.kube import kinds
+from soperator.kube.exec import Result
 from tests.world.harness import NS, Town, operating, until
 from tests.world.scontrol import Scontrol
 from tests.world.test_cluster import CLUSTER
@@ -34,7 +37,41 @@ async def test_of_two_jobs_only_the_batch_job_is_requeued():
         town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
         await until(lambda: not [each for each in town.names(kinds.POD) if "worker" in each], longest=30.0)
         assert (town.slurm.jobs[7]["job_state"], town.slurm.jobs[8]["job_state"]) == (["PENDING"], ["CANCELLED"])
-        assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7"]
+        assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7 worker-0"]
+
+
+async def test_a_job_that_cannot_be_requeued_holds_up_no_other_of_its_node():
+    """Slurm says no to one, which is told; the other waits for its turn again."""
+    town = Town()
+    inside = Scontrol(town.slurm)
+
+    async def execute(api, target, command):
+        return Result(1, "", "no") if command[4:6] == ["requeue", "7"] else await inside(api, target, command)
+
+    async with operating(town, execute=execute):
+        await town.up(CLUSTER, ONE)
+        for number in (7, 8):
+            town.slurm.run(number, "worker-0", requeue=True, batch=True)
+        town.apply(
+            kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": AT_ONCE | {"onTimeout": "Requeue"}}
+        )
+        await until(lambda: town.slurm.jobs[8]["job_state"] == ["PENDING"], longest=30.0)
+        assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
+        await town.told(kinds.NODESET, "worker", "scontrol requeue 7: no", longest=30.0)
+
+
+@pytest.mark.parametrize(("then", "becomes"), [("Cancel", "CANCELLED"), ("Requeue", "PENDING")])
+async def test_a_task_of_an_array_is_ended_alone(then, becomes):
+    """The last task has the number of the array, by which Slurm takes all its tasks: one on another node is neither warned nor ended with it."""
+    town = Town()
+    async with operating(town, execute=Scontrol(town.slurm)):
+        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        (other, last) = town.slurm.run_array(7, "worker-0", "worker-1", requeue=True, batch=True)
+        drain = AT_ONCE | {"onTimeout": then, "warningSignal": "USR1"}
+        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "drain": drain})
+        await until(lambda: "demo-worker-1" not in town.names(kinds.POD), longest=30.0)
+        states = [town.slurm.jobs[each]["job_state"] for each in (other, last)]
+        assert (states, set(town.slurm.signalled)) == ([["RUNNING"], [becomes]], {last})
 
 
 async def test_a_job_of_two_nodes_keeps_both_workers_until_it_has_ended():

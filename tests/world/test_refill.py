@@ -184,3 +184,19 @@ async def test_an_overwrite_waits_for_a_suspended_job():
         assert "the jobs on worker-1" in ready(town)["message"]
         del town.slurm.jobs[7]
         await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+
+
+async def test_an_overwrite_leaves_a_node_down_that_an_administrator_set_down():
+    """It is drained with his reason, so that it does not come back meanwhile, and is not resumed: Slurm would lift DOWN with the drain."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, WORKERS)
+        town.slurm.administrator("worker-1", "DOWN", "bad disk")
+        town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
+        town.login_follows()
+        await until(lambda: job(town) and job(town)["metadata"]["annotations"].get("slurm.soperator.io/request") == "a")
+        town.fill_jail()
+        await until(lambda: town.slurm.nodes["worker-0"]["state"] == ["IDLE"], longest=30)
+        await asyncio.sleep(10)
+        node = town.slurm.nodes["worker-1"]
+        assert ("DOWN" in node["state"], node["reason"]) == (True, "bad disk")

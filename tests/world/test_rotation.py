@@ -9,6 +9,8 @@ import pytest
 from soperator.kube import kinds
 from soperator.kube.errors import Unreachable
 from soperator.kube.exec import Result
+from soperator.render.parts import labels
+from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
@@ -111,8 +113,7 @@ async def test_a_daemon_that_does_not_answer_is_waited_for(town, pods):
     assert (settled(town)["status"], settled(town)["reason"]) == ("False", "Rotating")
     assert stage(town) == "Known"
     assert keys(town) == [":first", "x"]
-    labels = town.find(kinds.POD, "demo-worker-1")["metadata"]["labels"]
-    assert labels["slurm.soperator.io/protected"] == "true"
+    assert town.find(kinds.POD, "demo-worker-1")["metadata"]["labels"][labels.PROTECTED] == "true"
 
 
 async def test_a_cluster_that_is_made_with_a_request_has_new_keys_already(pods):
@@ -142,3 +143,23 @@ async def test_munged_is_asked_beside_every_daemon(pods):
         assert (stage(town), settled(town)["reason"]) == ("Laid", "Rotating")
         pods.silent.clear()
         await until(town, lambda: ("demo-worker-1", "look", "munged", "munge.key") in pods.told)
+
+
+@pytest.mark.parametrize("label", [labels.ROLE, labels.CLUSTER, labels.NODESET, labels.MANAGED_BY])
+async def test_a_worker_whose_label_somebody_took_off_is_waited_for(town, pods, label):
+    """Its slurmd runs, and Slurm says so; without the new key it would understand nobody who signs with that, and its job were lost."""
+    town.slurm.run(7, "worker-1")
+    pods.silent.add("demo-worker-1")
+    found = town.find(kinds.POD, "demo-worker-1")
+    kept = {key: value for key, value in found["metadata"]["labels"].items() if key != label}
+    changed = found | {"metadata": found["metadata"] | {"labels": kept}}
+    town.fake.world.replace(Where.at(kinds.POD, NS, "demo-worker-1"), changed, "kubectl")
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotate": "2026-11"}})
+    await until(town, lambda: stage(town) == "Known")
+    await asyncio.sleep(30)
+    assert stage(town) == "Known"
+    assert "worker-1" in settled(town)["message"]
+    pods.silent.clear()
+    wanted = town.find(kinds.POD, "demo-worker-0")["metadata"]["labels"] | {labels.INDEX: "1"}
+    town.fake.world.change(kinds.POD, (NS, "demo-worker-1"), {"metadata": {"labels": wanted}})
+    await until(town, lambda: stage(town) == "Settling", longest=60)

@@ -264,3 +264,17 @@ async def test_a_claim_is_free_when_the_cluster_that_had_it_is_gone(town):
     await asyncio.sleep(60)
     assert town.find(kinds.SLURMCLUSTER, "demo") is None
     assert town.find(kinds.STATEFULSET, "second-controller")
+
+
+@pytest.mark.parametrize("label", [labels.NODESET, labels.INDEX, labels.MANAGED_BY])
+async def test_a_suspended_job_on_a_pod_without_a_label_keeps_its_node(town, label):
+    """Slurm calls the node idle, and would remove its record under the job, as one whose pod comes anew."""
+    removed, remove = [], town.slurm.remove
+    town.slurm.remove = lambda name: (removed.append(name), remove(name))
+    town.slurm.suspend(7)
+    await asyncio.sleep(5)
+    unlabel(town, "demo-worker-1", label)
+    await asyncio.sleep(30)
+    assert removed == []
+    assert town.find(kinds.POD, "demo-worker-1")["metadata"]["labels"][label]
+    assert town.slurm.jobs[7]["job_state"] == ["SUSPENDED"]

@@ -184,15 +184,17 @@ class Api:
         """Create an object and return it as it was made; raise AlreadyExists if its name is taken."""
         return await self._write("create", kind, kind.path(obj["metadata"].get("namespace")), obj, view)
 
-    async def apply(self, kind: Kind, obj: Mapping[str, Any], force: bool = True, manager: str = "") -> Meta:
+    async def apply(
+        self, kind: Kind, obj: Mapping[str, Any], force: bool = True, manager: str = "", at_once: bool = False
+    ) -> Meta:
         """Apply an object as the whole of what this field manager, or another one of ours, owns of it, and return its new metadata.
 
         With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid, and Conflict where `obj` names
-        a uid or a resourceVersion that is no more.
+        a uid or a resourceVersion that is no more. What is right only `at_once` raises TooBusy where the server puts it off.
         """
         meta = obj["metadata"]
         path = kind.path(meta.get("namespace"), meta["name"])
-        return await self._apply(kind, path, obj, Meta, force, manager)
+        return await self._apply(kind, path, obj, Meta, force, manager, tries=1 if at_once else transport.TRIES)
 
     async def apply_status(self, kind: Kind, obj: Mapping[str, Any]) -> Custom:
         """Apply the status subresource; `obj` holds apiVersion, kind, name, namespace and status."""
@@ -217,13 +219,15 @@ class Api:
     async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
         """Delete an object; return False if it, or the one with the given uid, was gone already.
 
-        Raises Conflict where a resourceVersion was given and the object has another one by now: whoever decided looks again.
+        Raises Conflict where a resourceVersion was given and the object has another one by now: whoever decided looks again. So he does where the
+        server puts such a deletion off, which raises TooBusy at once.
         """
         how = how or Deletion()
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **how.body()})
         headers = {"Content-Type": "application/json"}
         try:
-            await self.transport.send(Call("delete", kind, "DELETE", kind.path(namespace, name), {}, body, headers))
+            call = Call("delete", kind, "DELETE", kind.path(namespace, name), {}, body, headers)
+            await self.transport.send(call, tries=1 if how.version else transport.TRIES)
         except NotFound:
             return False
         except Conflict:
@@ -233,11 +237,19 @@ class Api:
         return True
 
     async def _apply(
-        self, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V], force: bool, manager: str = ""
+        self,
+        kind: Kind,
+        path: str,
+        obj: Mapping[str, Any],
+        view: type[V],
+        force: bool,
+        manager: str = "",
+        tries: int = transport.TRIES,
     ) -> V:
         params = {"fieldManager": manager or self.field_manager, "force": "true" if force else "false"}
         headers = {"Content-Type": "application/apply-patch+yaml", **_accept(view)}
-        return await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(obj), headers), view)
+        call = Call("patch", kind, "PATCH", path, params, msgspec.json.encode(obj), headers)
+        return await self._decoded(call, view, tries)
 
     async def _write(self, verb: str, kind: Kind, path: str, obj: Mapping[str, Any], view: type[V]) -> V:
         method = {"create": "POST", "update": "PUT"}[verb]
@@ -245,8 +257,8 @@ class Api:
         params = {"fieldManager": self.field_manager}
         return await self._decoded(Call(verb, kind, method, path, params, msgspec.json.encode(obj), headers), view)
 
-    async def _decoded(self, call: Call, type_: type[T]) -> T:
-        response = await self.transport.send(call)
+    async def _decoded(self, call: Call, type_: type[T], tries: int = transport.TRIES) -> T:
+        response = await self.transport.send(call, tries=tries)
         try:
             return msgspec.json.decode(response.content, type=type_)
         except msgspec.MsgspecError as error:

@@ -44,19 +44,19 @@ class Transport:
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self._random = random.Random()
 
-    async def send(self, call: Call, idle: float | None = None) -> httpx2.Response:
+    async def send(self, call: Call, idle: float | None = None, tries: int = TRIES) -> httpx2.Response:
         """Return the successful response, its body read unless `idle` is given, which makes it a stream.
 
-        Waits and tries again up to three times while the server says 429, or 503 with a Retry-After of at most 30 s;
+        Waits and tries again, `tries` times in all, while the server says 429, or 503 with a Retry-After of at most 30 s;
         such requests were not executed. `idle` is the number of seconds that the server may take to begin its answer.
         Raises ApiError, or Unreachable.
         """
-        for attempt in range(TRIES):
+        for attempt in range(tries):
             try:
                 return await self._once(call, idle)
             except TooBusy as error:
                 wait = error.retry_after if error.retry_after is not None or error.status == 503 else 1.0
-                if wait is None or wait > LONGEST_WAIT or attempt == TRIES - 1:
+                if wait is None or wait > LONGEST_WAIT or attempt == tries - 1:
                     raise
                 await asyncio.sleep(wait + self._random.random() * 0.2)
         raise AssertionError("the last attempt returns or raises")

@@ -100,6 +100,8 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         noted=pod.metadata.annotations.get(labels.DRAINED, ""),
         told=_condition_text(pod),
         ready_since=_ready_since(pod),
+        uid=pod.metadata.uid,
+        version=pod.metadata.resource_version,
     )
 
 

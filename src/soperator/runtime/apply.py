@@ -134,10 +134,12 @@ class Applier:
         prune: Collection[Kind] = (),
         keep: Collection[str] = (),
         same: Mapping[str, Collection[str]] = MappingProxyType({}),
+        at_once: bool = False,
     ) -> Applied:
         """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects and those named in `keep`.
 
-        An object that nobody has touched since it was written with a digest of `same`, by its name there, counts as the given one.
+        An object that nobody has touched since it was written with a digest of `same`, by its name there, counts as the given one. What is right
+        only `at_once` is not written later where the server puts it off.
 
         Raises Refused if the API server refuses an object; the others of its wave are written nevertheless, nothing
         after it is, and nothing is pruned. Raises Retry or ApiError for what may pass.
@@ -156,8 +158,8 @@ class Applier:
             for child in children
             if child not in waiting and not self._is_current(child, book.get(child.ref), same.get(str(child), ()))
         ]
-        await self._write([child for child in stale if child.kind not in WORKLOADS], book)
-        await self._write([child for child in stale if child.kind in WORKLOADS], book)
+        await self._write([child for child in stale if child.kind not in WORKLOADS], book, at_once)
+        await self._write([child for child in stale if child.kind in WORKLOADS], book, at_once)
         pruned = await self._prune(owner, wanted, prune, keep)
         return Applied(
             written=tuple(map(str, stale)),
@@ -213,8 +215,9 @@ class Applier:
         is_same = live.annotations.get(APPLIED) == child.digest and live.deletion_timestamp is None
         return is_same and not only_missing and not self._is_current(child, last, ())
 
-    async def _write(self, children: Sequence[_Child], book: dict[Ref, Written]) -> None:
-        results = await asyncio.gather(*(self._write_one(child, book) for child in children), return_exceptions=True)
+    async def _write(self, children: Sequence[_Child], book: dict[Ref, Written], at_once: bool = False) -> None:
+        writes = (self._write_one(child, book, at_once) for child in children)
+        results = await asyncio.gather(*writes, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
         passing = [error for error in errors if not isinstance(error, ApplyRefused)]
         if passing:
@@ -222,12 +225,12 @@ class Applier:
         if errors:
             raise ApplyRefused("; ".join(map(str, errors)))
 
-    async def _write_one(self, child: _Child, book: dict[Ref, Written]) -> None:
+    async def _write_one(self, child: _Child, book: dict[Ref, Written], at_once: bool) -> None:
         live = self._live(child)
         epoch = self._stores[child.kind].epoch
         async with self._slots:
             try:
-                meta: ObjectMeta = (await self._api.apply(child.kind, child.body)).metadata
+                meta: ObjectMeta = (await self._api.apply(child.kind, child.body, at_once=at_once)).metadata
             except Invalid as error:
                 if live is None or child.kind not in self._recreate or not _is_immutable(error):
                     raise ApplyRefused(explain(error, str(child))) from error

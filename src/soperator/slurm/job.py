@@ -39,6 +39,8 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     end_time: Number | int | None = None
     requeue: bool | None = None
     batch_flag: bool | None = None
+    array_job_id: Number | int | None = None
+    array_task_id: Number | int | None = None
     comment: str | None = None
     admin_comment: str | None = None
 
@@ -48,6 +50,7 @@ class SlurmJob:
     """A job that holds nodes.
 
     `began` and `ends` are in seconds since 1970, `ends` is NEVER without a time limit; `comment` is Slurm's AdminComment.
+    `task` is the name of a task of an array, `<array>_<task>`.
     """
 
     number: int
@@ -56,11 +59,21 @@ class SlurmJob:
     may_requeue: bool = False
     comment: str = ""
     began: float = 0.0
+    task: str = ""
+
+    @property
+    def words(self) -> str:
+        """By what Slurm signals, ends or requeues this job alone.
+
+        The last task of an array has the array's own number, and by that all its tasks are meant, on whatever nodes they run, and for a requeue also
+        those that have ended (24.11, job_mgr.c, job_str_signal and job_requeue2).
+        """
+        return self.task or str(self.number)
 
     @property
     def label(self) -> str:
         """The job in two words."""
-        return f"job {self.number}"
+        return f"job {self.words}"
 
 
 def read_job(record: QueuedJob) -> SlurmJob | None:
@@ -75,7 +88,14 @@ def read_job(record: QueuedJob) -> SlurmJob | None:
         may_requeue=bool(record.requeue and record.batch_flag),
         comment=record.admin_comment or "",
         began=number(record.start_time),
+        task=_task(record),
     )
+
+
+def _task(record: QueuedJob) -> str:
+    of, task = int(number(record.array_job_id)), record.array_task_id
+    is_task = of and task is not None and not (isinstance(task, Number) and not task.set)
+    return f"{of}_{int(number(task))}" if is_task else ""
 
 
 @dataclass(frozen=True)

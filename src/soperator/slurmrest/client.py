@@ -82,6 +82,10 @@ class SlurmRest:
         found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
 
+    async def clock(self, node: str) -> float:
+        """What time it is to slurmctld, in whole seconds since 1970, asked with a node that it knows; 0 where it does not say. Raises SlurmError."""
+        return number((await self._call("GET", f"node/{node}")).get("last_update"))
+
     async def has_changed(self, moment: int) -> bool:
         """Whether a look may show other nodes than the one of that moment; raises SlurmError if nobody answers.
 
@@ -147,16 +151,16 @@ class SlurmRest:
         found = await self._job(job)
         return read_check_job(found) if found else None
 
-    async def signal(self, job: int, signal: str) -> None:
-        """Send a signal to all processes of a job; raises SlurmError."""
+    async def signal(self, job: int | str, signal: str) -> None:
+        """Send a signal to all processes of a job, by its `words`; raises SlurmError."""
         await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
 
     async def comment(self, job: int, text: str) -> None:
         """Set the AdminComment of a job; raises SlurmError."""
         await self._call("POST", f"job/{job}", {"admin_comment": text})
 
-    async def cancel(self, job: int) -> None:
-        """End a job for good; raises SlurmError."""
+    async def cancel(self, job: int | str) -> None:
+        """End a job for good, by its `words`; raises SlurmError."""
         await self._call("DELETE", f"job/{job}")
 
     async def reconfigure(self) -> None:
@@ -192,7 +196,10 @@ class SlurmRest:
             if "Invalid job id" in str(error):
                 return None
             raise
-        return next(iter(_list(answer, "jobs", QueuedJob, "job/")), None)
+        found = _list(
+            answer, "jobs", QueuedJob, "job/"
+        )  # by the number of an array, or of a heterogeneous job, all its parts
+        return next((each for each in found if each.job_id == number_of), None)
 
     async def _call(
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"

@@ -85,6 +85,11 @@ def decide(seen: JailSnapshot) -> JailStep:
     return _replace(seen, login=_may_open(seen))
 
 
+def drain_reason(node: SlurmNode) -> str:
+    """With which reason a node drains for an overwrite; one that an administrator set DOWN with his, or the end of the drain would lift that too."""
+    return node.reason if node.is_administrators else OVERWRITE
+
+
 def held(seen: Workers) -> list[Action]:
     """What is left to do with a NodeSet's workers while the jail is being replaced: a pod that has not started may not start now."""
     return [

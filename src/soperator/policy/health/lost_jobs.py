@@ -25,8 +25,8 @@ def ghosts(node: str, began: float, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
 
 def message(node: str, began: float, found: Iterable[SlurmJob]) -> str:
     """What is wrong there, and what is done about it."""
-    numbers = sorted(each.number for each in found)
-    named = ", ".join(map(str, numbers[:_NAMED])) + (f" and {len(numbers) - _NAMED} more" if numbers[_NAMED:] else "")
+    known = [each.words for each in sorted(found, key=lambda each: each.number)]
+    named = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if known[_NAMED:] else "")
     return (
         f"{node}: slurmd's container started again at {stamp(began)} and nothing runs there of what began before, but Slurm still counts "
         f"job {named} as running: slurmd registers once more, so that slurmctld ends or requeues it; if it stays, scontrol requeue or scancel it"

@@ -71,7 +71,7 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
         actions=(*look.created(), *said, *look.deleted(), *rest.actions),
         said="; ".join(filter(None, (look.summary(), rest.said))),
         again=min((each for each in (look.again(), rest.again) if each is not None), default=None),
-        asks_jobs=rest.asks_jobs or policy.asks_jobs(seen, tuple(look.deleted())),
+        asks_jobs=rest.asks_jobs or policy.asks_jobs(seen, (*look.deleted(), *look.records())),
     )
 
 

@@ -46,6 +46,8 @@ from soperator.policy.workers.types import (
     DeleteNodeRecord,
     DrainNode,
     Register,
+    UpdateNodes,
+    Verb,
     WorkerPlan,
     WorkerPod,
     WorkerSnapshot,
@@ -87,12 +89,13 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
         ]
     told = [each for pod in seen.restless for each in pod_condition.condition_to_set(seen, pod)]
     created = _create(seen, seen.wanted - len(slots))
+    forgotten = _forget(seen, created)
     fates = summary.Classification(lost, surplus, chosen, kept, pause)
     return WorkerPlan(
-        actions=(*created, *_forget(seen, created), *actions, *told),
+        actions=(*created, *forgotten, *actions, *told),
         said=summary.summarize(seen, fates),
         again=_again(seen, kept),
-        asks_jobs=asks_jobs(seen, actions),
+        asks_jobs=asks_jobs(seen, [*forgotten, *actions]),
     )
 
 
@@ -273,14 +276,26 @@ def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
 
 
 def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action would end a suspended job: it takes the pod of a node that Slurm calls drained, or lets it be evicted."""
+    """Whether an action would end a suspended job: it takes the pod of a node that Slurm calls drained, or lets it be evicted.
+
+    So would the end of a record whose slurmd answers: its pod may be there, and hidden, for somebody has taken a label off it.
+    """
     match action:
+        case DeleteNodeRecord(index):
+            return _answers(seen, index)
+        case UpdateNodes(Verb.ERASE, indexes):
+            return any(_answers(seen, index) for index in indexes)
         case Delete(index) | AnnotatePod(index, protected=False):
             node, pod = seen.node(index), seen.pods.get(index)
             if node is None:  # Slurm leaves it out; its jobs tell whether it forgot it
                 return bool(pod and pod.phase == "Running")
             return bool(node.is_drained and pod and pod.phase not in ("Failed", "Succeeded"))
     return False
+
+
+def _answers(seen: WorkerSnapshot, index: int) -> bool:
+    node = seen.node(index)
+    return bool(node and node.is_up)
 
 
 def _again(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> float | None:

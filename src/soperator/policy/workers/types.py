@@ -33,6 +33,7 @@ class WorkerPod:
     `trouble` says in words why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to take no
     more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was
     told. `told` is what we told of its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last told to register.
+    `uid` and `version` are of the object that this was read from: what is decided is done to that one alone.
     """
 
     index: int
@@ -50,6 +51,8 @@ class WorkerPod:
     told: str = ""
     ready_since: float = 0.0
     asked: float = 0.0
+    uid: str = field(default="", compare=False)
+    version: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

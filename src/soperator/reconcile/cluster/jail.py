@@ -1,9 +1,11 @@
 """How the jail does: what the policy over its filling is given, what is said about it, and the acts that it decides upon."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from soperator.kube import kinds
 from soperator.kube.api import Deletion
@@ -20,11 +22,13 @@ from soperator.render.jail.populate_job import jail_image, render_populate, requ
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
-from soperator.slurm.node import held
+from soperator.slurm.node import SlurmNode, held
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 #: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
 _SUSPENDED = 5.0
+#: So many seconds nodes are drained and resumed upon one answer of Slurm's, and so many later upon the next one.
+_HOLDS, _CONTINUES = 5.0, 0.5
 _HOWTO = "docs/howto/upgrade-the-jail.md"
 #: The roles of pods that work in a jail.
 _INSIDE = ("login", "worker", "populate", "mount-points")
@@ -72,12 +76,11 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
     try:
         if client and (step.drain or (step.resume and pointed)):
             known = _seen(operator, cluster, seen.job, seen.carried_out)
-            fresh = jail_refill.decide(replace(known, nodes=await client.nodes()))
-            for name in fresh.drain:
-                await client.drain(name, jail_refill.OVERWRITE)
-            for name in fresh.resume if pointed else ():
-                await client.resume(name)
-        if step.asks_jobs or (step.job == "make" and step.hold and client and _login(operator, cluster) is not None):
+            nodes = await client.nodes()
+            fresh = jail_refill.decide(replace(known, nodes=nodes))
+            if not await _move(client, fresh, nodes, pointed):
+                seen = replace(seen, again=min(seen.again or _CONTINUES, _CONTINUES))
+        if _is_agreed_upon(operator, cluster, step, client):
             agreed = await _agreed(operator, cluster, seen, client)
             again = seen.again if agreed.asks_jobs or not step.asks_jobs else min(seen.again or _SUSPENDED, _SUSPENDED)
             seen = replace(seen, step=agreed, again=again)
@@ -89,6 +92,36 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
         meta = seen.job.metadata
         await operator.api.delete(kinds.JOB, meta.namespace, meta.name, Deletion(uid=meta.uid))
     return seen, refused
+
+
+async def _move(client: SlurmRest, step: JailStep, nodes: Mapping[str, SlurmNode], pointed: bool) -> bool:
+    """Drain and resume nodes as long as the answer of Slurm's on which that was decided is fresh; False where some are left. Raises SlurmError."""
+    clock = asyncio.get_running_loop().time
+    until = clock() + _HOLDS
+    acts = [partial(client.drain, name, jail_refill.drain_reason(nodes[name])) for name in step.drain]
+    acts += [partial(client.resume, name) for name in (step.resume if pointed else ())]
+    for act in acts:
+        if clock() >= until:
+            return False
+        await act()
+    return True
+
+
+def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client: SlurmRest | None) -> bool:
+    """Whether a step counts only as a fresh answer of Slurm's has it."""
+    is_under_jobs = step.job == "make" and step.hold and client and _login(operator, cluster) is not None
+    return step.asks_jobs or bool(is_under_jobs)
+
+
+async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bool:
+    """Whether the Job may still be made: what was written since `settle` may have taken long, and somebody may have resumed a node."""
+    client = operator.slurm.client(cluster.key)
+    if not _is_agreed_upon(operator, cluster, seen.step, client):
+        return True
+    try:
+        return (await _agreed(operator, cluster, seen, client)).job == "make"
+    except SlurmError:
+        return False
 
 
 async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:

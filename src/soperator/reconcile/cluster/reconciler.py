@@ -42,7 +42,7 @@ from soperator.render.parts.model import Cluster
 from soperator.render.slurm_conf import slurm_conf
 from soperator.runtime.apply import Owner
 from soperator.runtime.cache.store import Key
-from soperator.runtime.controller import PassOutcome, PermanentError
+from soperator.runtime.controller import PassOutcome, PermanentError, TransientError
 from soperator.runtime.status import ReportedCondition
 
 #: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
@@ -177,13 +177,21 @@ class ClusterControl:
         keep = done.config.keep | accounting.kept(operator, cluster, done.config.is_as_wanted)
         lost = claims.gone(operator, cluster)
         objects = [each for each in objects if (each["kind"], each["metadata"]["name"]) != (kinds.PVC.kind, lost)]
-        if seen.step.job == "make":
-            objects += render_populate(cluster, operator.defaults, seen.carried_out)
         note = render_record.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
         await operator.applier.apply(owner, objects, PRUNED, keep, note.same)
+        if seen.step.job == "make":
+            await self._make_job(owner, cluster, seen)
         if inputs.is_rest_ready(operator, cluster):
             operator.slurm.follow(cluster.key)
         return note
+
+    async def _make_job(self, owner: Owner, cluster: Cluster, seen: jail.JailStatus) -> None:
+        """Make the Job that fills the jail, last of all and right after a look at Slurm: it may end what runs there."""
+        if not await jail.may_make(self.operator, cluster, seen):
+            raise TransientError("the jail is not filled anew yet: Slurm's nodes are not all at rest any more")
+        await self.operator.applier.apply(
+            owner, render_populate(cluster, self.operator.defaults, seen.carried_out), at_once=True
+        )
 
     async def _status(self, obj: Custom, cluster: Cluster | None, done: Pass) -> PassOutcome:
         problems, turned = done.problems, done.keys

@@ -194,7 +194,7 @@ class HealthCheckControl:
                             await ground.client.resume(node)
                     case RedrainNode(node, why):
                         found = (await ground.client.only([node])).get(node)
-                        if found is None or not found.is_draining:
+                        if found and not (found.is_draining or found.is_down):  # else it is a person's, or Slurm's
                             await ground.client.drain(node, why)
             except SlurmError as error:
                 refusals.append(str(error))

@@ -43,20 +43,36 @@ sed -n 's/{_MARK}/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
 timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
 """
 _LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
+#: The reason of a node that was just made; a policy that finds it DOWN resumes it.
+NEW = "soperator: it is new"
 #: getent ends with 2 for a name that nobody has.
 _UID = 'line=$(getent passwd -- "$1") || { [ $? = 2 ] && exit 0; exit 1; }; echo "$line" | cut -d: -f3'
 #: What exists is looked for right before, FUTURE records too, which slurmrestd does not list; no answer is no permission (docs/decisions/0101).
-_CREATE = f"""found=$(timeout 10 {_SCONTROL} --future -o show node "${{2#NodeName=}}" 2>&1) || [ $? != 124 ] || found='error: no answer'
+_CREATE = rf"""found=$(timeout 10 {_SCONTROL} --future -o show node "${{2#NodeName=}}" 2>&1) || [ $? != 124 ] || found='error: no answer'
 case $found in
 *NodeName=*) echo "Slurm has a record of one of them already; scontrol --future show node shows it" >&2; exit 1 ;;
 *error:*) echo "whether Slurm has records of them is not known: $found" >&2; exit 1 ;;
 esac
+{_SCONTROL} "$@" || exit
+made=$(timeout 10 {_SCONTROL} -o show node "${{2#NodeName=}}") || exit
+free=$(echo "$made" | sed -En '/ State=[^ ]*(ALLOCATED|MIXED)/!s/^NodeName=([^ ]*) .*/\1/p' | tr '\n' ,)
+[ -n "$free" ] || exit 0
+{_SCONTROL} update "NodeName=${{free%,}}" State=DOWN "Reason={NEW}" || exit
+exec {_SCONTROL} update "NodeName=${{free%,}}" State={Verb.ALLOW}
+"""
+#: Who neither sleeps nor wakes has registered since it was decided, and may have a job, which DOWN would end.
+_DENY = rf"""found=$(timeout 10 {_SCONTROL} -o show node "${{2#NodeName=}}" 2>&1) || {{ echo "$found" >&2; exit 1; }}
+awake=$(echo "$found" | sed -En '/ State=[^ ]*POWER(ED_DOWN|ING_DOWN|ING_UP|_UP)/!s/^NodeName=([^ ]*) .*/\1/p' | tr '\n' ' ')
+[ -z "$awake" ] || {{ echo "${{awake% }} is awake by now" >&2; exit 1; }}
 exec {_SCONTROL} "$@"
+"""
+#: A command that comes late, or twice, may find the job on other nodes: there it stays.
+_REQUEUE = rf"""job=$(timeout 10 {_SCONTROL} -o show job "$2") || exit
+{_SCONTROL} show hostnames "$(echo "$job" | sed -En 's/.* NodeList=([^ ]+) .*/\1/p')" | grep -Fxq "$3" || exit 0
+exec {_SCONTROL} "$1" "$2"
 """
 _KEYS_SCRIPT = "/usr/lib/soperator/keys"
 
-#: The reason of a node that was just made; a policy that finds it DOWN resumes it.
-NEW = "soperator: it is new"
 _LONGEST = 600
 _PATIENCE = 20.0
 _SOON = 10.0
@@ -110,9 +126,9 @@ class Inside:
         """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
-    async def requeue(self, cluster: Cluster, job: int) -> None:
-        """Let a batch job wait for its turn again; raises SlurmError."""
-        await self.scontrol(cluster, "requeue", str(job))
+    async def requeue(self, cluster: Cluster, job: str, node: str) -> None:
+        """Let a batch job wait for its turn again, by its `words`, if it is on this node; raises SlurmError."""
+        await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
         """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""
@@ -135,17 +151,20 @@ class Inside:
                 refusals.append(error)
         raise refusals[0]
 
-    async def record(self, cluster: Cluster, nodes: str, words: Sequence[str]) -> None:
+    async def record(self, cluster: Cluster, words: Sequence[str]) -> None:
         """Make nodes known that sleep; raises SlurmError, also where Slurm has a record of one of them.
 
         24.11 answers a create with a name that it has by removing that record, and what it keeps in memory is then wrong (docs/decisions/0101).
         A node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
-        shared (node_mgr.c, share_node_bitmap).
+        shared (node_mgr.c, share_node_bitmap). All of it is one command, and who has a job already is left out: DOWN would end it.
         """
         create = ("create", *words)
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
-        await self.scontrol(cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={NEW}")
-        await self.scontrol(cluster, "update", f"NodeName={nodes}", f"State={Verb.ALLOW}")
+
+    async def deny(self, cluster: Cluster, nodes: str, why: str) -> None:
+        """Say of nodes that they are DOWN, which did not wake or still sleep; raises SlurmError, also where one of them is awake by now."""
+        words = ("update", f"NodeName={nodes}", "State=DOWN", f"Reason={why}")
+        await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", _DENY, words)
 
     async def register(self, namespace: str, pod: str) -> None:
         """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""

@@ -84,7 +84,7 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     made_for = read_record(rest.annotations).request
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
-    waits = await _ask_all(operator, cluster, asks)
+    waits = await _ask_all(operator, cluster, asks) or (_unseen(operator, cluster) if asks else "")
     answers = operator.turning.get(cluster.key)
     latest = max(answers.taken.values(), default=0.0) if answers else 0.0
     said = cluster.spec.auth
@@ -161,6 +161,20 @@ def _asks(
         elif daemon:
             (last if daemon == "slurmctld" else first).extend(_requests(pod, daemon, verb, [auth_word, *rests]))
     return first + last
+
+
+def _unseen(operator: Operator, cluster: Cluster) -> str:
+    """Which workers run as Slurm has it, though no pod of theirs is seen that could be asked: somebody may have taken a label off it."""
+    sets = {each.metadata.name for each in operator.stores.nodesets_of(cluster.key)}
+    seen = {each.spec.hostname for each in operator.stores.role_pods(cluster.key, "worker")}
+    found = (operator.slurm.nodes(cluster.key) or {}).values()
+    lost = [each for each in found if (each.is_up or each.is_busy) and each.name not in seen]
+    lost = [each for each in lost if each.name.rpartition("-")[0] in sets]
+    return (
+        f"no pod is seen of {external_nodes.named(lost)}: put back its labels, which those beside it have"
+        if lost
+        else ""
+    )
 
 
 def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[Ask]:

@@ -1,7 +1,9 @@
 """Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
 
 Whatever could touch a job is decided anew on a fresh answer of Slurm's, given in this very pass; without one only missing pods are made.
-A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails decides nothing for good.
+That answer holds for some seconds: what has not begun by then, because the API server or slurmrestd is slow, is decided anew. So nothing that touches
+a worker waits for pods that are made.
+A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails, or is newer by now, decides nothing.
 Records go before pods come, a mark that protects a pod goes before its node is resumed, and what one refuses holds up no other.
 """
 
@@ -59,14 +61,20 @@ _AT_ONCE = 16
 _IN_A_PASS = 1000
 #: Seconds after which a pod is looked at again that had changed before it could be deleted.
 _CHANGED = 1.0
+#: So many seconds what was decided upon an answer of Slurm's may still be begun.
+_HOLDS = 5.0
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
 #: Up to so many Slurm nodes are asked for one by one before something is done to them.
 _ONE_BY_ONE = 8
+#: Where the jobs took longer than so many seconds, the nodes are asked for anew.
+_SOON = 1.0
 #: In so many seconds the jobs are asked for again where their list could not be had.
 _WITHOUT_JOBS = 5.0
 #: So many seconds Slurm's clock and ours may differ.
 _SKEW = 5.0
+#: Where they are further apart than so many, nobody's time is over.
+_APART = 60.0
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {
     Create: ("Create", "PodCreated"),
@@ -80,6 +88,7 @@ _EVENTS: Mapping[type, tuple[str, str]] = {
     SetPodCondition: ("SetCondition", "PodConditionSet"),
     Register: ("Register", "Registering"),
 }
+_RECORDS = DeleteNodeRecord | UpdateNodes
 _UPDATES: Mapping[Verb, tuple[str, str]] = {
     Verb.RECORD: ("Create", "NodeRecordCreated"),
     Verb.ERASE: ("Delete", "NodeRecordDeleted"),
@@ -98,7 +107,7 @@ class Workers:
     obj: Custom
     cluster: Cluster
     nodeset: NodeSet
-    #: The nodes whose pods are others by now than those that were decided upon.
+    #: The nodes of which something has changed since it was decided upon, or that was long ago.
     changed: list[str] = field(default_factory=list)
     #: Whether workers are to stay as they are by now, for their jail is being replaced: a pass may have waited for long since it looked.
     is_held: Callable[[], bool] = lambda: False
@@ -111,24 +120,34 @@ class Workers:
     async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
         """Decide and take the actions; return the plan, and what Slurm refused in one sentence."""
         plan, failed = await choose(seen, self.client)
+        decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
         if plan.actions and self.is_held():
             return replace(plan, actions=(), again=_CHANGED), failed
         actions = plan.actions
-        forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)])
         created = [each for each in actions if isinstance(each, Create)]
-        unmade = await self._make(created[:_IN_A_PASS], seen.template)
-        marked = await self._take_all([each for each in actions if isinstance(each, AnnotatePod)])
-        others = [
-            each for each in actions if not isinstance(each, Create | DeleteNodeRecord | AnnotatePod | SetPodCondition)
-        ]
-        refused = await self._take_all(others) or marked or forgotten or failed or unmade
+        done = await asyncio.gather(
+            self._refill(actions, decided), self._touch(actions, decided), return_exceptions=True
+        )
+        refusals = [_value(each) for each in done]
         await self._at_once(map(self._set_condition, [each for each in actions if isinstance(each, SetPodCondition)]))
-        again = 0.0 if created[_IN_A_PASS:] else min(plan.again or _CHANGED, _CHANGED) if self.changed else plan.again
-        return replace(plan, again=again), refused
+        return replace(plan, again=0.0 if created[_IN_A_PASS:] else plan.again), refusals[1] or failed or refusals[0]
 
-    async def take(self, actions: Sequence[Action]) -> str:
-        """Take actions that were decided elsewhere; return what Slurm refused."""
-        return "" if actions and self.is_held() else await self._take_all(actions)
+    async def _refill(self, actions: Sequence[Action], decided: "Decided") -> str:
+        """Remove the records of who is gone, then make the pods that are missing."""
+        forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)], decided)
+        created = [each for each in actions if isinstance(each, Create)][:_IN_A_PASS]
+        return await self._make(created, decided.seen.template) or forgotten
+
+    async def _touch(self, actions: Sequence[Action], decided: "Decided") -> str:
+        """Do to the workers that are there what is due, their marks first."""
+        marked = await self._take_all([each for each in actions if isinstance(each, AnnotatePod)], decided)
+        others = Create | DeleteNodeRecord | AnnotatePod | SetPodCondition
+        return await self._take_all([each for each in actions if not isinstance(each, others)], decided) or marked
+
+    async def take(self, actions: Sequence[Action], seen: WorkerSnapshot) -> str:
+        """Take actions that were decided elsewhere, a moment ago; return what Slurm refused."""
+        decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
+        return "" if actions and self.is_held() else await self._take_all(actions, decided)
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
         """Make pods; return why they are refused: a quota, a policy or a webhook that lets none in is asked ever more seldom."""
@@ -150,17 +169,21 @@ class Workers:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds refused pods are to be tried again."""
+        """In how many seconds what was not done is to be looked at again: workers that changed meanwhile, pods that were refused."""
         last = self.operator.unmade.get(self.obj.metadata.uid)
-        return min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
+        refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
+        return min(_CHANGED, refused or _CHANGED) if self.changed else refused
 
-    async def _take_all(self, actions: Sequence[Action]) -> str:
+    async def _take_all(self, actions: Sequence[Action], decided: "Decided") -> str:
         """Take actions side by side; return the first refusal."""
         refusals: list[str] = []
 
         async def take(each: Action) -> None:
+            if decided.is_over and not (isinstance(each, AnnotatePod) and each.protected):
+                self.changed.append(names.slurm_node(self.nodeset.name, each.index))
+                return
             try:
-                await (self._update_nodes(each) if isinstance(each, UpdateNodes) else self._take(each))
+                await (self._update_nodes(each) if isinstance(each, UpdateNodes) else self._take(each, decided.seen))
             except Conflict:
                 self.changed.append(names.slurm_node(self.nodeset.name, each.index))
             except SlurmError as error:
@@ -207,13 +230,13 @@ class Workers:
                 return True
         return False
 
-    async def _take(self, action: Action) -> None:
+    async def _take(self, action: Action, seen: WorkerSnapshot) -> None:
         node, client = names.slurm_node(self.nodeset.name, action.index), self.client
         match action:
             case Delete(index):
-                await self._delete(index)
+                await self._delete(index, seen)
             case AnnotatePod():
-                await self._annotate(action)
+                await self._annotate(action, seen)
             case Register(index):
                 await self._register(index)
             case DrainNode(_, why) if client:
@@ -224,33 +247,44 @@ class Workers:
                 await client.delete(node)
             case SignalJobs(_, why, jobs, signal) if client:
                 for job in jobs if signal else ():
-                    await client.signal(job.number, signal)
+                    await client.signal(job.words, signal)
                 await client.drain(node, why)
-            case EndJobs(_, _, jobs, requeue) if client:
-                for job in jobs:
-                    if requeue and job.may_requeue:
-                        await self.operator.inside.requeue(self.cluster, job.number)
-                    else:
-                        await client.cancel(job.number)
+            case EndJobs() if client:
+                await self._end_jobs(action, node, client)
+
+    async def _end_jobs(self, end: EndJobs, node: str, client: SlurmRest) -> None:
+        """End jobs; one that Slurm does not let go holds up no other. Raises SlurmError, the first refusal."""
+        refused: list[SlurmError] = []
+        for job in end.jobs:
+            try:
+                if end.requeue and job.may_requeue:
+                    await self.operator.inside.requeue(self.cluster, job.words, node)
+                else:
+                    await client.cancel(job.words)
+            except SlurmError as error:
+                refused.append(error)
+        if refused:
+            raise refused[0]
 
     async def _update_nodes(self, said: UpdateNodes) -> None:
         inside, nodes = self.operator.inside, hosts(self.nodeset.name, said.indexes)
         match said.verb:
             case Verb.RECORD:
-                await inside.record(self.cluster, nodes, record(self.nodeset, said.indexes))
+                await inside.record(self.cluster, record(self.nodeset, said.indexes))
             case Verb.ERASE:
                 await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
             case Verb.DENY:
-                await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", "State=DOWN", f"Reason={said.why}")
+                await inside.deny(self.cluster, nodes, said.why)
             case verb:
                 await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
 
-    async def _delete(self, index: int) -> None:
-        pod = self._pod(index)
-        if pod is not None:
-            where = Deletion(uid=pod.metadata.uid, version=pod.metadata.resource_version)
-            await self.operator.api.delete(kinds.POD, pod.metadata.namespace, pod.metadata.name, where)
-            self.operator.deleted.add(pod.metadata.uid)
+    async def _delete(self, index: int, seen: WorkerSnapshot) -> None:
+        pod = seen.pods.get(index)
+        if pod is not None and self._pod(index) is not None:
+            where = Deletion(uid=pod.uid, version=pod.version)
+            name = names.worker_pod(self.cluster.name, self.nodeset.name, index)
+            await self.operator.api.delete(kinds.POD, self.nodeset.namespace, name, where)
+            self.operator.deleted.add(pod.uid)
 
     async def _register(self, index: int) -> None:
         pod = self._pod(index)
@@ -258,19 +292,19 @@ class Workers:
             self.operator.asked[pod.metadata.uid] = self.operator.wall()
             await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
-    async def _annotate(self, mark: AnnotatePod) -> None:
+    async def _annotate(self, mark: AnnotatePod, seen: WorkerSnapshot) -> None:
         """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone.
 
         One that may be evicted from then on is written to only as it was seen.
         """
-        pod = self._pod(mark.index)
-        if pod is None:
+        pod = seen.pods.get(mark.index)
+        if pod is None or self._pod(mark.index) is None:
             return
         meta = {
-            "name": pod.metadata.name,
-            "namespace": pod.metadata.namespace,
-            "uid": pod.metadata.uid,
-            **({} if mark.protected else {"resourceVersion": pod.metadata.resource_version}),
+            "name": names.worker_pod(self.cluster.name, self.nodeset.name, mark.index),
+            "namespace": self.nodeset.namespace,
+            "uid": pod.uid,
+            **({} if mark.protected else {"resourceVersion": pod.version}),
             "labels": {labels.PROTECTED: "true" if mark.protected else "false"},
             "annotations": {
                 labels.SAFE_TO_EVICT: "false" if mark.protected else "true",
@@ -278,7 +312,8 @@ class Workers:
             },
         }
         with contextlib.suppress(Conflict, NotFound):
-            await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta})
+            body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+            await self.operator.api.apply(kinds.POD, body, at_once=not mark.protected)
 
     async def _set_condition(self, tell: SetPodCondition) -> None:
         """Write the condition of a pod in which its Slurm node is told."""
@@ -310,6 +345,25 @@ class Workers:
         is_warning = isinstance(action, SignalJobs | EndJobs) or reason == "PowerUpDenied"
         note = EventNote("Warning" if is_warning else "Normal", reason, f"{node}: {action.why}", verb)
         self.operator.recorder.emit(Regarding(kinds.NODESET, self.obj.metadata), note)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What actions were decided upon, and until when they may begin, by the clock of the event loop."""
+
+    seen: WorkerSnapshot
+    until: float
+
+    @property
+    def is_over(self) -> bool:
+        """Whether Slurm's answer is too old by now."""
+        return asyncio.get_running_loop().time() >= self.until
+
+
+def _value(result: str | BaseException) -> str:
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def event_of(action: Action) -> tuple[str, str]:
@@ -384,26 +438,51 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
     plan = decide(seen)
     if not plan.asks_jobs:
         return plan, ""
-    taken = {seen.name(index) for each in plan.actions if policy.ends_jobs(seen, each) for index in indexes_of(each)}
+    ends = [each for each in plan.actions if policy.ends_jobs(seen, each)]
+    # A record goes seconds after its pod, for which the jobs were looked at: the list of then is new enough.
+    records = {seen.name(index) for each in ends if isinstance(each, _RECORDS) for index in indexes_of(each)}
+    taken = {seen.name(index) for each in ends if not isinstance(each, _RECORDS) for index in indexes_of(each)}
     # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
     draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
     try:
-        since = listed_after(seen.nodes or {}, taken | draining, seen.now)
+        clock = asyncio.get_running_loop().time
+        asked_at, since = clock(), listed_after(seen.nodes or {}, taken | draining, seen.now)
         listed = {job.number: job for job in await client.jobs(since)}
-        held = {number for number, job in listed.items() if job.nodes & taken}
+        held = {number for number, job in listed.items() if job.nodes & (taken | records)}
         # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
         if asked := sorted(held.union(_pressed(decide(seen.with_jobs(listed.values()))))):
             by_now = dict(zip(asked, await _each(client, asked), strict=True))
             current = ((number, by_now.get(number, job)) for number, job in listed.items())
             listed = {number: job for number, job in current if job is not None}
-        return decide(seen.with_jobs(listed.values())), ""
+        if clock() - asked_at > _SOON:  # the answer about the nodes has become old meanwhile
+            seen = seen.on(await client.nodes())
+        final = decide(seen.with_jobs(listed.values()))
+        pressed = [each for each in final.actions if isinstance(each, SignalJobs | EndJobs)]
+        if not pressed or not (wrong := await _disagreement(seen, pressed[0].index, client)):
+            return final, ""
+        return replace(final, actions=tuple(each for each in final.actions if each not in pressed)), wrong
     except SlurmError as error:
+        lasting = {
+            each.index for each in plan.actions if isinstance(each, DeleteNodeRecord) and policy.ends_jobs(seen, each)
+        }
         safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
+        safe = [each for each in safe if not (isinstance(each, Create) and each.index in lasting)]
         again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
         said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
         return replace(
             plan, actions=tuple(each for each in safe if not policy.ends_jobs(seen, each)), again=again
         ), said
+
+
+async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
+    """Why it is not known for how long jobs have been waited for: since when is told by slurmctld's clock, until when by ours. Raises SlurmError."""
+    apart = abs(await client.clock(seen.name(index)) - seen.now)
+    if apart <= _APART or apart == seen.now:
+        return ""
+    return (
+        f"no job is warned or ended, for the clock of slurmctld and that of the operator are {apart:.0f} s apart: "
+        "set the clocks of their Nodes right"
+    )
 
 
 def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:

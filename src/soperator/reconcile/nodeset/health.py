@@ -9,6 +9,7 @@ from soperator.policy import drain_reasons
 from soperator.policy.health import merge_reports
 from soperator.policy.health import policy as health_policy
 from soperator.policy.health.policy import HealthPlan, HealthPolicy
+from soperator.policy.health.replacement import ReplaceNode
 from soperator.policy.healthcheck import status_codec as books
 from soperator.policy.healthcheck.types import CheckHistory
 from soperator.policy.workers.types import DrainNode, WorkerSnapshot
@@ -106,17 +107,36 @@ async def _take(
     try:
         looked = await (workers.client.nodes() if whole else workers.client.only(touched))
         fresh = seen.on({**seen.nodes, **looked})
-        due = judged(fresh).moves
-        if due:  # a suspended job shows in no state of its node
-            since = listed_after(fresh.nodes or {}, [seen.name(each.index) for each in due], seen.now)
-            fresh = fresh.with_jobs(await workers.client.jobs(since))
     except SlurmError as error:
         return HealthResult(replace(verdict, actions=(), moves=()), str(error))
     again = judged(fresh)
     taken = [each for each in again.actions if seen.name(each.index) in touched]
-    failed = await workers.take(taken)
+    failed = await workers.take(taken, seen)
+    stay = 0
     for move in again.moves if moves else ():
-        failed = await node_replacement.replace(workers, move) or failed
-    if len(again.moves) < len(due):
+        try:
+            if await _may_move(workers, fresh, judged, move):
+                refused = await node_replacement.cordon(workers, move)
+                # To cordon it may have taken long, and the one before this one too.
+                if not refused and await _may_move(workers, fresh, judged, move):
+                    refused = await node_replacement.leave(workers, move, seen)
+                failed = refused or failed
+            else:
+                stay += 1
+        except SlurmError as error:
+            failed = str(error)
+    if stay:
         again = replace(again, again=min(again.again or _SUSPENDED, _SUSPENDED))
     return HealthResult(again, failed)
+
+
+async def _may_move(
+    workers: Workers, seen: WorkerSnapshot, judged: Callable[[WorkerSnapshot], HealthPlan], move: ReplaceNode
+) -> bool:
+    """Whether a worker is to move as Slurm has its node and its jobs now, for a suspended one shows in no state of its node; raises SlurmError."""
+    assert workers.client is not None
+    assert seen.nodes is not None  # nothing is decided otherwise
+    name = seen.name(move.index)
+    jobs = await workers.client.jobs(listed_after(seen.nodes, [name], seen.now))
+    looked = seen.on({**seen.nodes, **await workers.client.only([name])}).with_jobs(jobs)
+    return move.index in {each.index for each in judged(looked).moves}

@@ -70,7 +70,7 @@ async def _register(workers: Workers, seen: WorkerSnapshot, each: Worker, jobs: 
     last = max(workers.operator.asked.get(each.pod.metadata.uid, 0.0), each.began)
     if each.seen is None or now - last < lost_jobs.AGAIN:
         return said
-    refused = await workers.take([Register(each.seen.index, said)])
+    refused = await workers.take([Register(each.seen.index, said)], seen)
     return f"{said} ({refused})" if refused else said
 
 

@@ -10,14 +10,14 @@ from soperator.kube import kinds
 from soperator.kube.errors import KubeError, NotFound
 from soperator.policy.drain_reasons import stamp
 from soperator.policy.health.replacement import ReplaceNode
-from soperator.policy.workers.types import Delete
+from soperator.policy.workers.types import Delete, WorkerSnapshot
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.render.parts import labels, names
 from soperator.runtime.status import timestamp
 
 
-async def replace(workers: Workers, move: ReplaceNode) -> str:
-    """Move one worker; return what went wrong, in one sentence."""
+async def cordon(workers: Workers, move: ReplaceNode) -> str:
+    """Take the machine of a worker out of use; return what went wrong, in one sentence."""
     try:
         await _cordon(workers, move)
     except NotFound:
@@ -25,8 +25,13 @@ async def replace(workers: Workers, move: ReplaceNode) -> str:
     except KubeError as error:
         remedy = "; set the chart's value replaceMachines to true" if getattr(error, "status", 0) == 403 else ""
         return f"Node {move.machine} is not replaced: {error}{remedy}"
+    return ""
+
+
+async def leave(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
+    """Let the worker go from a machine that is cordoned; return what went wrong, in one sentence."""
     why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
-    return await workers.take([Delete(move.index, why)])
+    return await workers.take([Delete(move.index, why)], seen)
 
 
 async def _cordon(workers: Workers, move: ReplaceNode) -> None:

@@ -106,9 +106,10 @@ class NodeSetControl:
         outcome = await self._status(obj, nodeset, told)
         soon = found.verdict.again if found.verdict else None
         asked = jail_drain.again(self.operator, nodeset)
-        late = workers.again or (2.0 if failed else None)
+        late = 2.0 if failed and workers.again is None else None
         return replace(
-            outcome, requeue_after=_soonest(outcome.requeue_after, plan.again, soon, asked, left.again, late)
+            outcome,
+            requeue_after=_soonest(outcome.requeue_after, plan.again, soon, asked, left.again, workers.again, late),
         )
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> PassOutcome:
@@ -173,9 +174,11 @@ class NodeSetControl:
     async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
         """While the jail is being replaced no worker comes or goes, but for pods that have not started."""
         seen = inputs.seen(self.operator, cluster, nodeset)
-        failed = await Workers(self.operator, obj, cluster, nodeset).take(held(seen))
+        workers = Workers(self.operator, obj, cluster, nodeset)
+        failed = await workers.take(held(seen), seen)
         why = jail.why_not(self.operator, cluster, look) or f"the jail: {look.step.why}"
-        return await self._status(obj, nodeset, PassResult(failed or why, "JailRefill", seen=seen))
+        outcome = await self._status(obj, nodeset, PassResult(failed or why, "JailRefill", seen=seen))
+        return replace(outcome, requeue_after=_soonest(outcome.requeue_after, workers.again))
 
     async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
         """Apply the mount plan, and remove those that no pod has any more."""
