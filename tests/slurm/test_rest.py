@@ -42,6 +42,17 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
+#: Says the head of a request and waits a second for the first line of an answer.
+SEND = """
+import socket
+sock = socket.create_connection(("10.99.0.1", 6820))
+sock.sendall({head}.encode())
+sock.settimeout(1)
+try:
+    print(sock.recv(64))
+except OSError as error:
+    print(type(error).__name__)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +97,11 @@ except OSError as error:
 def python(program: str, *words: object) -> str:
     """The command that runs a program."""
     return f"python3 -c '{program}' " + " ".join(f"'{each}'" for each in words)
+
+
+def python3(program: str) -> str:
+    """The same of a program with any quotation marks."""
+    return f"python3 - <<'END'\n{program}\nEND\n"
 
 
 def token(user: str, machine: Slurm) -> str:
@@ -137,6 +153,43 @@ def test_an_address_has_a_bound(rest: Slurm) -> None:
     kept = rest.sh(f"ss -Htn state established src 10.99.0.7 dport = :{REST_PORT} | wc -l").strip()
     assert kept == "128"
     letting_go(rest)
+
+
+#: The head of a request with a token that nobody has believed yet, and a body of so many bytes that does not come whole.
+SUBMIT = "\r\n".join(
+    [
+        *("POST /slurm/v0.0.42/job/submit HTTP/1.1", "Host: x", "X-SLURM-USER-NAME: slurm", "X-SLURM-USER-TOKEN: x"),
+        *("Content-Type: application/json", "Content-Length: {}", "", "{{"),
+    ]
+)
+
+
+def test_requests_whose_bodies_do_not_come_take_no_place(rest: Slurm) -> None:
+    """Only what is whole goes to slurmrestd; the others wait in nginx, for ten seconds."""
+    for number in (7, 8, 9):
+        held(rest, REST_PORT, 140, f"10.99.0.{number}", SUBMIT.format(1000))
+    assert [ask(rest) for _ in range(5)] == ["200"] * 5
+    letting_go(rest)
+
+
+def test_a_body_is_no_larger_than_the_operator_needs(rest: Slurm) -> None:
+    """What nobody has believed yet lies on the pod's disk, of which there are 2 GiB: over it the kubelet evicts the pod."""
+    status = SEND.format(head=repr(SUBMIT.format(2 << 20)))
+    assert "413" in rest.sh(python3(status))
+    assert "413" not in rest.sh(python3(SEND.format(head=repr(SUBMIT.format(400 << 10)))))
+
+
+def test_slurmrestd_has_connections_left_for_the_kubelet(rest: Slurm) -> None:
+    """It has 124 in all; while it answers nobody, 110 of those who ask with whatever token get to it."""
+    rest.sh("kill -STOP $(pidof slurmrestd)")
+    try:
+        held(rest, REST_PORT, 120, "10.99.0.7", SUBMIT.format(1))
+        count = rest.sh(f"sleep 1; ss -Htn state established dport = :{REST_LOCAL_PORT} | wc -l").strip()
+    finally:
+        rest.sh("kill -CONT $(pidof slurmrestd)")
+    letting_go(rest)
+    assert count == "110"
+    rest.until(python(ASK, "10.99.0.1", REST_PORT, "slurm", token("slurm", rest), "nodes/"), "200")
 
 
 def test_a_users_token_is_good_for_nothing_here(rest: Slurm) -> None:
