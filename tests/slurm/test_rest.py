@@ -118,7 +118,7 @@ def ask(machine: Slurm, name: str = "slurm", of: str = "", port: int = REST_PORT
 
 def held(machine: Slurm, port: int, count: int, source: str, said: str = "") -> None:
     """Hold connections from an address; `letting_go` ends it."""
-    host = "10.99.0.1" if port == REST_PORT else "127.0.0.1"
+    host = "127.0.0.1" if port == REST_LOCAL_PORT else "10.99.0.1"
     machine.sh(
         f"rm -f /tmp/held; setsid {python(HOLD, host, port, count, source, said)} > /dev/null 2>&1 < /dev/null &"
     )
@@ -206,3 +206,102 @@ def test_users_make_no_tokens_where_they_have_no_rest(rest: Slurm) -> None:
         "setpriv --reuid alice --regid alice --clear-groups scontrol token lifespan=infinite"
     )
     assert "SLURM_JWT=" in rest.sh("scontrol token lifespan=60")
+
+
+USERS_PORT = 6821
+#: The users' configuration, moved beside the operator's: a pod has one of them, and its slurmrestd listens on another port.
+_BESIDE = {
+    "127.0.0.1:6820": f"127.0.0.1:{REST_LOCAL_PORT}",
+    "listen 8081": "listen 8082",
+    "/run/proxy": "/run/users",
+    "/dev/stdout": "/tmp/users.log",
+}
+
+
+@pytest.fixture(scope="module")
+def users(rest: Slurm) -> Slurm:
+    """The users' nginx too, without TLS."""
+    text = (PROXY / "nginx.conf").read_text()
+    for old, new in _BESIDE.items():
+        assert old in text
+        text = text.replace(old, new)
+    rest.sh("install -d -m 0777 /run/users; touch /tmp/users.log; chmod 666 /tmp/users.log")
+    rest.sh("cat > /etc/nginx/users.conf", text)
+    rest.sh("cat > /etc/nginx/forward.conf", (PROXY / "forward.conf").read_text())
+    rest.sh("cat > /run/users/listen.conf", (PROXY / "plain.conf").read_text())
+    rest.sh(
+        "setpriv --reuid 64035 --regid 64035 --clear-groups nginx -c /etc/nginx/users.conf > /tmp/unginx.log 2>&1 < /dev/null &"
+    )
+    rest.until(f"ss -Hltn sport = :{USERS_PORT} | grep -o :{USERS_PORT}", f":{USERS_PORT}")
+    return rest
+
+
+CALL = """
+import http.client
+asked = http.client.HTTPConnection("10.99.0.1", {port}, timeout=20)
+asked.request({method!r}, {path!r}, {body!r}, {headers!r})
+answer = asked.getresponse()
+print(answer.status, answer.read().decode())
+"""
+NODES, SUBMISSION = "/slurm/v0.0.42/nodes/", "/slurm/v0.0.42/job/submit"
+#: A job that cannot be: what Slurm says of it shows that the request came through.
+JOB = '{"job": {"script": "#!/bin/sh\\n"}}'
+
+
+def call(machine: Slurm, path: str, body: str = "", method: str = "", bearer: str = "", name: str = "") -> str:
+    """The status of a user's request, and what is said."""
+    headers = {"Content-Type": "application/json"} | ({"X-SLURM-USER-NAME": name} if name else {})
+    headers |= {"Authorization": f"Bearer {bearer or token('alice', machine)}"} if bearer != "none" else {}
+    words = {"method": method or ("POST" if body else "GET"), "path": path, "body": body or None, "headers": headers}
+    return machine.sh(python3(CALL.format(port=USERS_PORT, **words)))
+
+
+def test_a_user_gets_through(users: Slurm) -> None:
+    """Whatever the method, with a token that Slurm believes, and as herself."""
+    for path in (NODES, "/slurm/v0.0.42/ping/", "/openapi/v3"):
+        assert call(users, path).startswith("200")
+    assert "Batch job submission failed" in call(users, SUBMISSION, JOB)
+    assert "Invalid job id" in call(users, "/slurm/v0.0.42/job/99", method="DELETE")
+    assert call(users, SUBMISSION, JOB, "PUT").startswith(("404", "405", "500"))
+
+
+@pytest.mark.parametrize(("bearer", "name"), [("x.y.z", ""), ("none", ""), ("", "root")])
+@pytest.mark.parametrize(("path", "body"), [(NODES, ""), (SUBMISSION, JOB), ("/openapi/v3", "")])
+def test_nobody_else_gets_through(users: Slurm, path: str, body: str, bearer: str, name: str) -> None:
+    """With a token of another key, with none, or in another's name: 401 whatever the method, and in our words."""
+    said = call(users, path, body, bearer=bearer, name=name)
+    assert said.startswith("401")
+    assert "a token is needed" in said
+
+
+def test_who_is_not_believed_takes_no_place_of_users(users: Slurm) -> None:
+    """A hundred requests of one pod, each with a token of nobody and a body that does not come."""
+    held(users, USERS_PORT, 120, "10.99.0.7", SUBMIT.format(1000))
+    assert [call(users, NODES)[:3] for _ in range(3)] == ["200"] * 3
+    users.sh("sleep 3")
+    assert users.sh(f"ss -Htn state established src 10.99.0.7 dport = :{USERS_PORT} | wc -l").strip() == "0"
+    assert "Batch job submission failed" in call(users, SUBMISSION, JOB)
+    letting_go(users)
+
+
+def test_a_submission_that_does_not_come_keeps_no_question_back(users: Slurm) -> None:
+    """A user whom Slurm believes may begin a hundred; what others ask is answered."""
+    head = (
+        SUBMIT.format(1000).replace("TOKEN: x", f"TOKEN: {token('alice', users)}").replace("NAME: slurm", "NAME: alice")
+    )
+    held(users, USERS_PORT, 120, "10.99.0.7", head)
+    assert [call(users, NODES)[:3] for _ in range(3)] == ["200"] * 3
+    letting_go(users)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [("Content-Length: 1000", "401"), ("Transfer-Encoding: chunked", "413")],
+    ids=["told", "not told"],
+)
+def test_a_question_with_a_body_is_one_with_a_body(users: Slurm, length: str, status: str) -> None:
+    """It is read only with a token that Slurm believes; one whose length is not told is not read."""
+    head = SUBMIT.replace("POST", "GET").replace("Content-Length: {}", length).format()
+    assert status in users.sh(
+        python3(SEND.replace("6820", str(USERS_PORT)).format(head=repr(f"{head[:-1]}5\r\nabcde\r\n")))
+    )
