@@ -16,7 +16,8 @@ from tests.unit.charts.test_charts import helm as helm
 Object = dict[str, Any]
 Try = Callable[..., str]
 TEAM = "registry.test/team/"
-WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}}"]
+TIMEOUT = "service.test/idle-timeout"
+WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}},tenants.serviceAnnotations={{{TIMEOUT}}}"]
 
 ALLOWED = {
     "nothing but what is needed": {"cluster": "demo"},
@@ -84,7 +85,8 @@ REFUSED = {
 CLUSTERS_ALLOWED = {
     "nothing": {},
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
-    "a Secret of the cluster's name": {"directory": {"secret": "demo-ldap"}},
+    "a Secret that is there for such clusters": {"directory": {"secret": "slurm-ldap"}},
+    "an annotation that is allowed": {"login": {"service": {"annotations": {TIMEOUT: "60"}}}},
     "checks that drain": {"health": {"checks": "Drain", "then": {"disk-full": "Drain"}}},
 }
 CLUSTERS_REFUSED = {
@@ -104,6 +106,18 @@ CLUSTERS_REFUSED = {
     "a token into a Secret of others": (
         {"rest": {"users": {"tokens": [{"user": "ci", "secret": "other"}]}}},
         "a Secret that",
+    ),
+    "a Secret with the cluster's name, which a tenant chooses": (
+        {"directory": {"secret": "demo-ldap"}},
+        "a Secret that",
+    ),
+    "a name in DNS for a login Service": (
+        {"login": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "www.example.com"}}}},
+        "service.annotations",
+    ),
+    "the same for REST": (
+        {"rest": {"users": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "a.b"}}}}},
+        "service.annotations",
     ),
     "checks that cordon Nodes": ({"health": {"then": {"disk-full": "Replace"}}}, "then: Replace"),
 }
