@@ -5,6 +5,7 @@ Needs root; the Debian root with slurmrestd and nginx is made where there is non
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -274,6 +275,16 @@ def test_nobody_else_gets_through(users: Slurm, path: str, body: str, bearer: st
     assert "a token is needed" in said
 
 
+def test_a_user_submits_as_nobody_else(users: Slurm) -> None:
+    """Slurm refuses a job of another user's number before it looks at what the job is; the control is an administrator, who gets further."""
+    whose = '{{"job": {{"script": "#!/bin/sh\\n", "environment": ["A=b"], "current_working_directory": "/tmp", "user_id": "{}"}}}}'
+    for number in ("0", "64030", "root"):
+        assert '"error_number": 2010' in call(users, SUBMISSION, whose.format(number))
+    admin = call(users, SUBMISSION, whose.format("1000"), bearer=token("root", users))
+    assert '"error_number": 2010' not in admin
+    assert "error_number" in admin  # there is no node
+
+
 def test_who_is_not_believed_takes_no_place_of_users(users: Slurm) -> None:
     """A hundred requests of one pod, each with a token of nobody and a body that does not come."""
     held(users, USERS_PORT, 120, "10.99.0.7", SUBMIT.format(1000))
@@ -305,3 +316,15 @@ def test_a_question_with_a_body_is_one_with_a_body(users: Slurm, length: str, st
     assert status in users.sh(
         python3(SEND.replace("6820", str(USERS_PORT)).format(head=repr(f"{head[:-1]}5\r\nabcde\r\n")))
     )
+
+
+def test_nginx_takes_the_configuration_with_tls(users: Slurm, tmp_path: Path) -> None:
+    """The same with the other way to listen."""
+    words = ["-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout", tmp_path / "key", "-out", tmp_path / "crt"]
+    subprocess.run(["openssl", "req", "-x509", *words], check=True, capture_output=True)
+    users.sh("mkdir -p /etc/soperator/tls /run/tls")
+    users.sh("cat > /etc/soperator/tls/tls.crt", (tmp_path / "crt").read_text())
+    users.sh("cat > /etc/soperator/tls/tls.key", (tmp_path / "key").read_text())
+    users.sh("sed s,/run/users,/run/tls,g /etc/nginx/users.conf > /etc/nginx/tls-users.conf")
+    users.sh("cat > /run/tls/listen.conf", (PROXY / "tls.conf").read_text())
+    assert "successful" in users.sh("nginx -t -c /etc/nginx/tls-users.conf")
