@@ -154,7 +154,7 @@ def attempt(kubectl: Try, helm: str) -> Iterator[Try]:
     deadline = time.monotonic() + 30
     while "serverside-applied" not in (said := kubectl(ADMIN, [old], "apply", "--server-side")):
         assert time.monotonic() < deadline, said
-    policy = [each for each in template(helm, "soperator", *WORDS) if "AdmissionPolicy" in each["kind"]]
+    policy = [each for each in template(helm, "soperator", *WORDS) if each["metadata"]["name"].endswith("-tenants")]
     assert len(policy) == 2
     said = kubectl(ADMIN, policy, "apply", "--server-side")
     assert said.count("serverside-applied") == 2, said
@@ -222,7 +222,7 @@ def test_what_was_there_before_keeps_its_spec(attempt: Try, kubectl: Try) -> Non
 
 def test_the_policy_is_off_unless_it_is_asked_for(helm: str) -> None:
     """The chart makes none by itself, and an image prefix without a slash at its end is refused."""
-    assert not [each for each in template(helm, "soperator") if "AdmissionPolicy" in each["kind"]]
+    assert not [each for each in template(helm, "soperator") if each["metadata"]["name"].endswith("-tenants")]
     command = [helm, "template", "demo", str(CHARTS / "soperator"), "--set", "tenants.images={registry.test/team}"]
     assert "images" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
