@@ -33,6 +33,23 @@ open("/tmp/held", "w").close()
 while os.path.exists("/tmp/held"):
     time.sleep(0.1)
 """
+#: The same for an address that does not mind being refused.
+FLOOD = """
+import os, resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+held = []
+def more():
+    for _ in range(int(sys.argv[3])):
+        try:
+            held.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5, source_address=(sys.argv[4], 0)))
+            held[-1].sendall(b"GET / HTTP/1.1")
+        except OSError:
+            return
+more()
+open("/tmp/held", "w").close()
+while os.path.exists("/tmp/held"):
+    time.sleep(0.1)
+"""
 ASK = """
 import http.client, sys, time
 began = time.monotonic()
@@ -145,6 +162,17 @@ def test_the_operator_gets_answers_beside_idle_connections(rest: Slurm, said: st
     for number in (7, 8, 9):
         held(rest, REST_PORT, 140, f"10.99.0.{number}", said)
     assert [ask(rest) for _ in range(5)] == ["200"] * 5
+    letting_go(rest)
+
+
+def test_the_port_of_the_kubelet_is_no_way_round_the_bound(rest: Slurm) -> None:
+    """Nine thousand half requests to it were all the connections that nginx has: the operator was refused, and the kubelet would end the pod."""
+    rest.sh(
+        f"rm -f /tmp/held; setsid {python(FLOOD, '10.99.0.1', REST_READY_PORT, 9000, '10.99.0.7')} > /tmp/flood.log 2>&1 < /dev/null &"
+    )
+    rest.until("ls /tmp/held 2> /dev/null", "/tmp/held")
+    assert [ask(rest) for _ in range(3)] == ["200"] * 3
+    assert "ready" in rest.sh(python(READY))
     letting_go(rest)
 
 

@@ -20,7 +20,7 @@ def test_slurmrestd_listens_on_the_loopback_alone():
     assert "ports" not in slurmrestd
     assert proxy["ports"] == [{"name": "rest", "containerPort": names.REST_PORT}]
     assert re.findall(r"^ +listen (\S+);", CONF, re.M) == [
-        str(names.REST_PORT), "unix:/run/proxy/http", str(names.REST_READY_PORT),
+        str(names.REST_PORT), str(names.REST_READY_PORT), "unix:/run/proxy/http", "unix:/run/proxy/ready",
     ]  # fmt: skip
     assert f"server 127.0.0.1:{names.REST_LOCAL_PORT} " in CONF
 
