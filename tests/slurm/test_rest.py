@@ -257,7 +257,7 @@ def users(rest: Slurm) -> Slurm:
     rest.sh("install -d -m 0777 /run/users; touch /tmp/users.log; chmod 666 /tmp/users.log")
     rest.sh("cat > /etc/nginx/users.conf", text)
     rest.sh("cat > /etc/nginx/forward.conf", (PROXY / "forward.conf").read_text())
-    rest.sh("cat > /run/users/listen.conf", (PROXY / "plain.conf").read_text())
+    rest.sh("cat > /run/users/listen.conf", (PROXY / "plain.conf").read_text().replace("/run/proxy", "/run/users"))
     rest.sh(
         "setpriv --reuid 64035 --regid 64035 --clear-groups nginx -c /etc/nginx/users.conf > /tmp/unginx.log 2>&1 < /dev/null &"
     )
@@ -323,6 +323,18 @@ def test_who_is_not_believed_takes_no_place_of_users(users: Slurm) -> None:
     letting_go(users)
 
 
+@pytest.mark.parametrize("port", [USERS_PORT, 8082])
+def test_one_address_does_not_take_all_connections_of_users(users: Slurm, port: int) -> None:
+    """Two thousand half requests were all that nginx has; the lines of its log still have the client's address."""
+    users.sh(
+        f"rm -f /tmp/held; setsid {python(FLOOD, '10.99.0.1', port, 17000, '10.99.0.7')} > /dev/null 2>&1 < /dev/null &"
+    )
+    users.until("ls /tmp/held 2> /dev/null", "/tmp/held")
+    assert [call(users, NODES)[:3] for _ in range(3)] == ["200"] * 3
+    letting_go(users)
+    assert '"client":"10.99.0.1"' in users.sh("grep nodes /tmp/users.log | tail -n 1")
+
+
 def test_a_submission_that_does_not_come_keeps_no_question_back(users: Slurm) -> None:
     """A user whom Slurm believes may begin a hundred; what others ask is answered."""
     head = (
@@ -354,5 +366,5 @@ def test_nginx_takes_the_configuration_with_tls(users: Slurm, tmp_path: Path) ->
     users.sh("cat > /etc/soperator/tls/tls.crt", (tmp_path / "crt").read_text())
     users.sh("cat > /etc/soperator/tls/tls.key", (tmp_path / "key").read_text())
     users.sh("sed s,/run/users,/run/tls,g /etc/nginx/users.conf > /etc/nginx/tls-users.conf")
-    users.sh("cat > /run/tls/listen.conf", (PROXY / "tls.conf").read_text())
+    users.sh("cat > /run/tls/listen.conf", (PROXY / "tls.conf").read_text().replace("/run/proxy", "/run/tls"))
     assert "successful" in users.sh("nginx -t -c /etc/nginx/tls-users.conf")
