@@ -59,6 +59,7 @@ HISTORY = frozenset(
         "docs/reports/attack-jail-2.md",
         "docs/reports/attack-jail.md",
         "docs/reports/attack-loops.md",
+        "docs/reports/attack-net.md",
         "docs/reports/review-2026-11.md",
     }
 )
