@@ -243,6 +243,9 @@ def test_a_pod_template_may_say_what_we_have_no_field_for() -> None:
         ([{"name": "a"}], [{"name": "a", "mountPath": "/mnt"}], "spec.volumeMounts[0].mountPath"),
         ([{"name": "a"}], [{"name": "a", "mountPath": "/etc/soperator/x"}], "spec.volumeMounts[0].mountPath"),
         ([{"name": "a"}], [{"name": "a", "mountPath": "/"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/usr/../etc/soperator/keys"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "//etc/soperator/keys"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/etc/./soperator/keys"}], "spec.volumeMounts[0].mountPath"),
     ],
 )
 def test_volumes_must_not_stand_in_the_workers_way(volumes: list[Any], mounts: list[Any], field: str) -> None:
