@@ -16,7 +16,8 @@ from tests.unit.charts.test_charts import helm as helm
 Object = dict[str, Any]
 Try = Callable[..., str]
 TEAM = "registry.test/team/"
-WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}}"]
+TIMEOUT = "service.test/idle-timeout"
+WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}},tenants.serviceAnnotations={{{TIMEOUT}}}"]
 
 ALLOWED = {
     "nothing but what is needed": {"cluster": "demo"},
@@ -84,7 +85,8 @@ REFUSED = {
 CLUSTERS_ALLOWED = {
     "nothing": {},
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
-    "a Secret of the cluster's name": {"sssd": {"configSecretName": "demo-ldap"}},
+    "a Secret that is there for such clusters": {"sssd": {"configSecretName": "slurm-ldap"}},
+    "an annotation that is allowed": {"login": {"service": {"annotations": {TIMEOUT: "60"}}}},
     "checks that drain": {"health": {"mode": "Drain", "onFailure": {"disk-full": "Drain"}}},
 }
 CLUSTERS_REFUSED = {
@@ -104,6 +106,18 @@ CLUSTERS_REFUSED = {
     "a token into a Secret of others": (
         {"rest": {"users": {"tokens": [{"user": "ci", "secret": "other"}]}}},
         "a Secret that",
+    ),
+    "a Secret with the cluster's name, which a tenant chooses": (
+        {"sssd": {"configSecretName": "demo-ldap"}},
+        "a Secret that",
+    ),
+    "a name in DNS for a login Service": (
+        {"login": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "www.example.com"}}}},
+        "service.annotations",
+    ),
+    "the same for REST": (
+        {"rest": {"users": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "a.b"}}}}},
+        "service.annotations",
     ),
     "checks that cordon Nodes": ({"health": {"onFailure": {"disk-full": "Replace"}}}, "onFailure: Replace"),
 }
@@ -140,7 +154,7 @@ def attempt(kubectl: Try, helm: str) -> Iterator[Try]:
     deadline = time.monotonic() + 30
     while "serverside-applied" not in (said := kubectl(ADMIN, [old], "apply", "--server-side")):
         assert time.monotonic() < deadline, said
-    policy = [each for each in template(helm, "soperator", *WORDS) if "AdmissionPolicy" in each["kind"]]
+    policy = [each for each in template(helm, "soperator", *WORDS) if each["metadata"]["name"].endswith("-tenants")]
     assert len(policy) == 2
     said = kubectl(ADMIN, policy, "apply", "--server-side")
     assert said.count("serverside-applied") == 2, said
@@ -208,7 +222,7 @@ def test_what_was_there_before_keeps_its_spec(attempt: Try, kubectl: Try) -> Non
 
 def test_the_policy_is_off_unless_it_is_asked_for(helm: str) -> None:
     """The chart makes none by itself, and an image prefix without a slash at its end is refused."""
-    assert not [each for each in template(helm, "soperator") if "AdmissionPolicy" in each["kind"]]
+    assert not [each for each in template(helm, "soperator") if each["metadata"]["name"].endswith("-tenants")]
     command = [helm, "template", "demo", str(CHARTS / "soperator"), "--set", "tenants.images={registry.test/team}"]
     assert "images" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
 

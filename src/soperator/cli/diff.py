@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.support.say import say
+
 if TYPE_CHECKING:
     from soperator.api.base import Model
     from soperator.kube.api import Api
@@ -62,9 +64,9 @@ def diff(
     try:
         lines = asyncio.run(_diff(what, namespace))
     except (KubeError, _Unclear) as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         raise typer.Exit(2) from None
-    typer.echo("\n".join(lines) if lines else "Nothing would change.")
+    say("\n".join(lines) if lines else "Nothing would change.")
     raise typer.Exit(1 if lines else 0)
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from soperator.cli.support.say import say
+
 if TYPE_CHECKING:
     from soperator.cli.support.manifests import Manifest
 
@@ -29,7 +31,7 @@ def lint(
     objects = load(files)
     spaces = worlds(objects, partial)
     for warning in _warnings(objects):
-        typer.echo(warning, err=True)
+        say(warning, err=True)
     lines = []
     for found in objects:
         problems = list(found.faults)
@@ -46,11 +48,11 @@ def lint(
                     problems += cluster_problems(found.name, world)
         lines += [f"{found.file}: {problem}" for problem in problems]
     for line in lines:
-        typer.echo(line, err=True)
+        say(line, err=True)
     if lines:
-        typer.echo(f"{len(lines)} problem{'s' if len(lines) > 1 else ''}", err=True)
+        say(f"{len(lines)} problem{'s' if len(lines) > 1 else ''}", err=True)
         raise typer.Exit(1)
-    typer.echo(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
+    say(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
 
 
 def _warnings(objects: "list[Manifest]") -> "Iterator[str]":

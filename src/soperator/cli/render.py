@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from soperator.cli.support.say import say
+
 if TYPE_CHECKING:
     from soperator.api.nodeset import NodeSetSpec
     from soperator.cli.support.manifests import Manifest
@@ -32,7 +34,7 @@ def render(
     objects = load(files)
     if faults := [f"{found.file}: {problem}" for found in objects for problem in found.faults]:
         for fault in faults:
-            typer.echo(fault, err=True)
+            say(fault, err=True)
         raise typer.Exit(1)
     typer.echo(
         yaml.safe_dump_all(_rendered(objects, _defaults(registry, tag or __version__)), sort_keys=False), nl=False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from soperator.cli.support.errors import CliError, report_errors
+from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
@@ -83,6 +84,6 @@ async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None
         why = refusal(user, await Inside(api).uid(cluster, user), admin)
     except SlurmError as error:
         why = refusal(user, -1, admin)
-        typer.echo(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
+        say(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
     if why:
         raise CliError(f"{why}{', or give --admin' if 'everything' in why else ''}")

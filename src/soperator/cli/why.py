@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.support.say import line, say
+
 if TYPE_CHECKING:
     from soperator.kube.views import Custom
 
@@ -23,18 +25,18 @@ def why(
     try:
         said, is_well = asyncio.run(_why_slurm(name, namespace, of) if of else _why(name, namespace))
     except SlurmError as error:
-        typer.echo(f"Slurm did not answer: {error}", err=True)
+        say(f"Slurm did not answer: {error}", err=True)
         raise typer.Exit(1) from None
     except NotFound:
-        typer.echo(
+        say(
             f"SlurmCluster {name}: there is none of this name in the namespace {namespace or 'of the kubeconfig'}",
             err=True,
         )
         raise typer.Exit(1) from None
     except KubeError as error:
-        typer.echo(f"Kubernetes did not answer: {error}", err=True)
+        say(f"Kubernetes did not answer: {error}", err=True)
         raise typer.Exit(1) from None
-    typer.echo(said)
+    say(said)
     raise typer.Exit(0 if is_well else 1)
 
 
@@ -47,9 +49,9 @@ async def _why(name: str, namespace: str) -> tuple[str, bool]:
         where = namespace or api.namespace
         cluster = await api.get(SLURMCLUSTER, Custom, where, name)
         members = [each for each in (await api.list(NODESET, Custom, where)).items if _cluster_of(each) == name]
-    lines = reasons("SlurmCluster", cluster) + [line for each in members for line in reasons("NodeSet", each)]
+    lines = reasons("SlurmCluster", cluster) + [said for each in members for said in reasons("NodeSet", each)]
     said = lines or [f"SlurmCluster {name} is available, and so are its NodeSets."]
-    return "\n".join([*said, *notes("SlurmCluster", cluster)]), not lines
+    return "\n".join(map(line, [*said, *notes("SlurmCluster", cluster)])), not lines
 
 
 async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
@@ -63,8 +65,8 @@ async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
     async with Api.connect("soperator-cli") as api:
         cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace or api.namespace, name))
         if not isinstance(cluster, Cluster):
-            return "\n".join(map(str, cluster)), False
-        return "\n".join(await why_slurm(api, cluster, of)), True
+            return "\n".join(line(str(each)) for each in cluster), False
+        return "\n".join(map(line, await why_slurm(api, cluster, of))), True
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:

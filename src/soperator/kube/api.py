@@ -14,6 +14,7 @@ import httpx2
 import msgspec
 
 from soperator.kube import transport
+from soperator.kube.depth import decoded
 from soperator.kube.errors import Conflict, Expired, Malformed, NotFound
 from soperator.kube.kinds import LEASE, Kind
 from soperator.kube.objects import Lease
@@ -260,6 +261,6 @@ class Api:
     async def _decoded(self, call: Call, type_: type[T], tries: int = transport.TRIES) -> T:
         response = await self.transport.send(call, tries=tries)
         try:
-            return msgspec.json.decode(response.content, type=type_)
+            return decoded(msgspec.json.Decoder(type_), response.content)
         except msgspec.MsgspecError as error:
             raise Malformed(f"{call.verb} {call.kind} {call.path}: {error}") from error

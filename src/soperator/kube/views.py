@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from soperator.kube.depth import shallow
+
 
 class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False, omit_defaults=True):
     """Base of every view: immutable, camelCase outside, unknown fields ignored."""
@@ -74,11 +76,17 @@ class Meta(View, frozen=True):
 
 
 class Custom(View, frozen=True):
-    """One of our own objects: `spec` undecoded, for the API models, `status` as a dict."""
+    """One of our own objects: `spec` undecoded, for the API models, and no deeper than can be read; `status` as a dict."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Cut off what lies too deep."""
+        text = bytes(self.spec)
+        if (cut := shallow(text)) is not text:
+            msgspec.structs.force_setattr(self, "spec", msgspec.Raw(cut))
 
 
 class WaitingState(View, frozen=True):

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 import httpx2
 import msgspec
 
+from soperator.kube.depth import decoded
 from soperator.kube.errors import Eof, Idle, Malformed, Unreachable, error_of
 
 V = TypeVar("V")
@@ -77,14 +78,14 @@ def _event(
     versioned: msgspec.json.Decoder[_Versioned],
     typed: msgspec.json.Decoder[V],
 ) -> Event[V]:
-    got = frame.decode(line)
+    got = decoded(frame, line)
     match got.type:
         case "ERROR":
             raise error_of(0, bytes(got.object))
         case "BOOKMARK":
             return Event("BOOKMARK", None, versioned.decode(got.object).metadata.resource_version)
         case "ADDED" | "MODIFIED" | "DELETED":
-            obj: Any = typed.decode(got.object)
+            obj: Any = decoded(typed, got.object)
             return Event(got.type, obj, obj.metadata.resource_version)
         case other:
             raise Malformed(f"watch: an event of the unknown type {other!r}")

@@ -1,26 +1,56 @@
 """How many clients an HTTP port has at a time, and how long each of them: a port may be open to people who mean no good.
 
 uvicorn keeps a connection that never asks for ever, and takes any number of them. Here each client has a few seconds to ask and a minute in all, and
-where a place is needed the oldest client that waits for no answer goes first. One that means it has asked before its turn comes.
+where a place is needed the oldest client that waits for no answer goes first. One that means it has asked before its turn comes. An address has
+so many connections a second, each for one request (`serve`): an answer is work of the loop that does everything else, and who asks without a pause
+would have it do nothing else.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Clients at a time; seconds in which a client has to ask; seconds that it has in all.
 PLACES, PATIENCE, LIFE = 256, 5.0, 60.0
+#: Connections of an address that are taken a second, and at once after a rest; of so many addresses is known how many they had.
+RATE, BURST, _KNOWN = 20.0, 100.0, 1024
 
 
-def bounded(places: int = PLACES, patience: float = PATIENCE, life: float = LIFE) -> type[H11Protocol]:
+@dataclass
+class Turns:
+    """How many connections each address has left, by a clock in seconds."""
+
+    rate: float = RATE
+    burst: float = BURST
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def take(self, address: str, now: float) -> bool:
+        """Whether this address may have one more."""
+        left, before = self._left.pop(address, (self.burst, now))
+        left = min(self.burst, left + (now - before) * self.rate)
+        self._left[address] = (max(0.0, left - 1.0), now)
+        if len(self._left) > _KNOWN:
+            self._left.popitem(last=False)
+        return left >= 1.0
+
+
+def bounded(
+    places: int = PLACES, patience: float = PATIENCE, life: float = LIFE, turns: Turns | None = None
+) -> type[H11Protocol]:
     """Return uvicorn's protocol with these bounds, for one server."""
     present: dict[_Bounded, None] = {}
+    left = turns or Turns()
 
     class Bounded(_Bounded):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if not left.take(self.client[0] if self.client else "", self.loop.time()):
+                transport.abort()
+                return
             present[self] = None
             self.timers = (
                 self.loop.call_later(patience, self.end_unless_asked),

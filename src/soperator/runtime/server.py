@@ -47,5 +47,8 @@ class _Server(uvicorn.Server):
 async def serve(app: Starlette, host: str, port: int, protocol: type[asyncio.Protocol] | None = None) -> None:
     """Serve until cancelled, with bounds on clients."""
     made = protocol or bounded()
-    config = uvicorn.Config(app, host=host, port=port, http=made, log_config=None, access_log=False, lifespan="off")
+    # One request for each connection, of which an address has so many; a few are accepted at a time, before the loop's other work has its turn.
+    config = uvicorn.Config(
+        app, host=host, port=port, http=made, log_config=None, access_log=False, lifespan="off", backlog=64, headers=[("Connection", "close")]
+    )  # fmt: skip
     await _Server(config).serve()

@@ -21,14 +21,14 @@ def number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and str(int(text)) == text else None
 
 
-def expand(text: str) -> list[str]:
+def expand(text: str, most: int = MOST) -> list[str]:
     """The names of a host list, in its order; an empty one has none.
 
-    Raises ValueError for a list of more than `MOST` names, and for what is no host list.
+    Raises ValueError for a list of more than `most` names, and for what is no host list.
     """
-    found = list(islice((name for piece in _pieces(text) for name in _names(piece)), MOST + 1))
-    if len(found) > MOST:
-        raise ValueError(f"a host list of more than {MOST} names: {text[:80]}")
+    found = list(islice((name for piece in _pieces(text) for name in _names(piece)), most + 1))
+    if len(found) > most:
+        raise ValueError(f"a host list of more than {most} names: {text[:80]}")
     return found
 
 

@@ -32,6 +32,8 @@ _ONE = Bound(64 * MIB, 15.0, 10.0)
 _NODES = Bound(256 * MIB, 30.0, 10.0)
 #: So many records of each kind are kept of a list; slurmctld knows 65,533 nodes at most.
 _MOST_NODES, _MOST_JOBS = 1 << 16, 200_000
+#: And so many names of nodes of all jobs together: eleven letters of an answer may stand for 65,536 of them.
+_MOST_HELD = 1 << 20
 
 T = TypeVar("T")
 
@@ -176,9 +178,14 @@ class SlurmRest:
         """The queue, of which only jobs that hold nodes and those of deep checks are kept."""
         running: list[SlurmJob] = []
         checks: list[CheckJob] = []
+        held = 0
 
         def take(record: QueuedJob) -> None:
+            nonlocal held
             if job := _read(record):
+                held += len(job.nodes)
+                if held > _MOST_HELD:
+                    raise SlurmError(f"slurmrestd: GET jobs/: jobs hold more than {_MOST_HELD} nodes together")
                 running.append(job)
             if record.user_id == 0 and (record.name or "").startswith(PREFIX):
                 checks.append(read_check_job(record))

@@ -110,6 +110,8 @@ def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decode
     decoder = decoder or msgspec.json.Decoder(type_)
     try:
         return decoder.decode(text)
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deep") from error
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         plain = text.decode("utf-8", "replace").encode()
         if plain == text:

@@ -1,5 +1,7 @@
 """SSH public keys are read before sshd would skip them in silence."""
 
+import time
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -47,3 +49,11 @@ def test_a_private_key_is_recognised_and_never_repeated() -> None:
     fault = fault_of(private) or ""
     assert "is a private key" in fault
     assert private[40:60] not in fault
+
+
+@pytest.mark.parametrize("line", ['"' + '\\"' * 8191, '"' * 16384, "ssh-rsa" + " " * 16000 + '""', 'a="' * 5461])
+def test_a_line_that_nobody_can_read_is_read_once(line: str) -> None:
+    """A hundred of the longest, which one spec has room for, cost milliseconds: the operator serves others meanwhile."""
+    began = time.process_time()
+    assert all(fault_of(line) for _ in range(20))
+    assert time.process_time() - began < 1.0

@@ -1,5 +1,7 @@
 """What needs more than one object, or a text that CEL cannot read."""
 
+import time
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +11,7 @@ from soperator.api.base import Problem
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.api.validation.validate import World, validate_cluster, validate_nodeset
+from soperator.policy.validation import cluster_problems
 
 
 def cluster(**said: Any) -> SlurmClusterSpec:
@@ -242,9 +245,50 @@ def test_a_pod_template_may_say_what_we_have_no_field_for() -> None:
         ([{"name": "a"}], [{"name": "a", "mountPath": "/mnt"}], "spec.volumeMounts[0].mountPath"),
         ([{"name": "a"}], [{"name": "a", "mountPath": "/etc/soperator/x"}], "spec.volumeMounts[0].mountPath"),
         ([{"name": "a"}], [{"name": "a", "mountPath": "/"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/usr/../etc/soperator/keys"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "//etc/soperator/keys"}], "spec.volumeMounts[0].mountPath"),
+        ([{"name": "a"}], [{"name": "a", "mountPath": "/etc/./soperator/keys"}], "spec.volumeMounts[0].mountPath"),
     ],
 )
 def test_volumes_must_not_stand_in_the_workers_way(volumes: list[Any], mounts: list[Any], field: str) -> None:
     """Each is refused with its path."""
     (problem,) = of_nodeset("a", world(a=node_set(volumes=volumes, volumeMounts=mounts)))
     assert problem.field == field
+
+
+def test_a_spec_with_nothing_but_faults_costs_little() -> None:
+    """Each sentence named all features that there are, and there was one for each fault: ten NodeSets and one cluster made 700 MiB of them."""
+    features = [[f"{number}-{each}".ljust(64, "x") for each in range(64)] for number in range(10)]
+    sets = {f"n{number}": NodeSetSpec(cluster="demo", features=each) for number, each in enumerate(features)}
+    wrong = [f"z{number}" for number in range(64)]
+    partitions = [
+        {"name": f"p{each}", "features": wrong, "nodeSets": wrong, "options": dict.fromkeys(wrong, "x")}
+        for each in range(256)
+    ]
+    spec = SlurmClusterSpec.model_validate({"partitions": partitions, "config": {"slurm": "Slrmctld=1\n" * 5000}})
+    world = World(clusters={"demo": spec}, node_sets=sets)
+    tracemalloc.start()
+    began = time.process_time()
+    found = cluster_problems("demo", world)
+    assert time.process_time() - began < 2.0
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+    assert 100 <= len(found) <= 400
+    assert "and 630 more" in str(next(each for each in found if ".features" in each.field))
+
+
+def test_a_namespace_of_many_nodesets_is_checked_in_one_go() -> None:
+    """What one is checked against is put together once."""
+    sets = {f"n{number}": NodeSetSpec(cluster="demo", features=["a", "b"]) for number in range(4000)}
+    world = World(clusters={"demo": SlurmClusterSpec()}, node_sets=sets)
+    began = time.process_time()
+    assert not [name for name in sets if validate_nodeset(name, sets[name], world)]
+    assert time.process_time() - began < 4.0
+
+
+def test_the_older_of_two_nodesets_keeps_the_name_of_its_pods() -> None:
+    """a-b of cluster x, and b of cluster x-a."""
+    sets = {"a-b": NodeSetSpec(cluster="x"), "b": NodeSetSpec(cluster="x-a")}
+    world = World(clusters={"x": SlurmClusterSpec(), "x-a": SlurmClusterSpec()}, node_sets=sets)
+    assert validate_nodeset("a-b", sets["a-b"], world) == []
+    assert "as those of NodeSet a-b" in str(validate_nodeset("b", sets["b"], world)[0])

@@ -20,7 +20,7 @@ def test_slurmrestd_listens_on_the_loopback_alone():
     assert "ports" not in slurmrestd
     assert proxy["ports"] == [{"name": "rest", "containerPort": names.REST_PORT}]
     assert re.findall(r"^ +listen (\S+);", CONF, re.M) == [
-        str(names.REST_PORT), "unix:/run/proxy/http", str(names.REST_READY_PORT),
+        str(names.REST_PORT), str(names.REST_READY_PORT), "unix:/run/proxy/http", "unix:/run/proxy/ready",
     ]  # fmt: skip
     assert f"server 127.0.0.1:{names.REST_LOCAL_PORT} " in CONF
 
@@ -28,7 +28,7 @@ def test_slurmrestd_listens_on_the_loopback_alone():
 def test_an_address_may_have_more_connections_than_the_operator_opens():
     """The operator's client opens up to 100 connections, and slurmrestd takes 124."""
     (of_an_address,) = re.findall(r"limit_conn addresses (\d+);", CONF)
-    (of_all,) = re.findall(r"limit_conn all (\d+);", CONF)
+    (of_all,) = re.findall(r"max_conns=(\d+);", CONF)
     assert int(of_an_address) > 100
     assert 100 < int(of_all) < 124
 

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from soperator.observe import operator as names
-from soperator.runtime.connections import bounded
+from soperator.runtime.connections import Turns, bounded
 from soperator.runtime.metrics import OperatorMetrics, QueueState, Sources
 from soperator.runtime.server import build_app, serve
 
@@ -165,3 +165,43 @@ async def test_a_client_that_does_not_read_goes_after_a_while_and_one_that_does_
         assert asyncio.get_running_loop().time() - began < 3
         for each in (writer, asking, *(other for _, other in idle)):
             each.close()
+
+
+async def test_who_asks_without_a_pause_does_not_keep_the_loop() -> None:
+    """A pod of anybody asks for metrics over two hundred connections; what the operator does beside it goes on, and others are answered."""
+    async with served(build_app(OperatorMetrics().registry, dict), 256, 5.0) as port:
+        end = asyncio.get_running_loop().time() + 2.0
+
+        async def ask_on() -> int:
+            answers = 0
+            while asyncio.get_running_loop().time() < end:
+                with suppress(OSError, asyncio.IncompleteReadError):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                    while not writer.is_closing():
+                        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 8)
+                        await reader.readuntil(b"\r\n\r\n")
+                        answers += 1
+                        await reader.readuntil(b"\r\n\r\n")
+                await asyncio.sleep(0.02)
+            return answers
+
+        asking = [asyncio.create_task(ask_on()) for _ in range(100)]
+        await asyncio.sleep(0.5)
+        address = ("127.0.0.2", 0)  # the kubelet's
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=address)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await asyncio.wait_for(reader.read(), 2)).endswith(b"ok\n")
+        writer.close()
+        assert sum(await asyncio.gather(*asking)) < 200
+
+
+def test_an_address_has_turns_of_its_own_and_they_come_back() -> None:
+    """So many at once, and then so many a second; what is known of addresses has a bound."""
+    turns = Turns(rate=2.0, burst=3.0)
+    assert [turns.take("a", 0.0) for _ in range(5)] == [True] * 3 + [False] * 2
+    assert turns.take("b", 0.0)
+    assert [turns.take("a", 1.0) for _ in range(3)] == [True, True, False]
+    assert [turns.take("a", 100.0) for _ in range(4)] == [True] * 3 + [False]
+    for number in range(5000):
+        turns.take(str(number), 200.0)
+    assert len(turns._left) <= 1024

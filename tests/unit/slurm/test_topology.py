@@ -2,6 +2,8 @@
 
 import json
 import re
+import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -83,6 +85,12 @@ def test_the_note_of_places_is_read_back(places):
         ("SwitchName=a Nodes=n\nSwitchName=a Nodes=m", ("line 2: a: another switch has this name",)),
         ("SwitchName=a", ("line 1: a: a switch has either nodes or switches",)),
         ("SwitchName=a Nodes=n Switches=b\nSwitchName=b Nodes=m", ("line 1: a: a switch has either",)),
+        (
+            "SwitchName=a Switches=b\nSwitchName=b Nodes=n\nSwitchName=c Switches=c,a",
+            ("line 3: c: this switch lies below",),
+        ),
+        ("SwitchName=a Switches=b[", ("line 1: b[: Slurm could not read it",)),
+        ("SwitchName=a Switches=b[0-99999999]", ("line 1: b[0-99999999]: ", "more than 8192")),
         (f"SwitchName={'a' * 65} Nodes=n", ("at most 64 characters",)),
         (f"SwitchName=a{'1' * 20} Nodes=n", ("at most 19 of them",)),
     ],
@@ -91,6 +99,28 @@ def test_what_slurmctld_would_end_over_is_told_before(text, words):
     """The problem names the line, the switch and what to do."""
     said = "\n".join(map(str, switch_problems(text)))
     assert [each for each in words if each not in said] == []
+
+
+def test_a_small_text_that_names_millions_of_switches_costs_little():
+    """Forty bytes stand for 65,536 names; a spec has room for a thousand and a half such lines, and the operator has 512 MiB."""
+    text = "".join(f"SwitchName=s{number} Switches=n[0-65535]\n" for number in range(1500))
+    tracemalloc.start()
+    began = time.process_time()
+    found = switch_problems(text)
+    assert time.process_time() - began < 2.0
+    assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    tracemalloc.stop()
+    assert len(found) < 200
+
+
+@pytest.mark.parametrize("last", ["s0", "end"])
+def test_a_long_chain_of_switches_is_walked_once(last):
+    """Whether it ends or leads back to its beginning."""
+    text = "".join(f"SwitchName=s{number} Switches=s{number + 1},{last}\n" for number in range(1500))
+    began = time.process_time()
+    found = switch_problems(f"{text}SwitchName=s1500 Nodes=x\nSwitchName=end Nodes=y\n")
+    assert time.process_time() - began < 2.0
+    assert [each.field for each in found] == (["spec.config.topology, line 1"] if last == "s0" else [])
 
 
 def test_a_tree_as_in_the_manual_has_no_problem():

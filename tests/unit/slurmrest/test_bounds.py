@@ -91,3 +91,25 @@ async def test_no_proxy_of_the_environment_gets_the_token(monkeypatch):
         await client.close()
     await asyncio.sleep(0)
     assert heard == []
+
+
+async def test_a_short_list_of_nodes_that_stands_for_many_is_bounded():
+    """Four kilobytes say that sixty jobs hold all of 65,536 nodes each: each name would be one in memory."""
+    jobs = [{"job_id": number, "job_state": ["RUNNING"], "nodes": "n[0-65535]"} for number in range(60)]
+    answers = httpx2.MockTransport(lambda _: httpx2.Response(200, json={"jobs": jobs}))
+    client = SlurmRest("http://rest", b"key", answers)
+    with pytest.raises(SlurmError, match="jobs hold more than 1048576 nodes together"):
+        await client.jobs()
+    await client.close()
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("call", [each for name, each in CALLS.items() if name != "has_changed"])
+async def test_an_answer_that_is_nested_too_deep_is_no_answer(call, status):
+    """Reading it ends with a RecursionError, for which no pass waits."""
+    deep = "[" * 100_000 + "]" * 100_000
+    body = f'{{"nodes": [{{"name": "a", "x": {deep}}}], "jobs": [{{"job_id": 1, "x": {deep}}}], "errors": {deep}}}'
+    client = SlurmRest("http://rest", b"key", httpx2.MockTransport(lambda _: httpx2.Response(status, text=body)))
+    with pytest.raises(SlurmError):
+        await call(client)
+    await client.close()

@@ -33,8 +33,8 @@ def fault_of(key: str) -> str | None:
 
 
 def _without_quotes(line: str) -> str:
-    """The line without quoted texts, which options may hold."""
-    return re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
+    """The line without quoted texts, which options may hold; one that does not end reaches to the end, so that each letter is read once."""
+    return re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?$)', lambda found: "" if found[1] == '"' else found[0], line)
 
 
 def _name_in(blob: bytes) -> str:

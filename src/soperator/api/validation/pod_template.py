@@ -6,6 +6,7 @@ another command is none. Those are refused with the field of ours that says the 
 silence.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -167,6 +168,9 @@ def _mount(field: str, mount: Mapping[str, Any], spec: NodeSetSpec) -> Iterable[
         yield Problem(f"{field}.name", _short(name), "no volume has this name: add it to volumes")
     if not path.startswith("/"):
         yield Problem(f"{field}.mountPath", path, "give an absolute path")
+    if re.search("//|/[.][.]?(/|$)", path):
+        yield Problem(f"{field}.mountPath", path, "write the path plainly: without '//', '.' and '..'")
+        return
     for ours in _MOUNTS:
         if path.rstrip("/") == "" or f"{path}/".startswith(f"{ours}/") or f"{ours}/".startswith(f"{path.rstrip('/')}/"):
             remedy = f"the worker needs {ours} itself: choose another path; for a path inside the jail use submounts"

@@ -7,8 +7,10 @@ sake of a problem.
 """
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any
 
@@ -52,25 +54,63 @@ class World:
 
     def members(self, cluster: str) -> Mapping[str, NodeSetSpec]:
         """Return the NodeSets of one cluster, oldest first."""
-        return {name: spec for name, spec in self.node_sets.items() if spec.cluster == cluster}
+        return self._by_cluster.get(cluster, {})
+
+    def features(self, cluster: str) -> Mapping[str, None]:
+        """The features of a cluster's nodes; the name of a NodeSet is one."""
+        if cluster not in self._features:
+            members = self.members(cluster)
+            own = (feature for each in members.values() for feature in each.features)
+            self._features[cluster] = dict.fromkeys([*members, *own])
+        return self._features[cluster]
+
+    @cached_property
+    def pods(self) -> Mapping[str, str]:
+        """How the names of a NodeSet's pods begin, and the oldest NodeSet whose do."""
+        found: dict[str, str] = {}
+        for name, spec in self.node_sets.items():
+            found.setdefault(f"{spec.cluster}-{name}", name)
+        return found
+
+    @cached_property
+    def _by_cluster(self) -> Mapping[str, dict[str, NodeSetSpec]]:
+        found: dict[str, dict[str, NodeSetSpec]] = {}
+        for name, spec in self.node_sets.items():
+            found.setdefault(spec.cluster, {})[name] = spec
+        return found
+
+    @cached_property
+    def _features(self) -> dict[str, Mapping[str, None]]:
+        return {}
+
+
+#: So many problems of one object are found, and so many names told of those that there are: a person reads no more of them, and an object may have
+#: room for a hundred thousand.
+MOST, _TOLD = 100, 20
+
+
+def _names_of(known: Collection[str]) -> str:
+    told = list(islice(known, _TOLD))
+    more = [f"and {len(known) - _TOLD} more"] if len(known) > _TOLD else []
+    return ", ".join([*told, *more]) or "none yet"
 
 
 def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Problem]:
     """Return the problems of a SlurmCluster, each with the object as its subject."""
-    found = [
-        *_names("SlurmCluster", name),
-        *_rules(spec),
-        *_resources(spec),
-        *_keys(spec),
-        *_networks(spec),
-        *rest_problems(spec.rest.users),
-        *_partitions(name, spec, world),
-        *topology_problems(spec.topology, spec.config.topology),
-        *mount_problems("spec.jail.submounts", spec.jail.submounts, []),
-        *_cluster_references(spec, world),
-        *_shared_state(name, spec, world),
-    ]
-    return [replace(problem, subject=f"SlurmCluster {name}") for problem in found]
+    found = chain(
+        _names("SlurmCluster", name),
+        _rules(spec),
+        _resources(spec),
+        _keys(spec),
+        _networks(spec),
+        rest_problems(spec.rest.users),
+        _partitions(name, spec, world),
+        topology_problems(spec.topology, spec.config.topology),
+        mount_problems("spec.jail.submounts", spec.jail.submounts, []),
+        _cluster_references(spec, world),
+        _shared_state(name, spec, world),
+    )
+    return [replace(problem, subject=f"SlurmCluster {name}") for problem in islice(found, MOST)]
 
 
 def validate_nodeset(name: str, spec: NodeSetSpec, world: World) -> list[Problem]:
@@ -196,13 +236,12 @@ def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[
 
 
 def _partition_features(path: str, cluster: str, features: Sequence[str], world: World) -> Iterator[Problem]:
-    members = world.members(cluster)
-    if members.keys() & world.unreadable_node_sets:
+    if world.members(cluster).keys() & world.unreadable_node_sets:
         return  # one of them may have the feature
-    known = dict.fromkeys([*members, *(feature for each in members.values() for feature in each.features)])
+    known = world.features(cluster)
     for place, feature in enumerate(features):
         if feature not in known and not world.partial:
-            remedy = f"no NodeSet of the cluster has this feature (there are: {', '.join(known) or 'none yet'}): give it to one, or remove it here"
+            remedy = f"no NodeSet of the cluster has this feature (there are: {_names_of(known)}): give it to one, or remove it here"
             yield Problem(f"{path}[{place}]", feature, remedy)
 
 
@@ -211,7 +250,7 @@ def _not_a_member(cluster: str, node_set: str, world: World) -> str:
     if other is None and world.partial:
         return ""
     if other is None:
-        known = ", ".join(world.members(cluster)) or "none yet"
+        known = _names_of(world.members(cluster))
         return (
             f"no NodeSet has this name in the namespace (there are: {known}): make it, or remove it from the partition"
         )
@@ -292,19 +331,16 @@ def _cluster_of(
     spec: NodeSetSpec | HealthCheckSpec | SlurmAccountSpec | SlurmQOSSpec, world: World
 ) -> Iterator[Problem]:
     if spec.cluster not in world.clusters and not world.partial:
-        known = ", ".join(world.clusters) or "none yet"
+        known = _names_of(world.clusters)
         remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
         yield Problem("spec.cluster", spec.cluster, remedy)
 
 
 def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
     ours = f"{spec.cluster}-{name}"
-    for other, other_spec in world.node_sets.items():
-        if other == name:
-            break
-        if f"{other_spec.cluster}-{other}" == ours:
-            remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
-            yield Problem("metadata.name", name, remedy)
+    if (other := world.pods.get(ours, name)) != name:
+        remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
+        yield Problem("metadata.name", name, remedy)
     for cluster in world.clusters:
         for role in ("accounting", "controller", "database", "login"):
             if cluster != spec.cluster and f"{cluster}-{role}" == ours:
@@ -319,9 +355,9 @@ def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]
 
 
 def _features(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
-    others = world.members(spec.cluster).keys() - {name}
+    others = world.members(spec.cluster)
     for number, feature in enumerate(spec.features):
-        if feature in others:
+        if feature in others and feature != name:
             remedy = (
                 f"it is the name of NodeSet {feature}, whose partitions would take these nodes: choose another feature"
             )

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import typer
 
+from soperator.cli.support.say import say
+
 
 class CliError(Exception):
     """Why there is no answer, in a sentence."""
@@ -25,5 +27,5 @@ def report_errors(cluster: str) -> Iterator[None]:
         why = f"Kubernetes did not answer: {error}"
     else:
         return
-    typer.echo(why, err=True)
+    say(why, err=True)
     raise typer.Exit(1) from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from soperator.cli.support.say import say
+
 if TYPE_CHECKING:
     from soperator.api.base import Model
     from soperator.render.jail.mount_plan import Mount
@@ -26,12 +28,12 @@ def explain_jail(cluster: str, nodeset: str, files: Sequence[Path], namespace: s
 
     try:
         found = _from_files(files, namespace) if files else asyncio.run(_from_kubernetes(namespace))
-        typer.echo("\n\n".join(_tables(_chosen(found, cluster), _members(found, cluster, nodeset), nodeset)))
+        say("\n\n".join(_tables(_chosen(found, cluster), _members(found, cluster, nodeset), nodeset)))
     except Missing as error:
-        typer.echo(str(error), err=True)
+        say(str(error), err=True)
         raise typer.Exit(1) from None
     except KubeError as error:
-        typer.echo(f"Kubernetes did not answer: {error}", err=True)
+        say(f"Kubernetes did not answer: {error}", err=True)
         raise typer.Exit(1) from None
 
 

@@ -88,6 +88,17 @@ def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
     try:
         return model.model_validate_json(bytes(obj.spec))
     except ValidationError as error:
+        if (
+            error.errors(include_input=False)[0]["type"] == "json_invalid"
+        ):  # the API server takes nothing else that is no JSON to us
+            return [
+                Problem(
+                    "spec",
+                    "",
+                    "it is nested too deep to be read: remove what is there without need",
+                    f"{kind} {obj.metadata.name}",
+                )
+            ]
         return [
             _problem(each["loc"], each["input"], each["msg"], f"{kind} {obj.metadata.name}") for each in error.errors()
         ]

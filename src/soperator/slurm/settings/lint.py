@@ -24,6 +24,9 @@ from soperator.slurm.settings.node_keywords import NODE
 from soperator.slurm.settings.partition_keywords import PARTITION
 from soperator.slurm.settings.topology_lint import switch_problems
 
+#: So many problems of one text are told: to find a word that is near to an unknown one takes a while, and a text has room for thousands.
+MOST = 100
+
 
 def lint_text(
     field: str, text: str, owned: Mapping[str, str], known: Collection[str] = (), what: str = "slurm.conf"
@@ -31,8 +34,10 @@ def lint_text(
     """Return what is wrong with extra lines of a file: owned settings, includes, what Slurm cannot read, and with `known` what it does not know."""
     remedies = {key.lower(): remedy for key, remedy in owned.items()}
     names = {key.lower(): key for key in known}
-    found = []
+    found: list[Problem] = []
     for setting in settings(text):
+        if len(found) >= MOST:
+            break
         where = f"{field}, line {setting.line}"
         if setting.rest:
             remedy = "Slurm reads Key=Value only: correct the line or remove it"
@@ -97,7 +102,7 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     ]
     options = {} if spec.images.slurm else {each.lower(): each for each in PARTITION}
     for number, partition in enumerate(spec.partitions):
-        for key, value in partition.options.items():
+        for key, value in partition.options.items() if len(found) < MOST else ():
             found += _option(f"spec.partitions[{number}].options.{key}", key, value, options)
     return found
 

@@ -5,12 +5,17 @@ Source: topology/tree/switch_record.c of 24.11.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from soperator.api.base import Problem
 from soperator.slurm import conf, hostlist
 
 FIELD = "spec.config.topology"
 _LONGEST = 64
+#: So many switches the lines may name together as lying below others: a file has room for some two thousand lines, and each is below one other.
+MOST = 8192
+#: So many problems are told.
+_TOLD = 100
 
 
 def switch_problems(text: str) -> list[Problem]:
@@ -20,9 +25,18 @@ def switch_problems(text: str) -> list[Problem]:
     except conf.ConfError:
         return []
     counts = Counter(each.get("SwitchName") for each in lines)
-    below = {str(each.get("SwitchName")): hostlist.expand(each.get("Switches") or "") for each in lines}
-    found = [problem for each in lines for problem in _line(each, counts, below)]
-    return found or list(_cycles(lines, below))
+    below: dict[str, Sequence[str]] = {}
+    room = MOST
+    for each in lines:
+        name, said = each.get("SwitchName") or "", each.get("Switches") or ""
+        try:
+            below[name] = hostlist.expand(said, room)
+        except ValueError as error:
+            remedy = f"Slurm could not read it, or all lines together name more than {MOST} switches ({error}): correct Switches"
+            return [Problem(f"{FIELD}, line {each.number}", said[:80], remedy)]
+        room -= len(below[name])
+    found = (problem for each in lines for problem in _line(each, counts, below))
+    return list(islice(found, _TOLD)) or list(_cycles(lines, below))
 
 
 def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
@@ -43,15 +57,22 @@ def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str,
 
 
 def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    for line in lines:
-        name = line.get("SwitchName") or ""
-        seen, reached = set[str](), list(below[name])
-        while reached:
-            each = reached.pop()
-            if each == name:
+    """One switch that lies below itself; each is looked at once, however they lie."""
+    numbers = {line.get("SwitchName") or "": line.number for line in lines}
+    done: set[str] = set()
+    for first in numbers:
+        path: dict[str, Iterator[str]] = {} if first in done else {first: iter(below[first])}
+        while path:
+            each = next(reversed(path))
+            child = next((child for child in path[each] if child not in done), None)
+            if child is None:
+                done.add(each)
+                del path[each]
+            elif child in path:
+                names = list(path)
+                name = min(names[names.index(child) :], key=numbers.__getitem__)
                 remedy = "this switch lies below itself: let its Switches name only what is farther from the root"
-                yield Problem(f"{FIELD}, line {line.number}", name, remedy)
+                yield Problem(f"{FIELD}, line {numbers[name]}", name, remedy)
                 return
-            if each not in seen:
-                seen.add(each)
-                reached += below[each]
+            else:
+                path[child] = iter(below[child])

@@ -1,0 +1,47 @@
+"""How deep a piece of JSON may be nested.
+
+Whoever may write one of our objects may nest it as deep as the API server takes it, some ten thousand levels, where a field of Kubernetes is handed
+through unread. Reading that is recursive in every library, and ends with a RecursionError: one object of one tenant would keep the operator from
+reading those of all others. So what lies too deep is cut off where an object is read. What is left is still deeper than the models take
+(pydantic reads 200 levels), so such a spec is refused, and nothing is rendered from it.
+"""
+
+import re
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+#: Levels that are kept.
+DEEPEST = 400
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
+    """The JSON with null for each list and object that lies deeper; the same bytes where there is none."""
+    if text.count(b"[") + text.count(b"{") <= deepest:
+        return text
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case b"[" | b"{":
+                depth += 1
+                if depth == deepest + 1:
+                    kept.append(text[begin : token.start()])
+            case b"]" | b"}":
+                if depth == deepest + 1:
+                    kept.append(b"null")
+                    begin = token.end()
+                depth -= 1
+    return b"".join([*kept, text[begin:]]) if kept else text
+
+
+def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
+    """What the decoder makes of the JSON, or of what can be read of it where it is too deep. Raises MsgspecError."""
+    try:
+        return decoder.decode(text)
+    except RecursionError:
+        return decoder.decode(shallow(bytes(text)))
