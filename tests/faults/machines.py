@@ -78,6 +78,7 @@ def node_lost(stage: Stage) -> Steps:
     stage.nodeset(nodeFailure={"replaceAfter": "15s", "maxReplaced": "1"})
     stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"slurm": "SlurmdTimeout=15\n"}})
     stage.lab.until("slurmctld waits for 15 s only", lambda: _timeout(stage) == "15" and stage.is_back(), 90)
+    _without_slurmctld(stage, victim(stage))
     before = set(stage.pods())
     node = switched_off(stage)
     try:
@@ -176,6 +177,19 @@ def switched_off(stage: Stage) -> str:
     if any(pod["spec"]["nodeName"] == node for pod in stage.lab.pods("controller").values()):
         stage.crowd.ledger.crashed()
     return node
+
+
+def _without_slurmctld(stage: Stage, node: str) -> None:
+    """Move slurmctld to another Node: a worker is replaced only where Slurm says that its node is DOWN."""
+    if not any(pod["spec"]["nodeName"] == node for pod in stage.lab.pods("controller").values()):
+        return
+    stage.lab.kubectl("cordon", node)
+    try:
+        stage.lab.kubectl("delete", "pod", *stage.lab.pods("controller"), "--timeout=60s")
+        stage.lab.until("slurmctld is elsewhere", lambda: all(map(is_ready, stage.lab.pods("controller").values())), 60)
+    finally:
+        stage.lab.kubectl("uncordon", node)
+    stage.lab.until("all is well again", stage.is_back, 60)
 
 
 def victim(stage: Stage) -> str:
