@@ -119,6 +119,10 @@ CLUSTERS_REFUSED = {
         {"rest": {"users": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "a.b"}}}}},
         "service.annotations",
     ),
+    "a check of its own that cordons Nodes": (
+        {"health": {"customChecks": [{"name": "mine", "run": ["/bin/false"], "onFailure": "Replace"}]}},
+        "onFailure: Replace",
+    ),
     "checks that cordon Nodes": ({"health": {"onFailure": {"disk-full": "Replace"}}}, "onFailure: Replace"),
 }
 

@@ -1,0 +1,71 @@
+"""Messages, pages, charts and scripts name fields of our kinds by text: each of these fields is there, so that none outlives a change of its name."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from local.paths import REPOSITORY
+from soperator.crdgen.columns import ALL
+
+KINDS = [kind.spec for kind in ALL]
+#: Fields of Kubernetes' own kinds that pages name.
+OF_KUBERNETES = {"containers", "nodeName", "volumeName", "unschedulable", "template", "rules", "defaultBackend"}
+_PATH = re.compile(r"(?<![\w.-])spec\.([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)*)")
+
+
+def test_every_field_that_is_named_is_there() -> None:
+    """`spec.` and a path, in texts of the program, in pages, charts and scripts of images."""
+    lost = {f"{file}: spec.{path}" for file, text in texts() for path in _PATH.findall(text) if not is_known(path)}
+    assert lost == set()
+
+
+def is_known(path: str) -> bool:
+    """Whether one of the kinds has it, or it is Kubernetes' own."""
+    names = path.split(".")
+    return names[0] in OF_KUBERNETES or any(has(kind, names) for kind in KINDS)
+
+
+def has(model: type[BaseModel], names: list[str]) -> bool:
+    """Whether a model has a field of this path; what is handed through to Kubernetes has every field."""
+    found = next((each for each in model.model_fields.values() if each.alias == names[0]), None)
+    if found is None or len(names) == 1:
+        return found is not None
+    inner = list(models(found.annotation))
+    return any(has(each, names[1:]) for each in inner) if inner else True
+
+
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in getattr(annotation, "__args__", ()) or ():
+        yield from models(each)
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """What people read: texts in the program, pages but those of history, charts, scripts of images."""
+    for path in sorted(REPOSITORY.glob("src/soperator/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and not re.search(r"\bself\b|variables\.", node.value)
+            ):
+                yield path.relative_to(REPOSITORY), node.value
+    pages = [
+        *REPOSITORY.glob("docs/*.md"),
+        *REPOSITORY.glob("docs/[ehr]*/*.md"),
+        *REPOSITORY.glob("docs/runbooks/*.md"),
+    ]
+    for path in [
+        REPOSITORY / "README.md",
+        *pages,
+        *REPOSITORY.glob("images/**/*.sh"),
+        *REPOSITORY.glob("charts/*/values.yaml"),
+    ]:
+        if "reports" not in path.parts:
+            yield path.relative_to(REPOSITORY), path.read_text()
