@@ -5,6 +5,9 @@ import random
 
 import pytest
 
+from soperator.crdgen.conditions import KNOWN
+from soperator.runtime.status import StatusWriter
+
 
 @pytest.fixture(autouse=True)
 async def _loop_time(request):
@@ -20,3 +23,17 @@ async def _loop_time(request):
 def _chance():
     """What is drawn by lot, as the pauses after a failure, is the same in each run."""
     random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _known_reasons(monkeypatch):
+    """No status has a condition or a reason that the page of conditions lacks."""
+    write, unknown = StatusWriter.write, set()
+
+    async def looked_at(self, kind, obj, fields, conditions):
+        unknown.update((each.type, each.reason) for each in conditions if each.reason not in KNOWN.get(each.type, ()))
+        return await write(self, kind, obj, fields, conditions)
+
+    monkeypatch.setattr(StatusWriter, "write", looked_at)
+    yield
+    assert unknown == set(), "soperator/crdgen/conditions.py lacks these"

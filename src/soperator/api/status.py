@@ -57,7 +57,9 @@ class SlurmClusterStatus(Model):
 
     observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
     conditions: list[Condition] = Field(
-        default_factory=list, max_length=32, description="Available first; the others say parts."
+        default_factory=list,
+        max_length=32,
+        description="Available first; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
     controller: Count = Field(default="", description="Controllers, ready of wanted: 1/1.")
     login: Count = Field(default="", description="Login nodes, ready of wanted.")
@@ -98,7 +100,9 @@ class NodeSetStatus(Model):
 
     observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
     conditions: list[Condition] = Field(
-        default_factory=list, max_length=32, description="Available first; the others say parts."
+        default_factory=list,
+        max_length=32,
+        description="Available first; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
     ready: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from soperator.api.base import API_VERSION
 from soperator.api.validation.cel_rules import NAMES
-from soperator.crdgen import checks, deep_checks, labels, metrics, slurm_settings
+from soperator.crdgen import checks, conditions, deep_checks, labels, metrics, slurm_settings
 from soperator.crdgen.columns import ALL, Definition
 from soperator.crdgen.fields import fields, rules_of
 from soperator.crdgen.schema import Schema, structural
@@ -24,6 +24,7 @@ def files() -> Mapping[str, str]:
         checks.NAME: checks.page(),
         deep_checks.NAME: deep_checks.page(),
         metrics.NAME: metrics.page(),
+        conditions.NAME: conditions.page(),
         labels.NAME: labels.page(),
         slurm_settings.NAME: slurm_settings.page(),
     }

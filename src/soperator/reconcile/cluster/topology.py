@@ -84,7 +84,7 @@ def condition(cluster: Cluster) -> list[ReportedCondition]:
         return [ReportedCondition("TopologyKnown", "True", "Known")]
     missing = levels[cluster.places[lost[0]].index("")]
     more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-    why = f"it has no Node, or one without the label {missing}: set the label, or say it in place of the NodeSet"
+    why = f"it has no Node, or one without the label {missing}: set the label, or give the NodeSet topologyLabels"
     return [
         ReportedCondition("TopologyKnown", "False", "LabelsMissing", f"where {lost[0]}{more} lies is not known: {why}")
     ]
