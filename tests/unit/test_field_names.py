@@ -1,7 +1,7 @@
 """Messages, pages, charts and scripts name fields of our kinds by text: each of these fields is there, so that none outlives a change of its name."""
 
-import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,11 @@ def models(annotation: Any) -> Iterator[type[BaseModel]]:
 def texts() -> Iterator[tuple[Path, str]]:
     """What people read: texts in the program, pages but those of history, charts, scripts of images."""
     for path in sorted(REPOSITORY.glob("src/soperator/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and not re.search(r"\bself\b|variables\.", node.value)
-            ):
-                yield path.relative_to(REPOSITORY), node.value
+        with tokenize.open(path) as file:
+            words = [each.string for each in tokenize.generate_tokens(file.readline) if each.type == tokenize.STRING]
+        for word in words:
+            if not re.search(r"\bself\b|variables\.", word):
+                yield path.relative_to(REPOSITORY), word
     pages = [
         *REPOSITORY.glob("docs/*.md"),
         *REPOSITORY.glob("docs/[ehr]*/*.md"),
