@@ -171,7 +171,7 @@ def test_the_page_on_writing_a_check_does_as_it_says_and_a_budget_bounds_it(chec
     page_own, bad_own = (
         [{**each, "onFailure": "Drain", "nodeSets": ["small"]} for each in some] for some in (said["customChecks"], bad)
     )
-    own = [*HEALTH["own"], *page_own]
+    own = [*HEALTH["customChecks"], *page_own]
     lab.patch("slurmcluster", "checked", {"health": {**said, "customChecks": [*own, *bad_own], "maxUnhealthy": 1}})
     lab.until("small-6 runs it", lambda: "pass    scratch" in _follow(lab, shown).stdout, 150)
     lab.until("what is broken is told", lambda: {"hangs", "forks", "loud", "gone"} <= _broken(checked, "small-1"), 60)

@@ -231,16 +231,26 @@ def selectors(expression: str) -> set[str]:
 
 
 def test_a_storm_of_scrapes_harms_nobody(watched: Watched) -> None:
-    """Hundreds at once are answered, Slurm is asked no more often, and the exporter's memory stays within its bound."""
+    """Of hundreds at once a part is answered and the others are turned away; Slurm is asked no more often, and the exporter's memory stays within its bound."""
     asked = 'sum(slurm_rpcs_total{rpc=~"REQUEST_JOB_INFO|REQUEST_STATS_INFO"})'
     before = watched.value(asked)
     url = f"{watched.address('exporter')}/metrics"
     with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(read, [url] * 300))
+        answers = [each for each in pool.map(answered, [url] * 300) if each]
+    assert len(answers) >= 50
     assert all("slurm_up" in each for each in answers)
+    watched.lab.until("it answers again", lambda: "slurm_up" in answered(url), 10)
     memory = watched.value('process_resident_memory_bytes{job="slurm"}')
     assert memory < 200 * 2**20
     assert watched.value(asked) - before < 50
+
+
+def answered(url: str) -> str:
+    """What is there; nothing from who turns the client away."""
+    try:
+        return read(url)
+    except OSError:
+        return ""
 
 
 def test_a_slurmctld_that_stands_still_is_told(watched: Watched) -> None:
