@@ -73,7 +73,6 @@ STALE = {
     "docs/reports/bad-machines.md": _OLD,
     "docs/reports/bench-jail.md": _NO_COMMIT,
     "docs/reports/changes.md": _LOST,
-    "docs/reports/cluster-tests.md": _OLD,
     "docs/reports/cold-demo.md": _OLD,
     "docs/reports/deep-checks.md": _NO_COMMIT,
     "docs/reports/exporter-real.md": _LOST,
