@@ -4,12 +4,10 @@ import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from local.paths import REPOSITORY
 from soperator.crdgen.columns import ALL
+from tests.unit.model_fields import has
 
 KINDS = [kind.spec for kind in ALL]
 #: Fields of Kubernetes' own kinds that pages name.
@@ -27,23 +25,6 @@ def is_known(path: str) -> bool:
     """Whether one of the kinds has it, or it is Kubernetes' own."""
     names = path.split(".")
     return names[0] in OF_KUBERNETES or any(has(kind, names) for kind in KINDS)
-
-
-def has(model: type[BaseModel], names: list[str]) -> bool:
-    """Whether a model has a field of this path; what is handed through to Kubernetes has every field."""
-    found = next((each for each in model.model_fields.values() if each.alias == names[0]), None)
-    if found is None or len(names) == 1:
-        return found is not None
-    inner = list(models(found.annotation))
-    return any(has(each, names[1:]) for each in inner) if inner else True
-
-
-def models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in a type."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for each in getattr(annotation, "__args__", ()) or ():
-        yield from models(each)
 
 
 def texts() -> Iterator[tuple[Path, str]]:

@@ -88,11 +88,11 @@ class HealthCheckSpec(Model):
         default="10m", description="How long a run may last, in whole minutes. One that lasts longer is broken."
     )
     failure_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=2, description="So many failures in a row make a failure; the node runs it again at once."
+        default=2, description="The number of failures in a row that make a failure; the node runs it again at once."
     )
     success_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
         default=2,
-        description="So many passes in a row end a failure; more, where the node failed within an hour after it had recovered.",
+        description="The number of passes in a row that end a failure; more, where the node failed within an hour after it had recovered.",
     )
     max_parallel: Share = Field(
         default="10%",

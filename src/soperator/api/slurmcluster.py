@@ -363,5 +363,5 @@ class SlurmClusterSpec(Model):
     )
     health: HealthSpec = Field(default_factory=HealthSpec, description="Health checks of the workers.")
     accounting: Accounting = Field(default_factory=Accounting, description="Who used what: slurmdbd and its database.")
-    metrics: MetricsSpec = Field(default_factory=MetricsSpec, description="What Prometheus is told of Slurm.")
+    metrics: MetricsSpec = Field(default_factory=MetricsSpec, description="Slurm's metrics for Prometheus.")
     external_nodes: ExternalNodes = Field(default_factory=ExternalNodes, description="Hosts outside Kubernetes.")

@@ -112,7 +112,9 @@ class NodeSetStatus(Model):
     draining: int = Field(default=0, ge=0, description="Workers that take no more jobs, whoever said so.")
     down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
     wanted: int = Field(
-        default=0, ge=0, description="Nodes that are to be there: replicas, or with power those that Slurm has woken."
+        default=0,
+        ge=0,
+        description="The number of nodes that should exist: replicas, or with powerSaving those that Slurm has woken.",
     )
     asleep: int = Field(default=0, ge=0, description="Nodes that sleep until a job needs them.")
     waking: int = Field(

@@ -15,5 +15,5 @@ def crds(
     if write is None:
         typer.echo("---\n".join(generate.files().values()), nl=False)
         return
-    for path in generate.write(write):
+    for path in generate.write(write, generate.files()):
         typer.echo(path)

@@ -8,7 +8,8 @@ def main() -> None:
     """Write the CRDs, the chart's values schema, the reference pages and the dashboards below the working directory."""
     values.PATH.parent.mkdir(parents=True, exist_ok=True)
     values.PATH.write_text(values.text(), encoding="utf-8")
-    for path in (*generate.write(generate.CHART), values.PATH, *reference.write(reference.FOLDER), *grafana.write()):
+    crds, pages = generate.write(generate.CHART, generate.files()), generate.write(reference.FOLDER, reference.files())
+    for path in (*crds, values.PATH, *pages, *grafana.write()):
         print(path)
 
 

@@ -83,7 +83,7 @@ NODESET = Definition(
     status=NodeSetStatus,
     columns=(
         Column("Cluster", ".spec.cluster", description="The SlurmCluster that they belong to."),
-        Column("Wanted", ".status.wanted", "integer", "Nodes that are to be there."),
+        Column("Wanted", ".status.wanted", "integer", "The number of nodes that should exist."),
         Column("Ready", ".status.ready", "integer", "Nodes that Slurm can give jobs to."),
         Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
         Column("Waking", ".status.waking", "integer", "Nodes that Slurm has asked for."),

@@ -69,15 +69,12 @@ def files() -> Mapping[str, str]:
     return {f"{kind.plural}.yaml": text_of(kind) for kind in ALL}
 
 
-def write(folder: Path) -> list[Path]:
-    """Write the chart's templates into `folder` and return their paths."""
+def write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts by their file names into `folder`, which is made, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in files().items():
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        paths.append(path)
-    return paths
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
 
 
 def _column(column: Column) -> Schema:

@@ -67,14 +67,3 @@ def _table(title: str, schema: Schema) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def write(folder: Path) -> list[Path]:
-    """Write the pages into `folder` and return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, text in files().items():
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        paths.append(path)
-    return paths

@@ -2,29 +2,18 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from soperator.api.fields.health import CustomCheck
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
+from tests.unit.model_fields import has
 
 POLICY = Path(__file__).parents[3] / "charts/soperator/templates/tenants.yaml"
 KINDS = (SlurmClusterSpec, NodeSetSpec, HealthCheckSpec)
 NAMED = sorted(set(re.findall(r"variables\.spec((?:\.\??\w+)+)", POLICY.read_text())))
-
-
-def has(model: Any, names: list[str]) -> bool:
-    """Whether a model has a field of this path; what is handed through to Kubernetes has every field."""
-    found = next((field for field in model.model_fields.values() if field.alias == names[0]), None)
-    if found is None or len(names) == 1:
-        return found is not None
-    inner = [each for each in (found.annotation, *getattr(found.annotation, "__args__", ())) if isinstance(each, type)]
-    models = [each for each in inner if issubclass(each, BaseModel)]
-    return has(models[0], names[1:]) if models else True
 
 
 @pytest.mark.parametrize("path", NAMED)

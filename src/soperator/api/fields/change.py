@@ -80,7 +80,7 @@ class UpdateStrategy(Model):
     )
     progress_deadline_seconds: Annotated[int, Field(ge=1, le=86400)] = Field(
         default=600,
-        description="A replaced node that is not in service after so many seconds stops the rollout; so does one that cannot start, at once.",
+        description="A replaced node that is not in service after this many seconds stops the rollout; so does one that cannot start, at once.",
     )
 
 

@@ -44,10 +44,10 @@ class CustomCheck(Model):
     )
     on_failure: OnFailure = Field(default="Drain", description="What follows: see health.onFailure.")
     failure_threshold: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=2, description="After so many failures in a row it counts as failing."
+        default=2, description="The number of failures in a row after which it counts as failing."
     )
     success_threshold: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=3, description="After so many passes in a row it counts as well again."
+        default=3, description="The number of passes in a row after which it counts as well again."
     )
     timeout: Annotated[str, Field(pattern=r"^[1-6]s$")] = Field(
         default="3s",
@@ -98,7 +98,7 @@ class HealthSpec(Model):
     max_unhealthy: Share = Field(
         default="10%",
         description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "
-        "is 0. When more fail, the others stay in service and it is told.",
+        "is 0. When more fail, the others stay in service, and an event says so.",
     )
     max_unhealthy_of_cluster: Share = Field(
         default="20%",

@@ -20,17 +20,17 @@ class PowerSaving(Model):
     max_nodes: Annotated[int, Field(ge=1, le=10000)] = Field(
         description="Nodes that Slurm knows: those that sleep cost nothing, and a job that needs them wakes them."
     )
-    suspend_time: Duration = Field(default="10m", description="So long a node without a job stays awake.")
+    suspend_time: Duration = Field(default="10m", description="How long a node without a job stays awake.")
     resume_timeout: Duration = Field(
         default="10m",
-        description="So long a node may take to wake, with the time in which a machine is found for it. Then its jobs are queued again.",
+        description="How long a node may take to wake, including the time in which a machine is found for it. Then its jobs are queued again.",
     )
     suspend_timeout: Duration = Field(
-        default="10s", description="So long a node that goes to sleep takes no job; its pod ends meanwhile."
+        default="10s", description="How long a node that goes to sleep takes no job; its pod ends meanwhile."
     )
     retry_after: Duration = Field(
         default="5m",
-        description="So long nodes that did not wake, or for which there is no machine, are not tried again.",
+        description="How long a node that did not wake, or for which there is no machine, is not tried again.",
     )
 
 

@@ -8,7 +8,7 @@ from soperator.api.base import Model
 
 Reference = Annotated[str, Field(max_length=512)]
 Digest = Annotated[str, Field(max_length=64)]
-#: Images by their roles: slurm, login, munge, populate, jail, sssd, mariadb.
+#: Images by their roles: slurm, login, munge, agents, jail, sssd, mariadb.
 Images = Annotated[dict[str, Reference], Field(max_length=16)]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from soperator.policy.cluster.slurm_config import Trial
 
-#: Images by their roles: slurm, login, munge, populate, jail, sssd, mariadb.
+#: Images by their roles: slurm, login, munge, agents, jail, sssd, mariadb.
 Images = Mapping[str, str]
 #: Roles that have Slurm, or speak to it, from one image.
 _TOGETHER = ("slurm", "login", "munge")
