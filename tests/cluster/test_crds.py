@@ -208,7 +208,7 @@ def test_kubectl_get_shows_the_state_and_the_reason(kubectl: Kubectl) -> None:
     )
     assert done.returncode == 0, done.stderr
     head, row = kubectl("get", "slurmcluster", "shown").stdout.splitlines()
-    assert head.split() == ["NAME", "AVAILABLE", "CONTROLLER", "LOGIN", "WORKERS", "AGE", "WHY"]
+    assert head.split() == ["NAME", "READY", "AVAILABLE", "CONTROLLER", "LOGIN", "WORKERS", "ADDRESS", "REASON", "AGE"]
     assert row.split()[:5] == ["shown", "False", "1/1", "0/1", "2/2"]
     assert row.endswith("the jail is being filled")
     assert "slurmcluster.slurm.soperator.io/shown" in kubectl("get", "slurm", "-o", "name").stdout

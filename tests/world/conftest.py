@@ -27,13 +27,18 @@ def _chance():
 
 @pytest.fixture(autouse=True)
 def _known_reasons(monkeypatch):
-    """No status has a condition or a reason that the page of conditions lacks."""
-    write, unknown = StatusWriter.write, set()
+    """No status has a condition or a reason that the page of conditions lacks, or a Ready that its other conditions deny."""
+    write, unknown, unclear = StatusWriter.write, set(), []
 
     async def looked_at(self, kind, obj, fields, conditions):
         unknown.update((each.type, each.reason) for each in conditions if each.reason not in KNOWN.get(each.type, ()))
+        known = {each.type: each.status for each in conditions}
+        causes = [each for each in ("Reconciling", "Stalled") if known.get(each) == "True"]
+        if len(known) != len(conditions) or len(causes) != (known.get("Ready") != "True"):
+            unclear.append((kind.kind, conditions))
         return await write(self, kind, obj, fields, conditions)
 
     monkeypatch.setattr(StatusWriter, "write", looked_at)
     yield
     assert unknown == set(), "soperator/crdgen/conditions.py lacks these"
+    assert unclear == []

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from soperator.api.base import Model
 from soperator.api.common import ClusterName
-from soperator.api.status import Condition, Sentence
+from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 
 #: sacctmgr makes names of accounts and QOS lower case, and takes them apart at commas.
@@ -209,9 +209,11 @@ class AppliedStatus(Model):
 class SlurmAccountStatus(Model):
     """How the account is."""
 
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this speaks of.")
+    observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
-        default_factory=list, max_length=32, description="Ready: whether Slurm has it as the spec says."
+        default_factory=list,
+        max_length=32,
+        description="Ready: whether Slurm has it as the spec says; Reconciling or Stalled while it has not.",
     )
     account: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the account in Slurm.")
     users: Annotated[str, Field(max_length=32)] = Field(default="", description="Users in Slurm, of wanted.")
@@ -222,9 +224,11 @@ class SlurmAccountStatus(Model):
 class SlurmQOSStatus(Model):
     """How the QOS is."""
 
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this speaks of.")
+    observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
-        default_factory=list, max_length=32, description="Ready: whether Slurm has it as the spec says."
+        default_factory=list,
+        max_length=32,
+        description="Ready: whether Slurm has it as the spec says; Reconciling or Stalled while it has not.",
     )
     qos: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the QOS in Slurm.")
     applied: list[AppliedStatus] = Field(default_factory=list, max_length=1, description="What was set.")

@@ -12,7 +12,7 @@ from pydantic import Field
 from soperator.api.base import DNS_LABEL, Model
 from soperator.api.common import ClusterName, NodeSetName
 from soperator.api.fields.change import SOME, Duration, Share
-from soperator.api.status import Condition, Sentence
+from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 from soperator.api.validation.schedule import SCHEDULE
 
@@ -205,9 +205,11 @@ class NoteStatus(Model):
 class HealthCheckStatus(Model):
     """How a check goes, and all that an operator that begins anew has to know."""
 
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this speaks of.")
+    observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
-        default_factory=list, max_length=32, description="Ready: whether it runs. Passing: whether no node fails it."
+        default_factory=list,
+        max_length=32,
+        description="Ready: whether it runs; Reconciling or Stalled while it does not. Passing: whether no node fails it.",
     )
     last: Annotated[str, Field(max_length=64)] = Field(default="", description="When a run ended last.")
     nodes_passed: Annotated[str, Field(max_length=32)] = Field(

@@ -34,6 +34,12 @@ class Condition(Model):
     )
 
 
+ObservedGeneration = Annotated[
+    int,
+    Field(ge=-1, description="Generation of the spec that this status speaks of; -1 before the operator's first look."),
+]
+
+
 class KeyVersion(Model):
     """Which keys a Secret holds."""
 
@@ -55,11 +61,11 @@ class KeyRotation(Model):
 class SlurmClusterStatus(Model):
     """How the cluster is, as the operator saw it last."""
 
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
+    observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Available first; the others say parts. The reference page of conditions has all of them, with their reasons.",
+        description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
     controller: Count = Field(default="", description="Controllers, ready of wanted: 1/1.")
     login: Count = Field(default="", description="Login nodes, ready of wanted.")
@@ -98,11 +104,11 @@ class SlurmClusterStatus(Model):
 class NodeSetStatus(Model):
     """How the nodes are, as the operator saw them last."""
 
-    observed_generation: int = Field(default=0, ge=0, description="Generation of the spec that this status speaks of.")
+    observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Available first; the others say parts. The reference page of conditions has all of them, with their reasons.",
+        description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
     ready: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")

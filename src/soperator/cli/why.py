@@ -76,7 +76,11 @@ def reasons(kind: str, custom: "Custom") -> list[str]:
         return [
             f"{subject}: the operator has not looked at it yet: check that the operator runs and watches this namespace"
         ]
-    lines = [f"{subject}: {_sentence(each)}" for each in status["conditions"] if _is_bad(each)]
+    derived = {"Reconciling", "Stalled"}
+    if any(each.get("type") == "Available" for each in status["conditions"]):
+        derived.add("Ready")
+    own = [each for each in status["conditions"] if each.get("type") not in derived]
+    lines = [f"{subject}: {_sentence(each)}" for each in own if _is_bad(each)]
     if status.get("observedGeneration", 0) < custom.metadata.generation:
         lines.append(f"{subject}: the operator has not yet looked at the last change")
     return lines
@@ -89,7 +93,7 @@ def notes(kind: str, custom: "Custom") -> list[str]:
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:
-    """Whether a condition is a reason; ours are all good when True."""
+    """Whether a condition is a reason; all but those that are derived are good when True."""
     return condition.get("status") != "True" and not _is_chosen(condition)
 
 

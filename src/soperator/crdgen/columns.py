@@ -1,6 +1,6 @@
 """What `kubectl get` shows of our kinds, and under which names they can be asked for.
 
-The last column is the reason while an object is not available: the sentence is where the person looks first.
+REASON is one word; `-o wide` adds WHY, the sentence with what to do.
 """
 
 from dataclasses import dataclass
@@ -43,11 +43,17 @@ class Definition:
     scalable: bool = False
 
 
+_READY = Column(
+    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether all that the spec asks for is there."
+)
 _AVAILABLE = Column(
     "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
 )
+_REASON = Column(
+    "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it is not ready, in one word."
+)
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_WHY = Column("Why", ".status.why", description="Why it is not available.")
+_WHY = Column("Why", ".status.why", description="Why it is not ready, and what to do.", priority=1)
 
 CLUSTER = Definition(
     kind="SlurmCluster",
@@ -61,11 +67,13 @@ CLUSTER = Definition(
     spec=SlurmClusterSpec,
     status=SlurmClusterStatus,
     columns=(
+        _READY,
         _AVAILABLE,
         Column("Controller", ".status.controller", description="Controllers, ready of wanted."),
         Column("Login", ".status.login", description="Login nodes, ready of wanted."),
         Column("Workers", ".status.workers", description="Workers of all NodeSets, ready of wanted."),
-        Column("Address", ".status.address", description="How to reach the login nodes.", priority=1),
+        Column("Address", ".status.address", description="How to reach the login nodes."),
+        _REASON,
         _AGE,
         _WHY,
     ),
@@ -93,8 +101,9 @@ NODESET = Definition(
         Column("Draining", ".status.draining", "integer", "Nodes that take no more jobs.", priority=1),
         Column("Down", ".status.down", "integer", "Nodes that Slurm cannot use.", priority=1),
         _AVAILABLE,
+        _REASON,
         _AGE,
-        Column("Why", ".status.why", description="Why it is not available, and what is being done."),
+        _WHY,
     ),
     scalable=True,
 )
@@ -116,15 +125,15 @@ HEALTHCHECK = Definition(
         Column("Active", ".status.active", "integer", "Runs that go on."),
         Column("Passed", ".status.nodesPassed", description="Nodes whose last run passed, of all."),
         Column("Failing", ".status.failing", "integer", "Nodes that fail it."),
+        _REASON,
         _AGE,
-        Column("Why", ".status.why", description="What is wrong, and what is being done."),
+        _WHY,
     ),
 )
 
 _IN_STEP = Column(
     "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether Slurm has it as the spec says."
 )
-_KEEPS = Column("Why", ".status.why", description="What keeps it from being as the spec says.")
 
 ACCOUNT = Definition(
     kind="SlurmAccount",
@@ -139,8 +148,9 @@ ACCOUNT = Definition(
         Column("Parent", ".spec.parent", description="The account above it."),
         Column("Users", ".status.users", description="Users in Slurm, of wanted."),
         _IN_STEP,
+        _REASON,
         _AGE,
-        _KEEPS,
+        _WHY,
     ),
 )
 
@@ -156,8 +166,9 @@ QOS = Definition(
         Column("QOS", ".status.qos", description="Name of the QOS in Slurm."),
         Column("Priority", ".spec.priority", "integer", "What it adds to the priority of jobs."),
         _IN_STEP,
+        _REASON,
         _AGE,
-        _KEEPS,
+        _WHY,
     ),
 )
 

@@ -185,7 +185,16 @@ CONDITIONS = (
                           ("DatabaseHasRoom", "the database's volume"))),
 )  # fmt: skip
 
-KNOWN = {page.type: frozenset(page.reasons) for page in CONDITIONS}
+#: Conditions that follow from the others, whose reason and message they have; what True means.
+DERIVED = {
+    "Ready": "all that the spec asks for is there and takes jobs. Conditions that only advise do not count: Confined, LimitsEnforced, Healthy, "
+    "Passing, TopologyKnown, and those on room. A HealthCheck, SlurmAccount or SlurmQOS reports it itself, as below",
+    "Reconciling": "something that the spec asks for is not there, and the operator works on it or waits for it",
+    "Stalled": "something that the spec asks for is not there, and only a person can help: the message says what to do",
+}
+_ALL = frozenset(reason for page in CONDITIONS for reason in page.reasons)
+
+KNOWN = {page.type: frozenset(page.reasons) for page in CONDITIONS} | dict.fromkeys(DERIVED, _ALL)
 
 
 def page() -> str:
@@ -200,6 +209,14 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "Each condition has a status, a reason, and a message that says what is so and what to do:"
     yield "`kubectl -n NAMESPACE get slurmcluster NAME -o jsonpath='{.status.conditions}'`."
+    yield ""
+    yield "Three conditions of every kind follow from the others; `helm --wait`, Flux, Argo CD and `kubectl wait` read them. They have the"
+    yield "reason and the message of the first condition that is not as it should be. Reconciling and Stalled are there only while they are True."
+    yield ""
+    yield "| condition | True |"
+    yield "|---|---|"
+    for name, meaning in DERIVED.items():
+        yield f"| {name} | {meaning} |"
     for each in CONDITIONS:
         yield ""
         yield f"## {each.type}"

@@ -95,7 +95,8 @@ def _root(kind: Definition) -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": spec | ({} if has_required else {"default": {}}),
-            "status": structural(kind.status),
+            # Until the operator has looked, kstatus would take an object without a status for one that is as it should be.
+            "status": structural(kind.status) | {"default": {"observedGeneration": -1}},
         },
         "x-kubernetes-validations": validations(NAMES[kind.kind]),
     } | ({"required": ["spec"]} if has_required else {})

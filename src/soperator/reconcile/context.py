@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
@@ -25,6 +26,7 @@ from soperator.reconcile.io.pod_events import PodEvents
 from soperator.reconcile.io.slurm_exec import Inside
 from soperator.reconcile.io.status_throttle import StatusThrottle
 from soperator.reconcile.io.volume_capacity import Room
+from soperator.reconcile.readiness import with_readiness
 from soperator.render.parts.model import Defaults
 from soperator.runtime.apply import Applier
 from soperator.runtime.cache.store import Changed, Key
@@ -33,6 +35,8 @@ from soperator.runtime.events import Recorder
 from soperator.runtime.status import ReportedCondition, StatusWriter
 from soperator.slurm.keys import Version
 
+#: Kinds that may work in part; the others are ready or not.
+_HAVE_AVAILABLE = (kinds.SLURMCLUSTER, kinds.NODESET)
 #: Fields whose change is told at once.
 _NEWS = ("accounting", "config", "refilled", "images", "keys")
 #: What holds until it was told otherwise; of the other conditions the first word is no news.
@@ -111,6 +115,7 @@ class Operator:
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> float | None:
         """Write a status, or return in how many seconds it may be written. What a person waits for is written at once."""
+        conditions = with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE)
         current = self.status.current(obj)
         known = {each.get("type"): each.get("status") for each in current.get("conditions", ())}
         reasons = {each.get("type"): each.get("reason") for each in current.get("conditions", ())}
@@ -129,12 +134,20 @@ class Operator:
             self.pace.wrote(obj.metadata.uid)
         return None
 
+    async def write_status_at_once(
+        self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
+    ) -> bool:
+        """Write a status that is the memory of what is about to be done; return False if it was so already."""
+        return await self.status.write(
+            kind, obj, fields, with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE)
+        )
+
     async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: ReportedCondition) -> None:
         """Write into the status what is about to be done, and leave the rest of it; what is done is then known, wherever this ends."""
         known = self.status.mine(obj)
         kept = {key: value for key, value in known.items() if key not in ("conditions", "observedGeneration")}
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
-        await self.status.write(kind, obj, kept | dict(fields), [*others, said])
+        await self.write_status_at_once(kind, obj, kept | dict(fields), [*others, said])
 
     async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
         """Put what stopped a pass where the object's owner looks. What passes by itself (a lost connection, a lost race) is only logged."""
@@ -143,12 +156,11 @@ class Operator:
         why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
         known = self.status.mine(obj)
         kept = {key: value for key, value in known.items() if key not in ("conditions", "why", "observedGeneration")}
-        said = ReportedCondition(
-            "Available", "False", "Refused" if isinstance(error, PermanentError | ApiError) else "Failed", why
-        )
+        reason = "Refused" if isinstance(error, PermanentError | ApiError) else "Failed"
+        said = ReportedCondition("Available" if kind in _HAVE_AVAILABLE else "Ready", "False", reason, why)
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
         with contextlib.suppress(KubeError):
-            await self.status.write(kind, obj, {**kept, "why": why}, [said, *others])
+            await self.write_status_at_once(kind, obj, {**kept, "why": why}, [said, *others])
 
     def forget_pods(self) -> None:
         """Drop what is held of pods that are gone."""

@@ -114,7 +114,7 @@ class TenancyControl:
         }
         if union != before:
             known = ReportedCondition("Ready", "False", "Changing", "Slurm's database is being changed")
-            await self.operator.status.write(
+            await self.operator.write_status_at_once(
                 self.kind, obj, self._fields(tenant, database, union, known.message), [known]
             )
         try:

@@ -237,7 +237,7 @@ class HealthCheckControl:
             ReportedCondition("Passing", "False" if said else "True", _reason(after), said),
         ]
         if books.write(before) != written:
-            await self.operator.status.write(kinds.HEALTHCHECK, obj, fields, conditions)
+            await self.operator.write_status_at_once(kinds.HEALTHCHECK, obj, fields, conditions)
             self.operator.pace.wrote(obj.metadata.uid)
             return None
         return await self.operator.write_status(kinds.HEALTHCHECK, obj, fields, conditions)

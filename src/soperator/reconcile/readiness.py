@@ -1,0 +1,66 @@
+"""Ready, Reconciling and Stalled, by the rules that kstatus, Flux, Argo CD and `helm --wait` read: derived from the other conditions.
+
+Ready is True when all that the spec asks for is there. What is not there is either on its way (Reconciling), or waits for a person (Stalled); both
+conditions are there only while they are True, and never together. Advisory conditions, such as a volume that is almost full, do not count.
+"""
+
+from collections.abc import Sequence
+
+from soperator.api.status import CHOSEN
+from soperator.runtime.status import ReportedCondition
+
+#: Conditions that say how well it runs, and not whether what was asked for is there.
+ADVISORY = frozenset(
+    {
+        "Confined",
+        "LimitsEnforced",
+        "Healthy",
+        "Passing",
+        "JailHasRoom",
+        "StateHasRoom",
+        "DatabaseHasRoom",
+        "TopologyKnown",
+    }
+)
+#: Conditions and reasons that do not pass by themselves.
+NEEDS_A_PERSON = frozenset(
+    {
+        *(("Available", reason) for reason in ("InvalidSpec", "ClusterRefused", "Refused", "SlurmRefused")),
+        *(("Ready", reason) for reason in ("InvalidSpec", "Refused", "SlurmRefused", "Taken")),
+        ("SpecAccepted", "InvalidSpec"),
+        *(("ConfigApplied", reason) for reason in ("Refused", "RolledBack", "NotRead", "Changed", "NodeSetUnreadable")),
+        *(("JailReady", reason) for reason in ("Failed", "Stuck", "NotAnswering", "InvalidSpec")),
+        *(("KeysSettled", reason) for reason in ("OtherKey", "KeyLost", "KeyIncomplete")),
+        *(("ClaimsKept", reason) for reason in ("BeingDeleted", "Gone")),
+        *(("UpToDate", reason) for reason in ("Refused", "Downgrade")),
+        *(("AccountingReady", reason) for reason in ("DatabaseFull", "NoDatabase", "NoRights", "NoTls")),
+        *(("AccountingReady", reason) for reason in ("WrongPassword", "UnknownCluster")),
+        *(("RestServed", reason) for reason in ("Certificate", "TokensNotKept")),
+    }
+)
+_DERIVED = ("Reconciling", "Stalled")
+
+
+def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> list[ReportedCondition]:
+    """The conditions of an object, and what they come to; `has_own` is for a kind whose Ready is reported, and not derived from Available."""
+    own = [each for each in reported if each.type not in _DERIVED and (has_own or each.type != "Ready")]
+    lacking = [each for each in own if _is_lacking(each)]
+    cause = next((each for each in lacking if (each.type, each.reason) in NEEDS_A_PERSON), None)
+    is_stalled = cause is not None
+    cause = cause or next(iter(lacking), None)
+    derived = [] if has_own else [_ready(cause)]
+    if cause is not None:
+        derived.append(ReportedCondition(_DERIVED[is_stalled], "True", cause.reason, cause.message))
+    return [*own[:1], *derived, *own[1:]]
+
+
+def _ready(cause: ReportedCondition | None) -> ReportedCondition:
+    if cause is None:
+        return ReportedCondition("Ready", "True", "AllReady")
+    return ReportedCondition("Ready", "False", cause.reason, cause.message)
+
+
+def _is_lacking(condition: ReportedCondition) -> bool:
+    """Whether something that was asked for is not there, as far as this condition knows."""
+    is_whole = condition.status == "True" and (condition.type != "Available" or condition.reason == "AllReady")
+    return not is_whole and condition.type not in ADVISORY and (condition.type, condition.reason) not in CHOSEN
