@@ -152,8 +152,10 @@ def image_settings(target: Target) -> list[str]:
     return [f"images.{name}={tag}" for image in images.built() for name, tag in image.references().items()]
 
 
-def helm(target: Target, chart: str, namespace: str, *settings: str, name: str = "", values: str = "") -> None:
-    """Install or upgrade a chart."""
+def helm(
+    target: Target, chart: str, namespace: str, *settings: str, name: str = "", values: str = "", wait: str = ""
+) -> None:
+    """Install or upgrade a chart; with `wait`, such as 5m, until all that is in it is ready."""
     words = [
         "helm",
         "upgrade",
@@ -163,6 +165,7 @@ def helm(target: Target, chart: str, namespace: str, *settings: str, name: str =
         "-n",
         namespace,
         "--create-namespace",
+        *(["--wait", "--timeout", wait] if wait else []),
     ]
     words += [word for setting in settings for word in ("--set", setting)] + (["-f", "-"] if values else [])
     target.run(*words, stdin=values or None)

@@ -54,13 +54,13 @@ def switch_on(plan: NodePlan, state: State, records: Records) -> int:
 
 
 def switch_off(plan: NodePlan, records: Records) -> bool:
-    """Pull the Node's power cable and network cable; say whether it was on."""
+    """Pull the Node's network cable and power cable, in this order: a machine without power closes no connection. Say whether it was on."""
     init = records.read(init_name(plan))
     was_on = init is not None and is_alive(init)
+    network.unplug(plan)
     if init is not None:
         stop([init], patience=0)
         records.forget(init.name)
-    network.unplug(plan)
     return was_on
 
 

@@ -30,12 +30,14 @@ def claims(lab: Lab, **jail: Any) -> dict[str, Any]:
     return {"jail": {"claim": {"name": f"{lab.cluster}-jail"}, **jail}, "controller": state}
 
 
-def install(lab: Lab, spec: Mapping[str, Any], workers: int = 2, requests: Mapping[str, str] = SMALL) -> None:
-    """The cluster with this spec, into which root may log in, and one NodeSet."""
+def install(
+    lab: Lab, spec: Mapping[str, Any], workers: int = 2, requests: Mapping[str, str] = SMALL, wait: str = ""
+) -> None:
+    """The cluster with this spec, into which root may log in, and one NodeSet; with `wait`, such as 5m, until helm says that both are ready."""
     cluster = {"login": {"rootAuthorizedKeys": [demo.public_key()]}, **spec}
     nodesets = {"worker": {"replicas": workers, "resources": {"requests": dict(requests)}}}
     values = json.dumps({"cluster": cluster, "nodeSets": nodesets})
-    demo.helm(lab.target, "slurm-cluster", lab.namespace, name=lab.cluster, values=values)
+    demo.helm(lab.target, "slurm-cluster", lab.namespace, name=lab.cluster, values=values, wait=wait)
 
 
 def clean(lab: Lab) -> None:

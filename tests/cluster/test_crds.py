@@ -17,6 +17,7 @@ from soperator.crdgen import generate
 from soperator.crdgen.columns import ALL
 from tests.bad_inputs import API_VERSION, CASES, Bad
 from tests.cluster import apiserver
+from tests.kstatus import kstatus
 
 pytestmark = pytest.mark.cluster
 
@@ -194,6 +195,8 @@ def test_a_nodeset_keeps_its_cluster_and_scales(kubectl: Kubectl) -> None:
 def test_kubectl_get_shows_the_state_and_the_reason(kubectl: Kubectl) -> None:
     """Every column of the status is there; short names and the category find the kinds."""
     assert kubectl("create", "-f", "-", obj=cluster("shown")).returncode == 0
+    unseen = json.loads(kubectl("get", "slc", "shown", "-o", "json").stdout)
+    assert kstatus(unseen) == "InProgress", "an object that the operator has not looked at yet"
     now = "2026-01-01T00:00:00Z"
     available = {"type": "Available", "status": "False", "reason": "Jail", "message": "x", "lastTransitionTime": now}
     status = {

@@ -12,6 +12,7 @@ from local.paths import DEFAULT_STATE
 from tests.cluster import second
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, condition
+from tests.kstatus import kstatus
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
@@ -38,9 +39,9 @@ def munged(lab: Lab) -> Iterator[Lab]:
     second.clean(made)
 
 
-def install(lab: Lab, keep_keys: bool, **named: Any) -> None:
+def install(lab: Lab, keep_keys: bool, wait: str = "", **named: Any) -> None:
     """Install the cluster by helm; without claims the operator makes them."""
-    second.install(lab, {"auth": {"type": "munge", "keepKeys": keep_keys}, **named})
+    second.install(lab, {"auth": {"type": "munge", "keepKeys": keep_keys}, **named}, wait=wait)
 
 
 def helm_tried(lab: Lab, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -77,9 +78,13 @@ def test_a_user_of_a_munge_cluster_runs_an_mpi_job(munged: Lab) -> None:
     """The user test passes as with auth/slurm: useradd, sbatch and MPI on two nodes, and the output is read back over SSH."""
     began = time.monotonic()
     second.make_storage(munged)
-    install(munged, keep_keys=False, **second.claims(munged))
-    munged.wait_available(180)
-    munged.timings.note("munge: helm install → available, with an empty jail", time.monotonic() - began)
+    install(munged, keep_keys=False, wait="5m", **second.claims(munged))
+    munged.timings.note("munge: helm install --wait → it returns, with an empty jail", time.monotonic() - began)
+    assert munged.ssh("root", "srun -N2 id -u") == "0\n0\n", "helm waits until the first job runs"
+    munged.wait_available(10)
+    objects = json.loads(munged.kubectl("get", "slurmcluster,nodeset", "-o", "json"))["items"]
+    assert [kstatus(each) for each in objects] == ["Current", "Current"]
+    munged.kubectl("wait", "slurmcluster,nodeset", "--all", "--for=condition=Ready", "--timeout=5s")
     make_user(munged, "bob")
     munged.ssh("bob", "cat > ring.py", stdin=RING.encode())
     munged.ssh("bob", "sbatch --quiet --wait -N2 -o ring.out --wrap 'srun --mpi=pmix python3 ring.py'")
