@@ -40,3 +40,16 @@ def test_neither_container_has_a_key_or_is_root():
         64031,
         64035,
     }
+
+
+def test_it_leaves_a_lost_node_soon_unless_the_spec_says_otherwise():
+    """Without slurmrestd the operator sees nothing, and replaces nobody of that Node."""
+    assert {each["key"]: each["tolerationSeconds"] for each in POD["tolerations"]} == {
+        "node.kubernetes.io/not-ready": 15, "node.kubernetes.io/unreachable": 15,
+    }  # fmt: skip
+    own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    spec = SlurmClusterSpec.model_validate({"rest": {"scheduling": {"tolerations": [own]}}})
+    made = render_rest(Cluster("slurm", "demo", "1", spec), DEFAULTS)[0]["spec"]["template"]["spec"]
+    assert [(each["key"], each.get("tolerationSeconds")) for each in made["tolerations"]] == [
+        ("node.kubernetes.io/unreachable", None), ("node.kubernetes.io/not-ready", 15),
+    ]  # fmt: skip

@@ -52,7 +52,7 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     said = cluster.spec.metrics
-    return pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
+    return pod.reads_secrets(pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))) | {
         "terminationGracePeriodSeconds": 5,
         "initContainers": [
             *per_node_root.users_of_the_image(cluster, defaults),

@@ -37,7 +37,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    return pod.base(cluster, defaults, cluster.spec.rest.scheduling) | {
+    return pod.leaving_lost_nodes(pod.base(cluster, defaults, cluster.spec.rest.scheduling)) | {
         # It waits for idle connections to close, and holds nothing worth waiting for.
         "terminationGracePeriodSeconds": 5,
         "initContainers": [slurmrestd(cluster, defaults, names.REST_LOCAL_PORT, cluster.spec.rest.resources)],

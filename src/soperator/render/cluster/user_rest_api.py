@@ -49,7 +49,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     said = cluster.spec.rest.users
     volumes = [pod.config_map("config", names.config(cluster.name)), pod.empty("proxy", sizeLimit="2Gi")]
     plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
-    spec = pod.base(cluster, defaults, said.scheduling)
+    spec = pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))
     if said.tls.secret:
         volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret, "defaultMode": pod.GROUP_READS}})
         # By fsGroup, for slurmrestd ends when it is given group 0; no volume of this pod is the jail, or any other claim.

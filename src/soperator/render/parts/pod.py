@@ -24,6 +24,8 @@ _IDS = 65536
 #: root reads them. A daemon of another uid reads them by a supplementary group: fsGroup would reach every volume (docs/decisions/0009, 0098).
 ROOT_READS, GROUP_READS = 0o400, 0o440
 
+_LOST = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
 KEYS = "/etc/soperator/keys"
 PRIVATE = "/run/soperator"
 JAIL = "/mnt/jail"
@@ -55,6 +57,14 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
     if cluster.spec.images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in cluster.spec.images.pull_secrets]
     return spec | _scheduling(scheduling)
+
+
+def leaving_lost_nodes(spec: Object) -> Object:
+    """A pod that keeps nothing leaves a Node that does not answer after 15 s, not after 300 s, unless its tolerations say otherwise."""
+    own = spec.get("tolerations", [])
+    lost = [key for key in _LOST if not any(each.get("key") in (None, "", key) for each in own)]
+    added = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 15} for key in lost]
+    return spec | {"tolerations": [*own, *added]}
 
 
 def nodes_domain(cluster: Cluster, defaults: Defaults) -> str:
