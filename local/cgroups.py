@@ -56,11 +56,11 @@ def _copy_cpuset(above: Path, folder: Path) -> None:
             target.write_text((above / setting).read_text())
 
 
-def remove(root: Path = ROOT, patience: float = 5.0) -> None:
-    """Remove all of the cluster's cgroups, deepest first; a process just killed may hold one for a moment."""
+def remove(path: str = TOP, root: Path = ROOT, patience: float = 5.0) -> None:
+    """Remove the cluster's cgroups, or those of one Node, deepest first; a process just killed may hold one for a moment."""
     deadline = time.monotonic() + patience
     for hierarchy in hierarchies(root):
-        top = hierarchy / TOP
+        top = hierarchy / path.strip("/")
         if top.exists():
             below = sorted((entry for entry in top.rglob("*") if entry.is_dir()), reverse=True)
             for folder in (*below, top):

@@ -61,6 +61,8 @@ def switch_off(plan: NodePlan, records: Records) -> bool:
     if init is not None:
         stop([init], patience=0)
         records.forget(init.name)
+        # A machine that comes up has none; of each one that is left the kubelet asks containerd in vain for 3 s before it is Ready.
+        cgroups.remove(plan.cgroup)
     return was_on
 
 
