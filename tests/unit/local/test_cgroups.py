@@ -29,10 +29,10 @@ def test_made_and_removed(tmp_path: Path) -> None:
     cgroups.make("/soperator/node-1", root)
     (root / "memory/soperator/node-1/kubepods/pod-1").mkdir(parents=True)
     assert (root / "cpuset/soperator/node-1").is_dir()
-    cgroups.remove(root)
+    cgroups.remove(root=root)
     assert not (root / "cpuset/soperator").exists()
     assert not (root / "memory/soperator").exists()
-    cgroups.remove(root)
+    cgroups.remove(root=root)
 
 
 def test_version_2_hands_controllers_down(tmp_path: Path) -> None:
