@@ -32,7 +32,7 @@ class Bad:
 
 
 def _submount(**said: Any) -> dict[str, Any]:
-    return {"jail": {"submounts": [{"path": "/data", "claim": "data", **said}]}}
+    return {"jail": {"submounts": [{"path": "/data", "claimName": "data", **said}]}}
 
 
 def _memory(size: object = "1Gi", **said: Any) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _cluster(field: str, server: str, spec: dict[str, Any], lint: str = "") -> B
 
 
 def _nodeset(field: str, server: str, spec: dict[str, Any], lint: str = "") -> Bad:
-    return Bad("NodeSet", {"cluster": "demo", **spec}, field, server, lint, name="worker")
+    return Bad("NodeSet", {"clusterRef": {"name": "demo"}, **spec}, field, server, lint, name="worker")
 
 
 CASES = (
@@ -88,7 +88,7 @@ CASES = (
     _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc/resolv.conf")),
     _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc")),
     _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/var/spool/slurmd/x")),
-    _cluster("spec.jail.submounts[0].claim", "should match", _submount(claim="a\tb"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].claimName", "should match", _submount(claimName="a\tb"), "so that it matches"),
     _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="a/../../b")),
     _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="/a")),
     _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/tmp/x")),
@@ -112,7 +112,7 @@ CASES = (
     _cluster(
         "spec.jail.submounts[1]",
         "Duplicate value",
-        {"jail": {"submounts": [{"path": "/data", "claim": "a"}, {"path": "/data", "claim": "b"}]}},
+        {"jail": {"submounts": [{"path": "/data", "claimName": "a"}, {"path": "/data", "claimName": "b"}]}},
         "something else is mounted at this path",
     ),
     _cluster(
@@ -197,25 +197,32 @@ CASES = (
     _cluster("spec.jail.perNode", "from the image", {"jail": {"perNode": True, "populate": "Never"}}),
     _nodeset("spec.gpu.driver", "one source", {"gpu": {"driver": {"cdi": {}, "hostPath": {"path": "/a"}}}}),
     _nodeset("spec.shmSize", "without a bound", {"shmSize": "0"}),
-    _nodeset("spec.submounts[0].path", "every node mounts itself", {"submounts": [{"path": "/dev/shm", "claim": "a"}]}),
+    _nodeset(
+        "spec.submounts[0].path", "every node mounts itself", {"submounts": [{"path": "/dev/shm", "claimName": "a"}]}
+    ),
     Bad("NodeSet", {"replicas": 1}, "spec.cluster", "Required value", "this field is required", name="worker"),
-    Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "at most 40 characters", name="a" * 41),
+    Bad("NodeSet", {"clusterRef": {"name": "demo"}}, "metadata.name", "at most 40 characters", name="a" * 41),
     *(
-        Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "must not be one of", name=name)
+        Bad("NodeSet", {"clusterRef": {"name": "demo"}}, "metadata.name", "must not be one of", name=name)
         for name in ("accounting", "controller", "database", "login", "rest", "all", "default")
     ),
-    Bad("NodeSet", {"cluster": "demo"}, "metadata.name", "without dots", name="a.b"),
+    Bad("NodeSet", {"clusterRef": {"name": "demo"}}, "metadata.name", "without dots", name="a.b"),
     _cluster(
-        "spec.accounting.external",
+        "spec.accounting.externalDatabase",
         "the database is in one place",
-        {"accounting": {"external": {"host": "db", "password": {"secret": "db"}}, "mariadb": {}}},
+        {"accounting": {"externalDatabase": {"host": "db", "password": {"secretName": "db"}}, "mariadbOperator": {}}},
     ),
-    _cluster("spec.accounting.archive", "archive takes what is purged", {"accounting": {"archive": {"claim": "old"}}}),
+    _cluster(
+        "spec.accounting.archive", "archive takes what is purged", {"accounting": {"archive": {"claimName": "old"}}}
+    ),
     _cluster(
         "spec.accounting.purge.jobs", "should match", {"accounting": {"purge": {"jobs": "1year"}}}, "so that it matches"
     ),
     _cluster(
-        "spec.accounting.external.password", "Required value", {"accounting": {"external": {"host": "db"}}}, "required"
+        "spec.accounting.externalDatabase.password",
+        "Required value",
+        {"accounting": {"externalDatabase": {"host": "db"}}},
+        "required",
     ),
     _cluster(
         "spec.rest.users.service.nodePort",
@@ -226,7 +233,7 @@ CASES = (
     _cluster(
         "spec.rest.users.tokens[0].user",
         "should match",
-        {"rest": {"users": {"tokens": [{"user": "a b", "secret": "a"}]}}},
+        {"rest": {"users": {"tokens": [{"user": "a b", "secretName": "a"}]}}},
         "so that it matches",
     ),
     _cluster("spec.accounting.enforce", "Unsupported value", {"accounting": {"enforce": ["all"]}}, "choose one of"),

@@ -204,7 +204,7 @@ def _nodeset(count: int, files: dict[str, str], gpus: int) -> dict[str, Any]:
     driver = {"hostPath": {"path": str(FOLDER / "driver")}}
     boards = {"vendor": "nvidia", "count": gpus, "resourceName": RESOURCE, "driver": driver}
     return {
-        "cluster": "checked",
+        "clusterRef": {"name": "checked"},
         "replicas": count,
         "maintenance": {"cordon": False},
         "resources": SIZE,

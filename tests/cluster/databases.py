@@ -71,15 +71,15 @@ def external(lab: Lab, image: str) -> Iterator[Database]:
             secret("db-ca", {"ca.crt": authority.pem}),
             secret("hpc-db-client", authority.signed("hpc"), "kubernetes.io/tls"),
         )
-        tls = {"ca": {"secret": "db-ca", "key": "ca.crt"}, "certificate": "hpc-db-client"}
+        tls = {"ca": {"secretName": "db-ca", "key": "ca.crt"}, "certificateSecretName": "hpc-db-client"}
         at = {
             "host": f"db.{ELSEWHERE}.svc",
             "user": "hpc",
             "database": "slurm_demo",
-            "password": {"secret": "hpc-db"},
+            "password": {"secretName": "hpc-db"},
             "tls": tls,
         }
-        yield Database({"external": at}, ELSEWHERE, "db")
+        yield Database({"externalDatabase": at}, ELSEWHERE, "db")
     finally:
         lab.kubectl("delete", "namespace", ELSEWHERE, "--wait=false")
         lab.kubectl("delete", "secret", "hpc-db", "db-ca", "hpc-db-client", "--ignore-not-found")
@@ -93,7 +93,7 @@ def operated(lab: Lab, image: str) -> Iterator[Database]:
     # `kubectl wait` itself fails on a CRD that has no status yet.
     lab.until("the CRD is established", lambda: lab.tried(*established).returncode == 0, 60)
     name = f"{lab.cluster}-database"
-    said = {"mariadb": {"size": "1Gi", "resources": {"requests": {"memory": "256Mi"}}}}
+    said = {"mariadbOperator": {"size": "1Gi", "resources": {"requests": {"memory": "256Mi"}}}}
     try:
         lab.patch("slurmcluster", lab.cluster, {"accounting": {"enabled": True, **said}})
         lab.until("the resource is there", lambda: lab.look("mariadb", name), 120)

@@ -108,7 +108,7 @@ class Lab:
 
         They have the same memory per CPU as the nodes of the demo: slurm.conf stays as it is.
         """
-        done = self.apply("NodeSet", name, {"cluster": self.cluster, "replicas": count, "resources": PAIR})
+        done = self.apply("NodeSet", name, {"clusterRef": {"name": self.cluster}, "replicas": count, "resources": PAIR})
         assert done.returncode == 0, done.stderr
         self.wait_available()
         nodes = [f"{name}-{number}" for number in range(count)]
@@ -131,7 +131,7 @@ class Lab:
         if not status or status.get("why") or condition(status, "Available")["status"] != "True":
             return False
         sets = json.loads(self.kubectl("get", "nodeset", "-o", "json"))["items"]
-        ours = [each for each in sets if each["spec"]["cluster"] == self.cluster]
+        ours = [each for each in sets if each["spec"]["clusterRef"]["name"] == self.cluster]
         pods = [each["metadata"] for each in self.pods().values()]
         return all(is_settled(each) for each in ours) and not any(each.get("deletionTimestamp") for each in pods)
 

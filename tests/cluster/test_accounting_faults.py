@@ -24,7 +24,7 @@ pytestmark = [
 MINUTES = 10
 MACHINE = "node-1"
 SMALL = DEFAULT_STATE / "storage" / "small-database"
-OUTSIDE = {"host": "outside", "database": "slurm_demo", "user": "hpc", "password": {"secret": "outside"}}
+OUTSIDE = {"host": "outside", "database": "slurm_demo", "user": "hpc", "password": {"secretName": "outside"}}
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def outside(lab: Lab, mariadb: str) -> Iterator[None]:
     """Accounting is to be on with a database elsewhere, whose host says nothing and whose password slurmdbd cannot take."""
     books.apply(lab, databases.secret("outside", {"password": 'no "quotes"'}))
     books.apply(lab, {"kind": "Service", "metadata": {"name": "outside"}, "spec": {"ports": [{"port": 3306}]}})
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"enabled": True, "external": OUTSIDE}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"enabled": True, "externalDatabase": OUTSIDE}})
     try:
         yield
     finally:
@@ -143,7 +143,7 @@ def test_no_record_is_missing_after_minutes_without_a_database(lab: Lab, own: No
     """Its Node is away; jobs begin and end all the while, slurmctld is started anew in between, and all is recorded when the Node is back."""
     jobs: set[str] = set()
     nowhere = {"nodeSelector": {"kubernetes.io/hostname": "nowhere"}}
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"database": {"scheduling": nowhere}}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"managedDatabase": {"scheduling": nowhere}}})
     lab.until("its absence is told", is_told(lab, "DatabaseNotReady"), 180)
     for minute in range(MINUTES):
         jobs |= books.submit(lab, "alice", 10, "sleep 1")
@@ -151,7 +151,7 @@ def test_no_record_is_missing_after_minutes_without_a_database(lab: Lab, own: No
             restart(lab)
         lab.until("a minute has passed, and its jobs", minute_of(lab), 240)
     assert books.told(lab)[0] == "False"
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"database": {"scheduling": None}}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"managedDatabase": {"scheduling": None}}})
     lab.until("the database is back", lambda: books.told(lab) == books.WELL, 300)
     lab.until("every record is there, once", lambda: books.are_recorded(lab, jobs), 180)
     said = f"{len(jobs)} jobs in {MINUTES} min without a database, slurmctld started anew in order once: all recorded"

@@ -66,7 +66,7 @@ def test_a_volume_that_is_thrown_away_under_accounting_loses_no_job_of_later(lab
     """Jobs run while there is no database and while there is an empty one; all are recorded when that is the cluster's."""
     claim, name = f"{lab.cluster}-database", f"{lab.cluster}-database-0"
     nowhere = {"nodeSelector": {"kubernetes.io/hostname": "nowhere"}}
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"database": {"scheduling": nowhere}}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"managedDatabase": {"scheduling": nowhere}}})
     lab.until("its absence is told", lambda: books.told(lab)[1] == "DatabaseNotReady", 90)
     lab.until(
         "no container of it runs", lambda: not lab.pods("database").get(name, {}).get("spec", {}).get("nodeName"), 90
@@ -74,7 +74,7 @@ def test_a_volume_that_is_thrown_away_under_accounting_loses_no_job_of_later(lab
     kept = books.submit(lab, "alice", JOBS, "sleep 1")
     shutil.rmtree(f"{STATE}/storage/{claim}")
     (STATE / "storage" / claim).mkdir()
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"database": {"scheduling": None}}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"managedDatabase": {"scheduling": None}}})
     lab.until("the empty one is told", lambda: is_unknown(lab), 180)
     kept |= books.submit(lab, "alice", JOBS, "sleep 1")
     books.wait_idle(lab)

@@ -43,12 +43,12 @@ def booked(lab: Lab, mariadb: str) -> Iterator[Lab]:
         for each in volumes:
             books.make_volume(made, each)
         books.make_claim(made, ARCHIVE)
-        kept = {"purge": {"jobs": "1hours", "steps": "1hours"}, "archive": {"claim": ARCHIVE}}
+        kept = {"purge": {"jobs": "1hours", "steps": "1hours"}, "archive": {"claimName": ARCHIVE}}
         spec = {
             "auth": {"type": "munge"},
             "accounting": {"enabled": True, **kept},
             "images": {"mariadb": mariadb},
-            "config": {"slurm": "AccountingStoreFlags=job_comment"},
+            "config": {"extraLines": {"slurm": "AccountingStoreFlags=job_comment"}},
         }
         began = time.monotonic()
         second.install(made, {**spec, **second.claims(made)})
@@ -141,7 +141,7 @@ def age(lab: Lab, jobs: set[str]) -> None:
 @pytest.fixture
 def backed(booked: Lab) -> Iterator[None]:
     """slurmctld has a backup."""
-    booked.patch("slurmcluster", CLUSTER, {"controller": {"replicas": 2}, "config": {"slurm": QUICK}})
+    booked.patch("slurmcluster", CLUSTER, {"controller": {"replicas": 2}, "config": {"extraLines": {"slurm": QUICK}}})
     booked.until("two slurmctlds", lambda: booked.status().get("controller") == "2/2", 240)
     booked.until("clients know both", lambda: pings(booked) == ["UP", "UP"], 120)
     yield

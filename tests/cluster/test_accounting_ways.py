@@ -23,7 +23,7 @@ pytestmark = [
 Way = Callable[[Lab, str], AbstractContextManager[Database]]
 WAYS: dict[str, Way] = {
     "embedded": databases.embedded,
-    "external": databases.external,
+    "externalDatabase": databases.external,
     "mariadb-operator": databases.operated,
 }
 JOBS = 15

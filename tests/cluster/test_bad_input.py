@@ -83,7 +83,7 @@ def test_what_the_schema_forbids_is_refused_at_apply(lab: Lab, spec: dict[str, A
 
 def test_a_misspelt_field_is_refused_at_apply(lab: Lab) -> None:
     """A field that does not exist is named."""
-    done = lab.apply("NodeSet", "misspelt", {"cluster": lab.cluster, "replicsa": 1})
+    done = lab.apply("NodeSet", "misspelt", {"clusterRef": {"name": lab.cluster}, "replicsa": 1})
     assert done.returncode != 0
     assert "replicsa" in done.stderr
 
@@ -99,8 +99,13 @@ def test_a_partition_over_an_unknown_nodeset_is_told(lab: Lab, edit: Callable[..
 
 def test_a_line_that_contradicts_ours_is_told(lab: Lab, edit: Callable[..., None]) -> None:
     """The condition names the line of the extra slurm.conf, its setting and the remedy; the cluster stays available."""
-    edit({"config": {"slurm": "# ours\nClusterName=other\n"}}, {"config": None})
-    words = (f"SlurmCluster {lab.cluster}", "spec.config.slurm, line 2", "ClusterName=other", "remove the line")
+    edit({"config": {"extraLines": {"slurm": "# ours\nClusterName=other\n"}}}, {"config": None})
+    words = (
+        f"SlurmCluster {lab.cluster}",
+        "spec.config.extraLines.slurm, line 2",
+        "ClusterName=other",
+        "remove the line",
+    )
     shows(lab, "slurmcluster", lab.cluster, accepted, words)
     assert condition(lab.status(), "Available")["status"] == "True"
 
@@ -118,15 +123,15 @@ def test_a_missing_claim_is_told(lab: Lab, make: Callable[..., None]) -> None:
 
 def test_a_missing_claim_of_a_submount_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """A NodeSet with a submount of a claim that is not there says which."""
-    make("NodeSet", "mounting", cluster=lab.cluster, submounts=[{"path": "/data", "claim": "nowhere"}])
-    words = ("NodeSet mounting", "spec.submounts[0].claim", "nowhere", "make it")
+    make("NodeSet", "mounting", cluster=lab.cluster, submounts=[{"path": "/data", "claimName": "nowhere"}])
+    words = ("NodeSet mounting", "spec.submounts[0].claimName", "nowhere", "make it")
     shows(lab, "nodeset", "mounting", why, words)
 
 
 def test_a_nodeset_without_its_cluster_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """The NodeSet names the cluster that is not there, and those that are."""
     make("NodeSet", "lost", cluster="nobody")
-    shows(lab, "nodeset", "lost", why, ("NodeSet lost", "spec.cluster", "nobody", f"there are: {lab.cluster}"))
+    shows(lab, "nodeset", "lost", why, ("NodeSet lost", "spec.clusterRef.name", "nobody", f"there are: {lab.cluster}"))
 
 
 def test_two_nodesets_that_claim_one_pod_name_are_told(lab: Lab, make: Callable[..., None]) -> None:

@@ -54,7 +54,7 @@ def taken_back(lab: Lab) -> str:
 def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice: str) -> None:
     """No pod is replaced, the job goes on, and the condition counts slurmctld and both nodes; scripts come with it."""
     held, before, began = lab.hold("worker-0"), controller(lab), time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "MaxStepCount=4321", "prolog": PROLOG}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "MaxStepCount=4321"}, "prolog": PROLOG}})
     lab.until("it is tried first", lambda: applied(lab)["reason"] == "Trying", 20)
     assert "MaxStepCount" not in files(lab)["slurm.conf"]
     lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxStepCount"), 60)
@@ -71,7 +71,7 @@ def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice:
 def test_a_misspelt_setting_is_told_with_its_line(lab: Lab) -> None:
     """It is not even tried."""
     before, mounted = controller(lab), files(lab)
-    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "# mine\nMaxJobCont=4321"}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "# mine\nMaxJobCont=4321"}}})
     lab.until("it is told", lambda: "line 2: MaxJobCont" in condition(lab.status(), "SpecAccepted")["message"], 10)
     assert "write MaxJobCount" in condition(lab.status(), "SpecAccepted")["message"]
     assert (controller(lab), files(lab)) == (before, mounted)
@@ -81,7 +81,7 @@ def test_a_misspelt_setting_is_told_with_its_line(lab: Lab) -> None:
 def test_what_only_slurmctld_knows_to_be_wrong_is_refused_by_one_of_its_own(lab: Lab, alice: str) -> None:
     """The condition has its sentence and the line of the spec; the real one has not heard of it, and takes jobs."""
     before, mounted, began = controller(lab), files(lab), time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "\nPriorityType=priority/nothing"}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "\nPriorityType=priority/nothing"}}})
     lab.until("it is refused", lambda: applied(lab)["reason"] == "Refused", 60)
     lab.timings.note("configuration: kubectl patch → refused by a slurmctld of its own", time.monotonic() - began)
     assert "priority/nothing" in applied(lab)["message"]
@@ -93,7 +93,7 @@ def test_what_only_slurmctld_knows_to_be_wrong_is_refused_by_one_of_its_own(lab:
 
 def test_what_would_end_every_slurmd_is_refused(lab: Lab, alice: str) -> None:
     """slurmctld has nothing against it; a slurmd beside it has."""
-    lab.patch("slurmcluster", lab.cluster, {"config": {"slurm": "TaskPlugin=task/nothing"}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "TaskPlugin=task/nothing"}}})
     lab.until("it is refused", lambda: "task/nothing" in applied(lab)["message"], 60)
     assert applied(lab)["reason"] == "Refused"
     assert lab.ssh(alice, "srun -N2 hostname | sort") == "worker-0\nworker-1\n"

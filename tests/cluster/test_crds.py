@@ -66,7 +66,7 @@ def node_set(name: str = "worker", **spec: Any) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": "NodeSet",
         "metadata": {"name": name},
-        "spec": {"cluster": "demo", **spec},
+        "spec": {"clusterRef": {"name": "demo"}, **spec},
     }
 
 
@@ -131,12 +131,12 @@ def test_what_is_handed_through_is_kept(kubectl: Kubectl) -> None:
             "size of a claim can only grow",
         ),
         (
-            {"accounting": {"enabled": True, "database": {"claim": {"storageClassName": "fast"}}}},
+            {"accounting": {"enabled": True, "managedDatabase": {"claim": {"storageClassName": "fast"}}}},
             {"accounting": {"enabled": True}},
             "storageClassName of the database's claim cannot be changed",
         ),
         (
-            {"accounting": {"enabled": True, "database": {"claim": {"size": "20Gi"}}}},
+            {"accounting": {"enabled": True, "managedDatabase": {"claim": {"size": "20Gi"}}}},
             {"accounting": {"enabled": True}},
             "size of the database's claim can only grow",
         ),
@@ -165,17 +165,17 @@ def test_what_may_change_may_change(kubectl: Kubectl) -> None:
     [
         None,
         {"enabled": False},
-        {"enabled": True, "database": {"claim": {"name": "other"}}},
-        {"enabled": True, "external": {"host": "db", "password": {"secret": "db"}}},
-        {"enabled": True, "mariadb": {"size": "1Gi"}},
-        {"enabled": True, "database": {"claim": {"size": "20Gi", "storageClassName": "fast"}}},
+        {"enabled": True, "managedDatabase": {"claim": {"name": "other"}}},
+        {"enabled": True, "externalDatabase": {"host": "db", "password": {"secretName": "db"}}},
+        {"enabled": True, "mariadbOperator": {"size": "1Gi"}},
+        {"enabled": True, "managedDatabase": {"claim": {"size": "20Gi", "storageClassName": "fast"}}},
     ],
     ids=["removed", "off", "another claim", "external", "mariadb", "grown"],
 )
 def test_accounting_leaves_the_database_that_it_had(kubectl: Kubectl, after: dict[str, Any] | None) -> None:
     """The size and the class of the database's claim bind only while the operator makes that claim."""
     name = f"a{zlib.crc32(str(after).encode())}"
-    before = {"enabled": True, "database": {"claim": {"size": "15Gi", "storageClassName": "fast"}}}
+    before = {"enabled": True, "managedDatabase": {"claim": {"size": "15Gi", "storageClassName": "fast"}}}
     assert kubectl("create", "-f", "-", obj=cluster(name, accounting=before)).returncode == 0
     edited = cluster(name, **({} if after is None else {"accounting": after}))
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)
@@ -183,10 +183,10 @@ def test_accounting_leaves_the_database_that_it_had(kubectl: Kubectl, after: dic
 
 
 def test_a_nodeset_keeps_its_cluster_and_scales(kubectl: Kubectl) -> None:
-    """`cluster` is immutable; `kubectl scale` works."""
+    """`clusterRef` is immutable; `kubectl scale` works."""
     assert kubectl("create", "-f", "-", obj=node_set()).returncode == 0
-    done = kubectl("patch", "nset", "worker", "--type=merge", "-p", '{"spec":{"cluster":"other"}}')
-    assert "cluster cannot be changed" in done.stderr
+    done = kubectl("patch", "nset", "worker", "--type=merge", "-p", '{"spec":{"clusterRef":{"name":"other"}}}')
+    assert "clusterRef cannot be changed" in done.stderr
     done = kubectl("scale", "nodeset/worker", "--replicas=5")
     assert done.returncode == 0, done.stderr
     assert kubectl("get", "nset", "worker", "-o", "jsonpath={.spec.replicas}").stdout == "5"

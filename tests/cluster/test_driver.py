@@ -58,7 +58,7 @@ def drivers(lab: Lab, alice: str, tmp_path_factory: pytest.TempPathFactory) -> I
         "gpu-b": {"cdi": {"spec": f"{root}/b/cdi", "root": f"{root}/b"}},
     }
     for name, source in sources.items():
-        spec = {"cluster": lab.cluster, "replicas": 1, "resources": SIZE, "gpu": {"driver": source}}
+        spec = {"clusterRef": {"name": lab.cluster}, "replicas": 1, "resources": SIZE, "gpu": {"driver": source}}
         assert lab.apply("NodeSet", name, spec).returncode == 0
     build = tmp_path_factory.mktemp("program")
     (build / "it.c").write_text(PROGRAM)
@@ -115,7 +115,7 @@ def test_a_folder_without_a_driver_is_told(lab: Lab, drivers: None) -> None:
     empty = STATE / "drivers/none"
     empty.mkdir(exist_ok=True)
     spec = {
-        "cluster": lab.cluster,
+        "clusterRef": {"name": lab.cluster},
         "replicas": 1,
         "resources": SIZE,
         "gpu": {"driver": {"hostPath": {"path": str(empty)}}},

@@ -52,7 +52,7 @@ def remove(lab: Lab, kind: str, name: str) -> None:
 
 def test_a_nodeset_that_is_deleted_lets_its_job_end(lab: Lab, alice: str) -> None:
     """The idle worker goes, the busy one stays and it is said why; then pods, records and the NodeSet go."""
-    done = lab.apply("NodeSet", "leave", {"cluster": lab.cluster, "replicas": 2, "resources": PAIR})
+    done = lab.apply("NodeSet", "leave", {"clusterRef": {"name": lab.cluster}, "replicas": 2, "resources": PAIR})
     assert done.returncode == 0, done.stderr
     lab.wait_available()
     held = lab.hold("leave-1")

@@ -72,7 +72,7 @@ def test_a_major_upgrade_loses_no_job_and_there_is_no_way_back(newer: Lab) -> No
     assert slurms(newer) == {old}
 
     array = newer.ssh("carol", f"sbatch --parsable -a 0-{ARRAY - 1} -o a-%a.out --wrap 'sleep 3; echo done'").strip()
-    newer.patch("slurmcluster", CLUSTER, {"config": {"slurm": SETTINGS}})
+    newer.patch("slurmcluster", CLUSTER, {"config": {"extraLines": {"slurm": SETTINGS}}})
     newer.until("slurmctld is the new one", lambda: slurms(newer, "controller") == {new}, 240)
     story.tell("PrologFlags=Contain and MpiDefault=none are in place, the image has passed its trial, slurmctld has it")
     newer.until("login is waited with", lambda: up_to_date(newer)["reason"] == "Workers", 60)

@@ -33,7 +33,7 @@ def guest(lab: Lab, alice: str) -> Iterator[None]:
     try:
         lab.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": classes}))
         spec = {
-            "cluster": lab.cluster,
+            "clusterRef": {"name": lab.cluster},
             "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"cpu": "1"}},
             "rdma": {"resources": {SEAT: "1"}},
             "scheduling": {"priorityClassName": LOW},

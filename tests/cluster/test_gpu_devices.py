@@ -63,7 +63,7 @@ def begin(made: Lab, folder: str) -> None:
         "metrics": {"jobs": True},
     }
     nodeset = {
-        "cluster": "gpus",
+        "clusterRef": {"name": "gpus"},
         "replicas": 1,
         "resources": {"requests": {"cpu": "50m", "memory": "2Gi"}, "limits": {"cpu": "4"}},
         "gpu": {"vendor": "nvidia", "count": 2, "resourceName": RESOURCE},

@@ -23,7 +23,7 @@ while [ -e /home/alice/slow-$SLURMD_NODENAME ]; do sleep 0.5; done
 [ ! -e /home/alice/bad-$SLURMD_NODENAME ] || { echo "there is a bad-$SLURMD_NODENAME"; exit 1; }
 """
 CHECK = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "nodeSets": ["worker"],
     "script": SCRIPT,
     "maxParallel": "100%",

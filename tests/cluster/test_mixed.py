@@ -37,7 +37,7 @@ def mixed(lab: Lab, alice: str) -> Iterator[Lab]:
         lab.ssh("root", "scancel --user=alice")
         lab.patch("slurmcluster", lab.cluster, {"topology": None, "partitions": None})
         lab.kubectl("delete", "nodeset", *NODESETS, "--ignore-not-found", "--timeout=90s")
-        lab.patch("slurmcluster", lab.cluster, {"config": {"gres": None}})
+        lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"gres": None}}})
         lab.kubectl("label", "node", *nodes, f"{RACK}-")
         lab.wait_available(180)
 

@@ -101,9 +101,9 @@ def test_munges_key_is_replaced_while_a_job_runs(munged: Lab) -> None:
     before, former, held = starts(munged), keys(munged), munged.hold("worker-0", "bob")
     assert len(former) == 1
     began = time.monotonic()
-    munged.patch("slurmcluster", CLUSTER, {"auth": {"rotate": "test"}})
+    munged.patch("slurmcluster", CLUSTER, {"auth": {"rotateRequest": "test"}})
     munged.until("the rotation is over", lambda: munged.status().get("keys") == "test", 120)
-    munged.timings.note("munge: auth.rotate → every munged has the new key", time.monotonic() - began)
+    munged.timings.note("munge: auth.rotateRequest → every munged has the new key", time.monotonic() - began)
     assert len(keys(munged) | former) == 2
     munged.until("a job runs", lambda: munged.ssh("bob", "srun -Q -w worker-1 id -un || true") == "bob\n")
     after = starts(munged)

@@ -57,14 +57,17 @@ def own(lab: Lab) -> Iterator[Lab]:
         "jail": {
             "perNode": True,
             "claim": {"size": "1Gi", "storageClassName": "disk"},
-            "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/site/ram", "tmpfs": {"size": "1Mi"}}],
+            "submounts": [{"path": "/home", "claimName": "homes"}, {"path": "/site/ram", "tmpfs": {"size": "1Mi"}}],
         },
         "controller": {"state": {"name": "own-state"}},
         "login": {"rootAuthorizedKeys": [demo.public_key()]},
     }
     assert second.apply("SlurmCluster", CLUSTER, spec).returncode == 0
     size = {"requests": {"cpu": "50m", "memory": "128Mi"}}
-    assert second.apply("NodeSet", "node", {"cluster": CLUSTER, "replicas": 2, "resources": size}).returncode == 0
+    assert (
+        second.apply("NodeSet", "node", {"clusterRef": {"name": CLUSTER}, "replicas": 2, "resources": size}).returncode
+        == 0
+    )
     lab.timings.note("a cluster with a root for each node → available", second.wait_available(200))
     yield second
     clean(second)

@@ -45,8 +45,8 @@ def rest(lab: Lab, alice: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     make_user(lab, "bob")
     lab.ssh("root", "rm -f /home/alice/ca.crt")
     certificate(lab, tmp_path_factory.mktemp("tls"))
-    tokens = [{"user": "alice", "secret": "alice-token"}, {"user": "ghost", "secret": "ghost-token"}]
-    users = {"enabled": True, "tls": {"secret": "rest-tls"}, "tokens": tokens}
+    tokens = [{"user": "alice", "secretName": "alice-token"}, {"user": "ghost", "secretName": "ghost-token"}]
+    users = {"enabled": True, "tls": {"secretName": "rest-tls"}, "tokens": tokens}
     try:
         lab.patch("slurmcluster", lab.cluster, {"images": {"proxy": proxy}, "rest": {"users": users}})
         lab.timed("a slurmrestd for users: kubectl patch → both pods are ready", lambda: whole(lab), 120)
@@ -219,13 +219,13 @@ def test_new_keys_end_all_tokens_and_keep_their_bounds(rest: Lab) -> None:
         rest.ssh("alice", "scontrol token lifespan=3600").strip().removeprefix("SLURM_JWT="),
     )
     rest.patch(
-        "slurmcluster", rest.cluster, {"rest": {"users": {"tokens": [{"user": "alice", "secret": "alice-token"}]}}}
+        "slurmcluster", rest.cluster, {"rest": {"users": {"tokens": [{"user": "alice", "secretName": "alice-token"}]}}}
     )
     rest.until("the token is there", lambda: held(rest) == {"alice-token"}, 60)
     kept = rest.look("secret", "alice-token")["data"]["token"]
     assert ask(rest, JOBS, mine)[0] == ask(rest, JOBS, base64.b64decode(kept).decode())[0] == 200
-    rest.patch("slurmcluster", rest.cluster, {"auth": {"rotate": word}})
-    rest.timed("auth.rotate → the rotation is over", lambda: rest.status().get("keys") == word, 480)
+    rest.patch("slurmcluster", rest.cluster, {"auth": {"rotateRequest": word}})
+    rest.timed("auth.rotateRequest → the rotation is over", lambda: rest.status().get("keys") == word, 480)
     rest.until("the former token is refused", lambda: ask(rest, JOBS, mine)[0] == 401, 60)
     assert ask(rest, JOBS, base64.b64decode(kept).decode())[0] == 401
     new = base64.b64decode(rest.look("secret", "alice-token")["data"]["token"]).decode()

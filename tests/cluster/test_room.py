@@ -62,7 +62,7 @@ def test_a_jail_that_is_almost_full_is_told_and_drains_nobody(small: Lab) -> Non
     """JailHasRoom says how much is left, of which claim, and what to do, while jobs may run; it is true again when files are gone."""
     big = Path(JAIL, "root/var/tmp/big")
     on_node(f"head -c $(($(df -k --output=avail {JAIL} | tail -n 1) * 1024 - 9000000)) /dev/zero > {big}")
-    spec = {"cluster": NAME, "replicas": 1, "resources": {"requests": {"cpu": "50m", "memory": "512Mi"}}}
+    spec = {"clusterRef": {"name": NAME}, "replicas": 1, "resources": {"requests": {"cpu": "50m", "memory": "512Mi"}}}
     where = {"scheduling": {"nodeSelector": {"kubernetes.io/hostname": MACHINE}}}
     assert small.apply("NodeSet", NAME, spec | where).returncode == 0
     small.until("the condition is false", lambda: has_room(small) == "False", 120)

@@ -67,14 +67,16 @@ class TestKeys:
         self.former.update({name: lab.look("secret", f"demo-{name}") for name in ("jwt-key", "ssh-host-keys")})
         lab.ssh(alice, f"rm -f stop-stream stream.out stream.jobs; nohup sh -c '{STREAM}' > stream.out 2>&1 &")
         type(self).began = time.monotonic()
-        lab.patch("slurmcluster", lab.cluster, {"auth": {"rotate": self.word}})
+        lab.patch("slurmcluster", lab.cluster, {"auth": {"rotateRequest": self.word}})
         lab.until("the new key is on its way", lambda: stage(lab) != "", 30)
         for number, kill in enumerate((crash, delete, freeze, delete, crash)):
             lab.kubectl("scale", "nodeset/worker", f"--replicas={3 - number % 2}")
             fell(lab, kill)
         lab.kubectl("scale", "nodeset/worker", "--replicas=2")
         lab.until("nobody signs with the former key", lambda: stage(lab) in ("Settling", "Alone"), 90)
-        lab.timings.note("auth.rotate → no daemon signs with the former key; five leaders killed", since(self.began))
+        lab.timings.note(
+            "auth.rotateRequest → no daemon signs with the former key; five leaders killed", since(self.began)
+        )
         lab.ssh(alice, "touch stop-stream")
         lab.until("the stream has ended", lambda: "ended" in lab.ssh(alice, "cat stream.out"), 30)
         said = lab.ssh(alice, "cat stream.out")
@@ -88,14 +90,16 @@ class TestKeys:
 def backup(lab: Lab) -> Iterator[None]:
     """A second slurmctld; at the end it is gone."""
     began = time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"controller": {"replicas": 2}, "config": {"slurm": QUICK}})
+    lab.patch("slurmcluster", lab.cluster, {"controller": {"replicas": 2}, "config": {"extraLines": {"slurm": QUICK}}})
     try:
         lab.until("two slurmctlds", lambda: lab.status().get("controller") == "2/2", 90)
         lab.until("clients know both", lambda: pings(lab) == ["UP", "UP"], 60)
         lab.timings.note("controller.replicas 1 → 2: both answer, and clients know both", since(began))
         yield
     finally:
-        lab.patch("slurmcluster", lab.cluster, {"controller": {"replicas": None}, "config": {"slurm": None}})
+        lab.patch(
+            "slurmcluster", lab.cluster, {"controller": {"replicas": None}, "config": {"extraLines": {"slurm": None}}}
+        )
     lab.until("one slurmctld", lambda: lab.status().get("controller") == "1/1" and len(lab.pods("controller")) == 1, 90)
     lab.until("clients know one", lambda: pings(lab) == ["UP"], 60)
     lab.wait_available()
@@ -157,7 +161,7 @@ class TestKeysAfterwards:
         """Every daemon knows the new key alone, REST has another, host keys are untouched, and the job of before goes on."""
         word, former = TestKeys.word, TestKeys.former
         lab.until("the rotation is over", lambda: lab.status().get("keys") == word, 150)
-        lab.timings.note("auth.rotate → the former keys are nowhere", since(TestKeys.began))
+        lab.timings.note("auth.rotateRequest → the former keys are nowhere", since(TestKeys.began))
         assert condition(lab.status(), "KeysSettled")["reason"] == "Rotated"
         for name, daemon in (("controller-0", "slurmctld"), ("login-0", "sackd"), ("worker-0", "slurmd")):
             assert known(lab, f"demo-{name}", daemon) == [word]

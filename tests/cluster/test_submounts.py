@@ -40,15 +40,15 @@ def shared(lab: Lab) -> Iterator[str]:
 def mounted(lab: Lab, shared: str) -> Iterator[None]:
     """Submounts of the cluster on every node, and further ones of a NodeSet `local`; none of their folders is in the jail before."""
     lab.ssh("root", "rm -rf /shared /fast")
-    lab.patch("slurmcluster", lab.cluster, {"jail": {"submounts": [{"path": "/shared", "claim": shared}]}})
+    lab.patch("slurmcluster", lab.cluster, {"jail": {"submounts": [{"path": "/shared", "claimName": shared}]}})
     own = [
-        {"path": "/shared/sets", "claim": shared, "subPath": "sets", "readOnly": True},
+        {"path": "/shared/sets", "claimName": shared, "subPath": "sets", "readOnly": True},
         {"path": "/fast/ram", "tmpfs": {"size": "16Mi"}},
         {"path": "/fast/ram/disk", "volume": {"emptyDir": {"sizeLimit": "64Mi"}}},
         {"path": "/fast/node", "hostPath": {"path": "/var/tmp"}},
         {"path": "/tmp", "tmpfs": {"size": "16Mi"}},
     ]
-    spec = {"cluster": lab.cluster, "replicas": 1, "resources": SIZE, "submounts": own}
+    spec = {"clusterRef": {"name": lab.cluster}, "replicas": 1, "resources": SIZE, "submounts": own}
     assert lab.apply("NodeSet", "local", spec).returncode == 0
     lab.timings.note("submounts of a cluster and a NodeSet → all nodes have them", lab.wait_available(150))
     yield

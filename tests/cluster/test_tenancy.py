@@ -65,7 +65,7 @@ def test_objects_become_accounts_in_whatever_order_they_come(lab: Lab, on: str) 
             "apiVersion": "slurm.soperator.io/v1alpha1",
             "kind": kind,
             "metadata": {"name": name},
-            "spec": {"cluster": lab.cluster, **spec},
+            "spec": {"clusterRef": {"name": lab.cluster}, **spec},
         }
         for (kind, name), spec in reversed(OBJECTS.items())
     ]

@@ -168,7 +168,7 @@ class Shell:
 @contextmanager
 def crowd_of(lab: Lab, user: str, folder: str) -> Iterator[Crowd]:
     """A NodeSet of its own, and the crowd on it; at the end the jobs end by themselves, and the NodeSet goes."""
-    spec = {"cluster": lab.cluster, "replicas": NODES, "resources": ROOM}
+    spec = {"clusterRef": {"name": lab.cluster}, "replicas": NODES, "resources": ROOM}
     done = lab.apply("NodeSet", NODESET, spec)
     assert done.returncode == 0, done.stderr
     lab.wait_available()

@@ -153,7 +153,7 @@ def _faked_clock(stage: Stage) -> Iterator[Path]:
     }
     slurmd = {"name": "slurmd", "env": [{"name": name, "value": value} for name, value in pairs.items()]}
     spec = {
-        "cluster": stage.lab.cluster,
+        "clusterRef": {"name": stage.lab.cluster},
         "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}},
         "volumes": [{"name": "skew", "hostPath": {"path": str(folder)}}],
         "volumeMounts": [{"name": "skew", "mountPath": "/mnt/skew", "readOnly": True}],

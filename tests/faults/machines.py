@@ -76,7 +76,7 @@ def node_off(stage: Stage) -> Steps:
 def node_lost(stage: Stage) -> Steps:
     """A Node stays away: one worker of it gets a successor of another name, no more than the budget allows; when it is back one is too many."""
     stage.nodeset(nodeFailure={"replaceAfter": "15s", "maxReplaced": "1"})
-    stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"slurm": "SlurmdTimeout=15\n"}})
+    stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"extraLines": {"slurm": "SlurmdTimeout=15\n"}}})
     stage.lab.until("slurmctld waits for 15 s only", lambda: _timeout(stage) == "15" and stage.is_back(), 90)
     _without_slurmctld(stage, victim(stage))
     before = set(stage.pods())

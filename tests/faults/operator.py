@@ -85,7 +85,7 @@ def warned(stage: Stage) -> Steps:
 def configured(stage: Stage) -> Steps:
     """A new slurm.conf was written."""
     before = _config(stage)
-    stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"slurm": "SlurmdDebug=verbose\n"}})
+    stage.lab.patch("slurmcluster", stage.lab.cluster, {"config": {"extraLines": {"slurm": "SlurmdDebug=verbose\n"}}})
     try:
         stage.at_once("the ConfigMap is new", lambda: _config(stage) != before)
         kill(stage, "operator")

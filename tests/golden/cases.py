@@ -32,7 +32,7 @@ DEFAULTS = Defaults(
     mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1", operator_namespace="soperator-system",
 )  # fmt: skip
 
-MINIMAL = ({}, {"worker": {"cluster": "demo", "replicas": 2}})
+MINIMAL = ({}, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
 
 FULL_CLUSTER = {
     "images": {"slurm": "my/slurm:2", "pullPolicy": "Always", "pullSecrets": ["registry"]},
@@ -44,7 +44,7 @@ FULL_CLUSTER = {
         "image": "my/jail:2",
         "submounts": [
             {"path": "/home/data", "hostPath": {"path": "/mnt/data"}, "readOnly": True},
-            {"path": "/home", "claim": "homes", "subPath": "team"},
+            {"path": "/home", "claimName": "homes", "subPath": "team"},
             {"path": "/scratch", "tmpfs": {"size": "1Gi"}},
         ],
     },
@@ -80,8 +80,10 @@ FULL_CLUSTER = {
         {"name": "all", "hidden": True},
     ],
     "config": {
-        "slurm": "SchedulerParameters=bf_continue\nJobSubmitPlugins=require_timelimit",
-        "gres": "AutoDetect=nvidia",
+        "extraLines": {
+            "slurm": "SchedulerParameters=bf_continue\nJobSubmitPlugins=require_timelimit",
+            "gres": "AutoDetect=nvidia",
+        },
         "topology": "SwitchName=leaf Nodes=h100-[0-15]",
         "jobSubmit": "function slurm_job_submit(job, partitions, uid)\n    return slurm.SUCCESS\nend\n"
         "function slurm_job_modify(job, record, partitions, uid)\n    return slurm.SUCCESS\nend",
@@ -90,7 +92,7 @@ FULL_CLUSTER = {
     },
 }
 FULL_NODESET = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "replicas": 1,
     "image": "my/slurmd-cuda:2",
     "resources": {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"cpu": "4", "memory": "16Gi"}},
@@ -115,22 +117,22 @@ PER_NODE = (
         "jail": {
             "perNode": True,
             "claim": {"size": "20Gi", "storageClassName": "nvme"},
-            "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/data", "claim": "data"}],
+            "submounts": [{"path": "/home", "claimName": "homes"}, {"path": "/data", "claimName": "data"}],
         }
     },
-    {"worker": {"cluster": "demo", "submounts": [{"path": "/home/cache", "tmpfs": {"size": "1Gi"}}]}},
+    {"worker": {"clusterRef": {"name": "demo"}, "submounts": [{"path": "/home/cache", "tmpfs": {"size": "1Gi"}}]}},
 )
 
 GPUS = (
     {},
     {
-        "h100": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"}},
-        "mi300": {"cluster": "demo", "gpu": {"vendor": "amd", "count": 1}},
+        "h100": {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", "count": 8, "type": "h100"}},
+        "mi300": {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "amd", "count": 1}},
         "mig": {
-            "cluster": "demo",
+            "clusterRef": {"name": "demo"},
             "gpu": {"vendor": "nvidia", "count": 1, "type": "1g.10gb", "resourceName": "nvidia.com/mig-1g.10gb"},
         },
-        "shared": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 2, "type": "l4", "shards": 16}},
+        "shared": {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", "count": 2, "type": "l4", "shards": 16}},
     },
 )
 
@@ -139,12 +141,12 @@ EMBEDDED = (
         "accounting": {
             "enabled": True,
             "enforce": ["limits", "qos"],
-            "database": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
+            "managedDatabase": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
             "purge": {"jobs": "12months", "steps": "30days", "usage": "36months"},
-            "archive": {"claim": "archive"},
+            "archive": {"claimName": "archive"},
         }
     },
-    {"worker": {"cluster": "demo"}},
+    {"worker": {"clusterRef": {"name": "demo"}}},
 )
 
 EXTERNAL = (
@@ -152,24 +154,24 @@ EXTERNAL = (
         "auth": {"type": "munge"},
         "accounting": {
             "enabled": True,
-            "external": {
+            "externalDatabase": {
                 "host": "db.example.com",
                 "port": 3307,
                 "user": "hpc",
                 "database": "slurm_demo",
-                "password": {"secret": "hpc-db"},
-                "tls": {"ca": {"secret": "db-ca", "key": "ca.pem"}, "certificate": "hpc-db-client"},
+                "password": {"secretName": "hpc-db"},
+                "tls": {"ca": {"secretName": "db-ca", "key": "ca.pem"}, "certificateSecretName": "hpc-db-client"},
             },
         },
     },
-    {"worker": {"cluster": "demo"}},
+    {"worker": {"clusterRef": {"name": "demo"}}},
 )
 
 MARIADB = (
     {
         "accounting": {
             "enabled": True,
-            "mariadb": {
+            "mariadbOperator": {
                 "replicas": 3,
                 "size": "50Gi",
                 "storageClassName": "fast",
@@ -178,7 +180,7 @@ MARIADB = (
             },
         }
     },
-    {"worker": {"cluster": "demo"}},
+    {"worker": {"clusterRef": {"name": "demo"}}},
 )
 
 CASES = {"minimal": MINIMAL, "full": (FULL_CLUSTER, {"h100": FULL_NODESET}), "per-node": PER_NODE, "gpus": GPUS}
@@ -192,10 +194,10 @@ USERS = {
             "users": {
                 "enabled": True,
                 "service": {"type": "LoadBalancer", "port": 443, "annotations": {"cloud/internal": "true"}},
-                "tls": {"secret": "rest-tls"},
+                "tls": {"secretName": "rest-tls"},
                 "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
                 "maxLifetime": "1d",
-                "tokens": [{"user": "ci", "secret": "ci-token", "lifetime": "30m"}],
+                "tokens": [{"user": "ci", "secretName": "ci-token", "lifetime": "30m"}],
                 "resources": {"limits": {"memory": "1Gi"}},
                 "scheduling": {"nodeSelector": {"pool": "system"}},
             }
@@ -270,13 +272,13 @@ SUBMOUNTS = {
     "jail": {
         "submounts": [
             {"path": "/home/team/data", "hostPath": {"path": "/mnt/data"}, "readOnly": True},
-            {"path": "/home", "claim": "homes"},
-            {"path": "/home/team", "claim": "team", "subPath": "a/b"},
+            {"path": "/home", "claimName": "homes"},
+            {"path": "/home/team", "claimName": "team", "subPath": "a/b"},
         ]
     }
 }
 NODE_SUBMOUNTS = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "submounts": [
         {"path": "/ram", "tmpfs": {"size": "8Gi"}},
         {"path": "/local", "volume": {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}},
@@ -287,20 +289,20 @@ NODE_SUBMOUNTS = {
 
 #: Specs whose mount plans are written down, as `soperator explain jail` shows them.
 PLANS = {
-    "cpu": ({}, {"cluster": "demo"}),
-    "munge": ({"auth": {"type": "munge"}}, {"cluster": "demo", "shmSize": "1Gi"}),
+    "cpu": ({}, {"clusterRef": {"name": "demo"}}),
+    "munge": ({"auth": {"type": "munge"}}, {"clusterRef": {"name": "demo"}, "shmSize": "1Gi"}),
     "submounts": (SUBMOUNTS, NODE_SUBMOUNTS),
-    "per-node": (PER_NODE[0], {"cluster": "demo"}),
-    "nvidia": ({}, {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8}}),
-    "amd": ({}, {"cluster": "demo", "gpu": {"vendor": "amd", "count": 8}}),
+    "per-node": (PER_NODE[0], {"clusterRef": {"name": "demo"}}),
+    "nvidia": ({}, {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", "count": 8}}),
+    "amd": ({}, {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "amd", "count": 8}}),
     "driver": (
         {},
         {
-            "cluster": "demo",
+            "clusterRef": {"name": "demo"},
             "gpu": {"vendor": "nvidia", "count": 1, "driver": {"hostPath": {"path": "/run/nvidia/driver"}}},
         },
     ),
-    "cdi": ({}, {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 1, "driver": {"cdi": {}}}}),
+    "cdi": ({}, {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", "count": 1, "driver": {"cdi": {}}}}),
 }
 
 

@@ -288,8 +288,8 @@ CONTROL = [
     ),
     Mutant(
         f"{RENDER}/jail/mount_points.py",
-        "return bool(submount.claim) and not submount.read_only and not submount.per_job",
-        "return bool(submount.claim) and not submount.per_job",
+        "return bool(submount.claim_name) and not submount.read_only and not submount.per_job",
+        "return bool(submount.claim_name) and not submount.per_job",
         "a start of workers: mount points are to be made where nothing can be written",
         (f"{U}/render/test_points.py",),
     ),

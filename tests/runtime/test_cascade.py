@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from soperator.api.common import ClusterReference
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.kube.api import Api, Deletion
@@ -125,7 +126,9 @@ async def _site(api: Api, namespace: str, is_anchored: bool) -> Site:
         uids[kind] = (await api.create(kind, made)).metadata.uid
     anchor = (await api.apply(CONFIGMAP, render_anchor(namespace, "demo"))).metadata.uid if is_anchored else ""
     cluster = Cluster(namespace, "demo", uids[SLURMCLUSTER], SlurmClusterSpec(), anchor=anchor)
-    nodeset = NodeSet(namespace, "worker", uids[NODESET], NodeSetSpec(cluster="demo", replicas=1))
+    nodeset = NodeSet(
+        namespace, "worker", uids[NODESET], NodeSetSpec(cluster_ref=ClusterReference(name="demo"), replicas=1)
+    )
     pod = worker_pod.render_worker(cluster, nodeset, 0, DEFAULTS)
     pod["spec"]["nodeName"] = (
         "nowhere"  # placed, as one in which a job runs: it stays until a kubelet says that it has ended

@@ -25,7 +25,7 @@ CLAIM = {
     "ephemeral": {"volumeClaimTemplate": {"spec": {"selector": DEEP, "resources": {"requests": {"storage": "1Gi"}}}}}
 }
 HONEST: dict[str, Any] = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "scheduling": {"affinity": AFFINITY, "tolerations": [{"operator": "Exists"}]},
     "podTemplate": {
         "spec": {"volumes": [{"name": "a", **CLAIM}], "containers": [{"name": "a", "env": [{"name": "b"}]}]}
@@ -33,7 +33,7 @@ HONEST: dict[str, Any] = {
 }
 #: As large as anybody writes them: a policy has so many steps.
 LARGE = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "features": [f"f{number}" for number in range(64)],
     "podTemplate": {
         "spec": {

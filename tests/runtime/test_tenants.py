@@ -20,20 +20,20 @@ TIMEOUT = "service.test/idle-timeout"
 WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}},tenants.serviceAnnotations={{{TIMEOUT}}}"]
 
 ALLOWED = {
-    "nothing but what is needed": {"cluster": "demo"},
+    "nothing but what is needed": {"clusterRef": {"name": "demo"}},
     "claims and memory": {
-        "cluster": "demo",
-        "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}],
+        "clusterRef": {"name": "demo"},
+        "submounts": [{"path": "/home", "claimName": "homes"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}],
     },
-    "scratch of its pod": {"cluster": "demo", "submounts": [{"path": "/x", "volume": {"emptyDir": {}}}]},
-    "an image of the team": {"cluster": "demo", "image": f"{TEAM}slurm:1"},
+    "scratch of its pod": {"clusterRef": {"name": "demo"}, "submounts": [{"path": "/x", "volume": {"emptyDir": {}}}]},
+    "an image of the team": {"clusterRef": {"name": "demo"}, "image": f"{TEAM}slurm:1"},
     "volumes without a right": {
-        "cluster": "demo",
+        "clusterRef": {"name": "demo"},
         "volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "persistentVolumeClaim": {"claimName": "b"}}],
     },
-    "labels of its pods": {"cluster": "demo", "podTemplate": {"metadata": {"labels": {"team": "ml"}}}},
-    "GPUs": {"cluster": "demo", "gpu": {"vendor": "nvidia", "count": 8}},
-    "devices by a plugin": {"cluster": "demo", "rdma": {"resources": {"rdma/hca": "1"}}},
+    "labels of its pods": {"clusterRef": {"name": "demo"}, "podTemplate": {"metadata": {"labels": {"team": "ml"}}}},
+    "GPUs": {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", "count": 8}},
+    "devices by a plugin": {"clusterRef": {"name": "demo"}, "rdma": {"resources": {"rdma/hca": "1"}}},
 }
 REFUSED = {
     "the root of the Node in the jail": (
@@ -97,14 +97,17 @@ CLUSTERS_REFUSED = {
     "an image of Slurm": ({"images": {"slurm": "evil/slurm"}}, "image: tenants"),
     "an image of the jail": ({"jail": {"image": "evil/jail"}}, "image: tenants"),
     "no user namespace": ({"security": {"userNamespace": False}}, "security.userNamespace"),
-    "a resource of another operator": ({"accounting": {"mariadb": {"spec": {"image": "evil"}}}}, "accounting.mariadb"),
+    "a resource of another operator": (
+        {"accounting": {"mariadbOperator": {"spec": {"image": "evil"}}}},
+        "accounting.mariadbOperator",
+    ),
     "a Secret of others for SSSD": ({"sssd": {"configSecretName": "other"}}, "a Secret that"),
     "a Secret of others for a database": (
-        {"accounting": {"external": {"host": "db", "password": {"secret": "other"}}}},
+        {"accounting": {"externalDatabase": {"host": "db", "password": {"secretName": "other"}}}},
         "a Secret that",
     ),
     "a token into a Secret of others": (
-        {"rest": {"users": {"tokens": [{"user": "ci", "secret": "other"}]}}},
+        {"rest": {"users": {"tokens": [{"user": "ci", "secretName": "other"}]}}},
         "a Secret that",
     ),
     "a Secret with the cluster's name, which a tenant chooses": (
@@ -154,7 +157,7 @@ def attempt(kubectl: Try, helm: str) -> Iterator[Try]:
     """A try to make an object, with the policy in force; empty where it is allowed. One that breaks the policy was there before it."""
     crds = template(helm, "soperator-crds")
     kubectl(ADMIN, crds, "apply", "--server-side")
-    old = made("NodeSet", {"cluster": "demo", "rdma": {"infiniband": True}}, "old")
+    old = made("NodeSet", {"clusterRef": {"name": "demo"}, "rdma": {"infiniband": True}}, "old")
     deadline = time.monotonic() + 30
     while "serverside-applied" not in (said := kubectl(ADMIN, [old], "apply", "--server-side")):
         assert time.monotonic() < deadline, said
@@ -169,7 +172,7 @@ def attempt(kubectl: Try, helm: str) -> Iterator[Try]:
         )
         return "" if "serverside-applied" in said else said
 
-    while not run("NodeSet", {"cluster": "demo", "image": "evil"}):
+    while not run("NodeSet", {"clusterRef": {"name": "demo"}, "image": "evil"}):
         assert time.monotonic() < deadline + 30, "the policy never came into force"
         time.sleep(0.2)
     yield run
@@ -185,9 +188,9 @@ def test_a_tenant_makes_nodes_of_claims_and_named_images(attempt: Try, spec: Obj
 @pytest.mark.parametrize(("spec", "word"), REFUSED.values(), ids=REFUSED)
 def test_a_tenant_gets_no_right_on_a_node_by_a_nodeset(attempt: Try, spec: Object, word: str) -> None:
     """Each way is refused with the field and the remedy; the control is an administrator, who may."""
-    said = attempt("NodeSet", {"cluster": "demo", **spec})
+    said = attempt("NodeSet", {"clusterRef": {"name": "demo"}, **spec})
     assert f"denied request: {word}" in said, said
-    assert attempt("NodeSet", {"cluster": "demo", **spec}, token=ADMIN) == ""
+    assert attempt("NodeSet", {"clusterRef": {"name": "demo"}, **spec}, token=ADMIN) == ""
 
 
 @pytest.mark.parametrize("spec", CLUSTERS_ALLOWED.values(), ids=CLUSTERS_ALLOWED)
@@ -207,7 +210,7 @@ def test_a_tenant_gets_no_right_on_a_node_by_a_cluster(attempt: Try, spec: Objec
 
 def test_a_deep_check_of_a_tenant_cordons_nothing(attempt: Try) -> None:
     """Replace is refused, and Drain is not."""
-    check = {"cluster": "demo", "check": "cpu"}
+    check = {"clusterRef": {"name": "demo"}, "check": "cpu"}
     assert "onFailure: Replace" in attempt("HealthCheck", check | {"onFailure": "Replace"})
     assert attempt("HealthCheck", check | {"onFailure": "Replace"}, token=ADMIN) == ""
     assert attempt("HealthCheck", check | {"onFailure": "Drain"}) == ""
@@ -215,13 +218,16 @@ def test_a_deep_check_of_a_tenant_cordons_nothing(attempt: Try) -> None:
 
 def test_what_was_there_before_keeps_its_spec(attempt: Try, kubectl: Try) -> None:
     """Its labels and finalizers change, as the operator needs, and its spec changes only to what is allowed."""
-    whole = {"cluster": "demo", "rdma": {"infiniband": True}}
+    whole = {"clusterRef": {"name": "demo"}, "rdma": {"infiniband": True}}
     labelled = made("NodeSet", whole, "old")
     labelled["metadata"]["finalizers"] = ["slurm.soperator.io/jobs"]
     said = kubectl(GUEST, [labelled], "apply", "--server-side", "--force-conflicts", "--dry-run=server")
     assert "serverside-applied" in said, said
     assert "rdma.infiniband" in attempt("NodeSet", whole | {"replicas": 3}, name="old")
-    assert attempt("NodeSet", {"cluster": "demo", "rdma": {"infiniband": False}, "replicas": 3}, name="old") == ""
+    assert (
+        attempt("NodeSet", {"clusterRef": {"name": "demo"}, "rdma": {"infiniband": False}, "replicas": 3}, name="old")
+        == ""
+    )
 
 
 def test_the_policy_is_off_unless_it_is_asked_for(helm: str) -> None:

@@ -42,7 +42,7 @@ def test_one_job_has_two_kinds_of_gpus(slurm: Slurm) -> None:
 
 def declared(name: str, **gpu: object) -> NodeSet:
     """A NodeSet of eight CPUs with these GPUs."""
-    spec = {"cluster": "demo", "gpu": {"vendor": "nvidia", **gpu}, "resources": {"limits": {"cpu": "8"}}}
+    spec = {"clusterRef": {"name": "demo"}, "gpu": {"vendor": "nvidia", **gpu}, "resources": {"limits": {"cpu": "8"}}}
     return NodeSet("slurm", name, "uid", NodeSetSpec.model_validate(spec))
 
 

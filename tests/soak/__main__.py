@@ -56,7 +56,7 @@ def kill_jobs(lab: Lab, said: argparse.Namespace, kind: str) -> list[Tally]:
     """Kills under live jobs, on nodes of their own."""
     for user in USERS:
         make_user(lab, user)
-    lab.apply("NodeSet", "soak", {"cluster": CLUSTER, "replicas": said.nodes, "resources": PAIR})
+    lab.apply("NodeSet", "soak", {"clusterRef": {"name": CLUSTER}, "replicas": said.nodes, "resources": PAIR})
     nodes = [f"soak-{number}" for number in range(said.nodes)]
     try:
         lab.wait_available()

@@ -98,7 +98,7 @@ class Soak:
 
     def configure(self, text: str) -> None:
         """Extra lines of slurm.conf."""
-        self.lab.patch("slurmcluster", self.lab.cluster, {"config": {"slurm": text}})
+        self.lab.patch("slurmcluster", self.lab.cluster, {"config": {"extraLines": {"slurm": text}}})
 
     def check_refusal(self) -> None:
         """The invalid change is told, and Slurm goes on with what it had."""
@@ -166,7 +166,7 @@ class Soak:
 def changes(lab: Lab, minutes: float, seed: int) -> bool:
     """Run it, write the report; whether nothing was lost, run twice or wrong."""
     make_user(lab, USER)
-    done = lab.apply("NodeSet", NODESET, {"cluster": lab.cluster, "replicas": 2, "resources": PAIR})
+    done = lab.apply("NodeSet", NODESET, {"clusterRef": {"name": lab.cluster}, "replicas": 2, "resources": PAIR})
     assert done.returncode == 0, done.stderr
     lab.wait_available()
     soak = Soak(lab, Ledger(lab, USER, f"/home/{USER}/ledger"), random.Random(seed))

@@ -25,7 +25,7 @@ class Sleepers:
             "resumeTimeout": "3m",
             "retryAfter": "1h",
         }
-        spec = {"cluster": self.lab.cluster, "powerSaving": power, "resources": SIZE, **more}
+        spec = {"clusterRef": {"name": self.lab.cluster}, "powerSaving": power, "resources": SIZE, **more}
         done = self.lab.apply("NodeSet", self.name, spec)
         assert done.returncode == 0, done.stderr
 

@@ -58,7 +58,7 @@ def of_chart(values: dict[str, dict[str, object]]) -> Iterator[dict[str, object]
     yield {"apiVersion": API_VERSION, "kind": "SlurmCluster", "metadata": {"name": "demo"}, "spec": values["cluster"]}
     for name, spec in values["nodeSets"].items():
         assert isinstance(spec, dict)
-        of = {"cluster": "demo", **spec}
+        of = {"clusterRef": {"name": "demo"}, **spec}
         yield {"apiVersion": API_VERSION, "kind": "NodeSet", "metadata": {"name": name}, "spec": of}
 
 

@@ -32,6 +32,7 @@ def texts() -> Iterator[tuple[Path, str]]:
     for path in sorted(REPOSITORY.glob("src/soperator/**/*.py")):
         with tokenize.open(path) as file:
             words = [each.string for each in tokenize.generate_tokens(file.readline) if each.type == tokenize.STRING]
+        words = [re.sub(r"\{[^{}]*\}", "", each) if each[0] in "fr" else each for each in words]
         for word in words:
             if not re.search(r"\bself\b|variables\.", word):
                 yield path.relative_to(REPOSITORY), word

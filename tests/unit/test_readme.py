@@ -16,7 +16,7 @@ FEATURES: dict[str, tuple[type[BaseModel], str]] = {
     "exported metrics": (SlurmClusterSpec, "metrics"),
     "health check": (SlurmClusterSpec, "health"),
     "backup controller": (SlurmClusterSpec, "controller.replicas"),
-    "rotation of keys": (SlurmClusterSpec, "auth.rotate"),
+    "rotation of keys": (SlurmClusterSpec, "auth.rotateRequest"),
     "topology": (SlurmClusterSpec, "topology"),
     "rest for users": (SlurmClusterSpec, "rest.users"),
     "on-demand": (NodeSetSpec, "powerSaving"),

@@ -6,8 +6,8 @@ from soperator.kube import kinds
 from tests.world.harness import until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
-CHECK = {"cluster": "demo", "script": "#!/bin/sh\ntrue\n", "maxParallel": 2, "retryInterval": "20s"}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 3}}
+CHECK = {"clusterRef": {"name": "demo"}, "script": "#!/bin/sh\ntrue\n", "maxParallel": 2, "retryInterval": "20s"}
 BAD = "soperator exit=1\nthe disk is slow\n"
 
 

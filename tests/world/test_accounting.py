@@ -12,9 +12,9 @@ from tests.unit.fake_world import Fault
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 ON = CLUSTER | {"accounting": {"enabled": True}}
-EXTERNAL = {"host": "db.example.com", "password": {"secret": "db"}}
+EXTERNAL = {"host": "db.example.com", "password": {"secretName": "db"}}
 
 
 OLD, NEW = "registry.test/slurm:1", "registry.test/slurm:2"
@@ -194,7 +194,7 @@ async def test_a_wrong_password_is_told_and_slurmctld_is_left_alone(town, said):
     town.fake.world.seed(secret)
     await town.up(CLUSTER, WORKERS)
     said.text = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.0.0.7' (using password: YES)"
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "external": EXTERNAL}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
     await town.settle()
     pod_is(town, "accounting", "slurmdbd", False)
     await until(lambda: told(town) and told(town)[1] == "WrongPassword")
@@ -213,7 +213,7 @@ async def test_another_password_starts_slurmdbd_anew(town):
             "data": {"password": "YQ=="},
         }
     )
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "external": EXTERNAL}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
     await town.settle()
     before = town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"]["metadata"]["annotations"]
     town.fake.world.change(kinds.SECRET, (NS, "db"), {"data": {"password": "Yg=="}})
@@ -224,8 +224,10 @@ async def test_another_password_starts_slurmdbd_anew(town):
 
 async def test_a_secret_that_is_missing_is_named_and_nothing_is_made(town):
     """The condition names the field, the Secret and the remedy."""
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "external": EXTERNAL}})
-    await town.told(kinds.SLURMCLUSTER, "demo", "spec.accounting.external.password.secret: db: no Secret has this name")
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
+    await town.told(
+        kinds.SLURMCLUSTER, "demo", "spec.accounting.externalDatabase.password.secretName: db: no Secret has this name"
+    )
     assert "demo-accounting" not in town.names(kinds.STATEFULSET)
 
 
@@ -309,10 +311,10 @@ async def test_a_settled_cluster_with_accounting_costs_no_request(town):
 async def test_without_mariadb_operator_its_absence_is_told(town):
     """The sentence says what to install, or which field to remove; once the kind is there the resource is applied."""
     town.fake.faults.append(Fault("patch", "mariadbs", 404, "NotFound", times=2))
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "mariadb": {}}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "mariadbOperator": {}}})
     await until(lambda: told(town) and told(town)[1] == "NoDatabase")
     assert (
-        "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadb"
+        "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator"
         in told(town)[2]
     )
     await until(lambda: town.find(kinds.MARIADB, "demo-database"))
@@ -321,7 +323,7 @@ async def test_without_mariadb_operator_its_absence_is_told(town):
 
 async def test_a_mariadb_resource_is_asked_for_once(town):
     """It is applied without an owner, and not again while nothing changes; slurmdbd finds it by its name."""
-    spec = CLUSTER | {"accounting": {"enabled": True, "mariadb": {"size": "20Gi"}}}
+    spec = CLUSTER | {"accounting": {"enabled": True, "mariadbOperator": {"size": "20Gi"}}}
     town.apply(kinds.SLURMCLUSTER, "demo", spec)
     await town.settle()
     made = town.find(kinds.MARIADB, "demo-database")

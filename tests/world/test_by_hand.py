@@ -25,9 +25,9 @@ CLUSTER = {
     "controller": {"state": {"name": "demo-state"}, "replicas": 2},
     "accounting": {"enabled": True},
     "metrics": {"enabled": True},
-    "rest": {"users": {"enabled": True, "tokens": [{"user": "ci", "secret": "ci-token", "lifetime": "1h"}]}},
+    "rest": {"users": {"enabled": True, "tokens": [{"user": "ci", "secretName": "ci-token", "lifetime": "1h"}]}},
 }
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2, "podTemplate": {}}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2, "podTemplate": {}}}
 OWNERS = {kinds.SLURMCLUSTER: "demo", kinds.NODESET: "worker"}
 #: What an edit writes.
 EDITED = "ZWRpdGVk"

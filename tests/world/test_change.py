@@ -30,7 +30,7 @@ async def test_an_idle_node_goes_before_a_busy_one_of_higher_number(town):
     """The job on worker-1 is no reason to wait, nor to be disturbed."""
     await town.up(CLUSTER, WORKERS)
     town.slurm.set("worker-1", "ALLOCATED")
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await town.settle(quiet=0.3)
     assert workers(town) == ["demo-worker-1"]
     assert sorted(town.slurm.nodes) == ["worker-1"]
@@ -40,9 +40,9 @@ async def test_a_busy_worker_of_a_scale_in_stays_when_slurm_is_silent_and_the_op
     """Its caches are cold and nobody answers: that is no leave to delete anything."""
     town = Town()
     async with operating(town):
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         town.slurm.set("worker-0", "ALLOCATED")
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
         await town.settle(quiet=0.3)
     town.slurm.down = True
     async with operating(town):
@@ -53,7 +53,7 @@ async def test_a_busy_worker_of_a_scale_in_stays_when_slurm_is_silent_and_the_op
 async def test_a_cordoned_node_drains_its_worker_and_lets_it_be_evicted_when_the_job_has_ended(town):
     """Two writes on the pod in all: none while it is busy, and protection is back before its node takes jobs again."""
     town.machine("m")
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.place("demo-worker-0", "m")
     town.slurm.set("worker-0", "ALLOCATED")
     await town.settle(quiet=0.3)
@@ -75,7 +75,7 @@ async def test_a_cordoned_node_drains_its_worker_and_lets_it_be_evicted_when_the
 async def test_an_administrators_drain_survives_a_cordon(town):
     """Its reason stays, before and after."""
     town.machine("m")
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.place("demo-worker-0", "m")
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="bad disk")
     for unschedulable in (True, False):
@@ -87,7 +87,7 @@ async def test_an_administrators_drain_survives_a_cordon(town):
 
 async def test_a_node_that_slurmctld_drained_is_told_and_left_alone(town):
     """Nobody else would: it takes no job, and slurmctld never resumes it."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.slurm.set("worker-0", "IDLE", "DRAIN", "DYNAMIC_NORM", reason="Kill task failed")
     town.slurm.nodes["worker-0"]["reason_set_by_user"] = "slurm"
     await town.told(kinds.NODESET, "worker", "worker-0 is DRAIN+IDLE (Kill task failed): slurmctld drained it")
@@ -103,7 +103,7 @@ async def test_a_node_that_slurmctld_drained_is_told_and_left_alone(town):
 async def test_a_node_whose_heartbeats_change_nothing_wakes_nobody(town):
     """A Node reports in all the time."""
     town.machine("m")
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.place("demo-worker-0", "m")
     await town.settle(quiet=0.6)
     before = len(town.fake.requests)
@@ -126,10 +126,10 @@ async def test_a_worker_on_a_lost_node_is_replaced_under_a_new_name(town):
 
 async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
     """First the signal, then the reason says until when, then the job ends and the node goes."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.slurm.run(7, "worker-0")
     drain = {"timeout": "1s", "onTimeout": "Cancel", "warningPeriod": "1s", "warningSignal": "USR1"}
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": drain})
     await town.settle(quiet=2.5)
     found = [each for each in town.slurm.asked if "worker-0" in each or "job/" in each]
     asked = [each for number, each in enumerate(found) if found[number - 1 : number] != [each]]  # a look may be twice
@@ -140,7 +140,7 @@ async def test_a_bounded_drain_warns_and_then_ends_the_job(town):
 
 async def test_the_counts_of_a_nodeset_are_slurms(town):
     """How many are idle, busy, draining, down: in the status, for the columns of kubectl get -o wide."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 3}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 3}})
     town.slurm.set("worker-0", "MIXED")
     town.slurm.set("worker-1", "IDLE", "DRAIN", reason="bad disk")
     await town.settle(quiet=0.4)
@@ -158,7 +158,7 @@ def in_service(town, name):
 
 async def test_a_pod_tells_what_slurm_says_of_its_node_when_it_lasts(town):
     """An administrator's drain shows in `kubectl describe pod`; a node in service has cost no write."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.slurm.set("worker-0", "IDLE")
     await town.settle(quiet=0.3)
     assert in_service(town, "demo-worker-0") is None
@@ -173,9 +173,14 @@ async def test_a_pod_tells_what_slurm_says_of_its_node_when_it_lasts(town):
 async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(town):
     """Besides those two there are only the status, which is paced, the plan and Events."""
     size = 8
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": size}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": size}})
     before = len(town.fake.writes())
-    spec = {"cluster": "demo", "replicas": size, "features": ["blue"], "updateStrategy": {"maxUnavailable": "50%"}}
+    spec = {
+        "clusterRef": {"name": "demo"},
+        "replicas": size,
+        "features": ["blue"],
+        "updateStrategy": {"maxUnavailable": "50%"},
+    }
     town.apply(kinds.NODESET, "worker", spec)
     for _ in range(12):
         await town.settle()
@@ -204,8 +209,8 @@ async def test_slurmctld_writes_a_node_down_once_it_has_registered(town):
 
 async def test_a_scale_out_says_which_jobs_are_refused_meanwhile_and_what_queues_them(town):
     """slurmctld queues no job over more nodes than it knows, and it knows a node when that registers."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 4})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 4})
     said = "; Slurm knows 2 of 4 nodes and refuses jobs over more until the others register; sbatch --hold queues one"
     await until(lambda: available(town)["message"].endswith(said))
     assert "Slurm knows" not in town.status(kinds.NODESET, "worker")["why"]

@@ -16,9 +16,9 @@ BOUNDED = {"timeout": "12h", "onTimeout": "Cancel", "warningPeriod": "5m", "warn
 async def town():
     """An operator that runs over empty fakes, and a job on a node that drains."""
     async with operating(Town()) as made:
-        await made.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await made.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         made.slurm.run(7, "worker-0")
-        made.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": BOUNDED})
+        made.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": BOUNDED})
         await until(lambda: "DRAIN" in made.slurm.nodes["worker-0"]["state"])
         await asyncio.sleep(2)
         yield made
@@ -39,7 +39,7 @@ async def test_an_operator_whose_clock_is_ahead_warns_and_ends_no_job(town):
 async def test_a_job_ends_in_time_where_the_clocks_agree(town):
     """So long after its node began to drain as the spec says, and warned."""
     drain = BOUNDED | {"timeout": "30s", "warningPeriod": "10s"}
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": drain})
     await asyncio.sleep(15)
     assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
     await until(lambda: town.slurm.jobs[7]["job_state"] == ["CANCELLED"], longest=30)

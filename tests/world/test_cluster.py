@@ -9,7 +9,7 @@ from tests.unit.fake_world import Fault
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_scale_in_drains_waits_and_then_deletes(town):
     await town.up(CLUSTER, WORKERS)
     town.slurm.set("worker-0", "ALLOCATED")
     town.slurm.set("worker-1", "ALLOCATED")
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await town.settle(quiet=0.3)
     assert "POST node/worker-1" in town.slurm.asked
     assert "demo-worker-1" in town.names(kinds.POD)
@@ -98,7 +98,7 @@ async def test_nothing_is_removed_while_slurm_is_silent(town):
     """A slurmrestd that does not answer makes every worker busy."""
     await town.up(CLUSTER, WORKERS)
     town.slurm.down = True
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
     await town.settle(quiet=0.3)
     assert len([name for name in town.names(kinds.POD) if "worker" in name]) == 2
 
@@ -125,7 +125,7 @@ async def test_a_bad_edit_touches_nothing_that_runs(town):
     """A line that contradicts what we own is told with its line number, and no object changes."""
     await town.up(CLUSTER, WORKERS)
     before = town.find(kinds.CONFIGMAP, "demo-config")
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "ClusterName=other"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "ClusterName=other"}}})
     await town.settle()
     status = town.status(kinds.SLURMCLUSTER, "demo")
     accepted = next(each for each in status["conditions"] if each["type"] == "SpecAccepted")
@@ -137,7 +137,7 @@ async def test_a_bad_edit_touches_nothing_that_runs(town):
 
 async def test_a_nodeset_without_its_cluster_says_so(town):
     """The reference that leads nowhere is named."""
-    town.apply(kinds.NODESET, "lost", {"cluster": "nobody", "replicas": 1})
+    town.apply(kinds.NODESET, "lost", {"clusterRef": {"name": "nobody"}, "replicas": 1})
     await town.settle()
     assert "nobody" in town.status(kinds.NODESET, "lost")["why"]
 
@@ -170,7 +170,7 @@ async def test_a_missing_secret_is_named_until_it_is_there(town):
     """A NodeSet whose volume names a Secret that does not exist says so, and goes on by itself when it is made."""
     await town.up(CLUSTER, WORKERS)
     volumes = [{"name": "licence", "secret": {"secretName": "licence"}}]
-    town.apply(kinds.NODESET, "extra", {"cluster": "demo", "replicas": 1, "volumes": volumes})
+    town.apply(kinds.NODESET, "extra", {"clusterRef": {"name": "demo"}, "replicas": 1, "volumes": volumes})
     await town.settle()
     assert "spec.volumes[0].secret.secretName: licence" in town.status(kinds.NODESET, "extra")["why"]
     town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "licence", "namespace": NS}})
@@ -182,7 +182,7 @@ async def test_a_refused_cluster_leaves_its_workers_alone(town):
     """A spec with a problem rolls no worker, for their pods would follow it."""
     await town.up(CLUSTER, WORKERS)
     before = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
-    submounts = [{"path": "/data", "claim": "nope"}]
+    submounts = [{"path": "/data", "claimName": "nope"}]
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"jail": CLUSTER["jail"] | {"submounts": submounts}})
     await town.settle(quiet=0.4)
     assert town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"] == before
@@ -235,9 +235,9 @@ async def test_an_image_that_cannot_be_pulled_is_told_with_its_field(town):
 
 async def test_a_rollout_lets_the_new_pod_register_anew(town):
     """A node of the former template is drained, loses its pod and its record in Slurm, and only then gets a new pod."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     asked = len(town.slurm.asked)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
     await town.settle(quiet=0.3)
     pod = town.find(kinds.POD, "demo-worker-0")
     said = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
@@ -252,7 +252,7 @@ async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     await town.poll_no_more()
     town.slurm.set("worker-0", "ALLOCATED")
     asked = len(town.slurm.asked)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "features": ["blue"]})
     await town.settle(quiet=0.3)
     assert town.slurm.asked[asked:][:1] == ["POST node/worker-1"]
 
@@ -274,11 +274,11 @@ async def test_an_operator_that_is_upgraded_before_its_definitions_goes_on_witho
     town.fake.faults.append(Fault("*", "healthchecks", 404, "NotFound", times=1_000_000))
     async with operating(town):
         await asyncio.sleep(10.0)
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         assert "worker-0" in town.slurm.nodes
         assert town.slurm.jobs == {}
         town.fake.faults.clear()
-        town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "script": "#!/bin/sh\ntrue\n"})
+        town.apply(kinds.HEALTHCHECK, "disk", {"clusterRef": {"name": "demo"}, "script": "#!/bin/sh\ntrue\n"})
         await asyncio.sleep(40.0)
         assert town.find(kinds.HEALTHCHECK, "disk")["status"]["why"]
 
@@ -315,12 +315,12 @@ def condition(town, name):
 async def test_a_role_that_somebody_scaled_to_none_says_so(town):
     """While a spec is refused nothing of the cluster is written, so the sentence has to name the object."""
     await town.up(CLUSTER, WORKERS)
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCont=5"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCont=5"}}})
     await town.told(kinds.SLURMCLUSTER, "demo", "write MaxJobCount")
     town.fake.world.change(kinds.DEPLOYMENT, (NS, "demo-rest"), {"spec": {"replicas": 0}}, sub="scale")
     town.fake.world.remove(kinds.POD, NS, "demo-rest-0")
     await town.told(kinds.SLURMCLUSTER, "demo", "slurmrestd 0/1 ready: its Deployment demo-rest has 0 replicas")
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": ""}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": ""}}})
     await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest")["spec"]["replicas"] == 1)
 
 
@@ -339,7 +339,7 @@ async def test_a_restarted_operator_undoes_what_kubectl_scale_did():
 async def test_a_nodeset_that_is_refused_is_not_missed(town):
     """It says itself what is wrong; the cluster counts its workers as far as there are any."""
     await town.up(CLUSTER, WORKERS)
-    town.apply(kinds.NODESET, "other", {"cluster": "demo", "replicas": 2, "extraConf": "Comment=x"})
+    town.apply(kinds.NODESET, "other", {"clusterRef": {"name": "demo"}, "replicas": 2, "extraConf": "Comment=x"})
     await town.told(kinds.NODESET, "other", "no such setting")
     await town.settle(quiet=0.5)
     status = town.status(kinds.SLURMCLUSTER, "demo")

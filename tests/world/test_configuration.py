@@ -12,8 +12,8 @@ from soperator.slurm.settings.state import read_state
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 
-EDIT = CLUSTER | {"config": {"slurm": "MaxStepCount=5"}}
-BROKEN = CLUSTER | {"config": {"slurm": "MaxStepCount=6", "jobSubmit": "boom"}}
+EDIT = CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=5"}}}
+BROKEN = CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=6"}, "jobSubmit": "boom"}}
 FATAL = "slurmctld: error: job_submit.lua:1: boom\nslurmctld: fatal: failed to initialize job_submit plugin"
 
 
@@ -105,7 +105,7 @@ async def test_what_a_trial_refuses_reaches_no_daemon(town):
 
 async def test_a_spec_with_an_unknown_setting_is_not_even_tried(town):
     """The problem names the line."""
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCont=5"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCont=5"}}})
     await town.settle()
     assert "write MaxJobCount" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
     assert not [each for each in town.names(kinds.POD) if "trial" in each]
@@ -135,7 +135,7 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     assert "job_submit.lua:1: boom" in said
     assert "+MaxStepCount=6" in said
     assert town.slurm.asked.count("GET reconfigure/") == 2
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "", "jobSubmit": ""}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": ""}, "jobSubmit": ""}})
     await town.settle()
     assert applied(town)[:2] == ("True", "Applied")
     town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)

@@ -133,7 +133,7 @@ async def test_while_slurm_is_silent_a_deletion_waits_and_a_person_can_give_the_
 async def test_a_deletion_may_end_jobs_where_the_policy_says_so(town):
     """The bound of a drain is the bound of a deletion."""
     drain = {"timeout": "0s", "onTimeout": "Cancel", "warningPeriod": "0s", "warningSignal": ""}
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1, "drain": drain}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1, "drain": drain}})
     town.slurm.run(7, "worker-0")
     delete(town, kinds.NODESET, "worker")
     await gone(town, kinds.NODESET, "worker", seconds=10)
@@ -151,7 +151,7 @@ UNREAD = {
     kinds.SLURMCLUSTER: ("demo", {"auth": {"type": "ofTheNextRelease"}}, "SlurmCluster demo: spec.auth.type"),
     kinds.NODESET: (
         "worker",
-        {"cluster": "demo", "updateStrategy": {"type": "Later"}},
+        {"clusterRef": {"name": "demo"}, "updateStrategy": {"type": "Later"}},
         "NodeSet worker: spec.updateStrategy.type",
     ),
 }

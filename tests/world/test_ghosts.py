@@ -33,7 +33,7 @@ async def slurmd():
 @pytest.fixture
 async def town(slurmd):
     async with operating(Town(), execute=slurmd) as made:
-        await made.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await made.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         yield made
 
 

@@ -11,7 +11,7 @@ POD = (NS, "demo-worker-0")
 async def test_a_worker_that_is_to_make_room_is_drained_and_comes_back_under_its_name():
     """The job goes on, no other begins, and the pod that comes anew has a record of its own."""
     async with operating(Town()) as town:
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1, "preemptible": {}}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1, "preemptible": {}}})
         town.slurm.set("worker-0", "ALLOCATED")
         await town.settle()
         uid = town.find(kinds.POD, POD[1])["metadata"]["uid"]
@@ -34,7 +34,7 @@ async def test_a_worker_that_is_to_make_room_is_drained_and_comes_back_under_its
 async def test_a_worker_that_is_deleted_without_such_a_promise_is_not_drained():
     """Its pod ends within seconds, whatever Slurm is told."""
     async with operating(Town()) as town:
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         town.slurm.set("worker-0", "ALLOCATED")
         town.fake.world.change(kinds.POD, POD, KUBELET)
         town.fake.world.remove(kinds.POD, *POD)

@@ -16,7 +16,7 @@ CLUSTER = {
     "controller": {"state": {"name": "demo-state"}},
     "health": {"mode": "Drain", "interval": "30s", "maxUnhealthy": 1, "disabledChecks": ["zombies"]},
 }
-WORKERS = {"worker": {"cluster": "demo", "replicas": 3}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 3}}
 FULL = "/tmp is 97 % full"
 
 

@@ -161,7 +161,7 @@ async def test_a_request_runs_it_once_more_and_a_suspended_one_not(town):
     await asyncio.sleep(0.5)
     assert len(town.slurm.jobs) == 3
     await asyncio.sleep(1.1)
-    again = {"when": {"run": "again"}, "maxParallel": 3}
+    again = {"when": {"runRequest": "again"}, "maxParallel": 3}
     town.apply(kinds.HEALTHCHECK, "disk", CHECK | again | {"suspend": True})
     await asyncio.sleep(2.0)
     assert len(town.slurm.jobs) == 3
@@ -189,7 +189,7 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
     async with operating(Town()) as town:
         town.watch._period = 2.0
         town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": "10%", "suspend": True})
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": MANY}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": MANY}})
         before = len(town.slurm.asked)
         town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": "10%", "suspend": False})
         end = asyncio.get_running_loop().time() + 400.0
@@ -217,7 +217,7 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
 )
 async def test_a_check_that_cannot_be_meant_is_refused(town, spec, says):
     """The status says what is wrong and what there is."""
-    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", **spec})
+    town.apply(kinds.HEALTHCHECK, "disk", {"clusterRef": {"name": "demo"}, **spec})
     await town.up(CLUSTER, WORKERS)
     await until(lambda: says in of(town).get("why", ""))
 
@@ -273,7 +273,7 @@ async def test_a_check_that_is_deleted_ends_its_jobs_and_takes_its_drains_back(t
     await until(lambda: "soperator: check disk:" in pod().get("slurm.soperator.io/drained", ""), 60.0)
     town.slurm.set("worker-2", "IDLE", "DRAIN", reason="by hand")
     await asyncio.sleep(1.1)
-    again = {"maxParallel": 3, "retryInterval": "20s", "when": {"run": "again"}}
+    again = {"maxParallel": 3, "retryInterval": "20s", "when": {"runRequest": "again"}}
     town.apply(kinds.HEALTHCHECK, "disk", CHECK | again)
     await until(lambda: len(jobs(town, "PENDING")) == 2, 30.0)  # worker-0, and the test of worker-1
     number = next(each for each in jobs(town, "PENDING") if town.slurm.jobs[each]["required_nodes"] == "worker-0")

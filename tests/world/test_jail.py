@@ -6,7 +6,7 @@ from soperator.kube import kinds
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-RAM = {"cluster": "demo", "replicas": 1, "submounts": [{"path": "/ram", "tmpfs": {"size": "1Gi"}}]}
+RAM = {"clusterRef": {"name": "demo"}, "replicas": 1, "submounts": [{"path": "/ram", "tmpfs": {"size": "1Gi"}}]}
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def plans(town):
 
 async def test_a_node_keeps_the_plan_that_its_pod_was_made_for(town):
     """While a busy node waits for its turn its plan stays beside the new one, and goes with the last pod that has it."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     (before,) = plans(town)
     town.slurm.set("worker-0", "ALLOCATED")
     town.apply(kinds.NODESET, "worker", RAM)
@@ -55,7 +55,7 @@ DONE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
 
 async def test_a_new_submount_waits_for_its_folder_and_touches_nothing_before(town):
     """A Job makes the folder; until it has, pods and plans stay as they are and the condition says what is awaited."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     before = (plans(town), town.find(kinds.STATEFULSET, "demo-login")["spec"])
     town.apply(kinds.NODESET, "worker", RAM)
     await town.settle(quiet=0.3)
@@ -74,7 +74,7 @@ async def test_a_new_submount_waits_for_its_folder_and_touches_nothing_before(to
 
 async def test_a_mount_point_that_cannot_be_made_is_told_until_the_spec_is_corrected(town):
     """The failed Job's sentence stands in both objects; another path is another Job."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.apply(kinds.NODESET, "worker", RAM)
     await town.settle(quiet=0.3)
     point_job(town, failed=3, conditions=[{"type": "Failed", "status": "True", "message": "it is a link"}])
@@ -84,16 +84,16 @@ async def test_a_mount_point_that_cannot_be_made_is_told_until_the_spec_is_corre
         await town.told(kind, name, said)
     town.apply(kinds.NODESET, "worker", {**RAM, "submounts": []})
     await town.settle(quiet=0.3)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2})
     await town.settle()
     assert "demo-worker-1" in town.names(kinds.POD)
 
 
 async def test_a_first_cluster_with_submounts_waits_for_the_job_and_then_starts(town):
     """Login and workers come after the mount points, slurmctld before."""
-    mounts = {"jail": {**CLUSTER["jail"], "submounts": [{"path": "/data", "claim": "demo-state"}]}}
+    mounts = {"jail": {**CLUSTER["jail"], "submounts": [{"path": "/data", "claimName": "demo-state"}]}}
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | mounts)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await town.settle()
     assert "demo-mount-points" not in town.names(kinds.JOB)
     town.fill_jail()
@@ -109,7 +109,7 @@ async def test_a_first_cluster_with_submounts_waits_for_the_job_and_then_starts(
 async def test_without_a_shared_jail_every_pod_fills_its_own(town):
     """No claim and no Job of the jail is made; pods have a claim of their own, and nothing waits."""
     town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "jail": {"perNode": True}})
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     town.fake.world.remove(kinds.PVC, NS, "demo-jail")
     for _ in range(3):
         await town.settle()

@@ -13,7 +13,7 @@ from soperator.render.parts.model import Cluster
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 SAID = "soperator: jail: /mnt/jail/root does not answer within 5 s"
 
 
@@ -98,7 +98,7 @@ async def test_a_port_that_does_not_answer_drains_no_node(flooded, port, look):
     """Anybody may keep the port from answering; a node is drained with a sentence about its jail, and with nothing else."""
     town, found = flooded
     found.port, found.look = port, look
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 20}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 20}})
     for number in range(20):
         town.jail_is(f"demo-worker-{number}", is_well=False)
     await town.settle(quiet=0.8)

@@ -38,7 +38,7 @@ class Daemons(Pods):
 
 def spec(kind, request=""):
     """The cluster, with a request to rotate."""
-    return CLUSTER | {"auth": {"type": kind, **({"rotate": request} if request else {})}}
+    return CLUSTER | {"auth": {"type": kind, **({"rotateRequest": request} if request else {})}}
 
 
 @asynccontextmanager

@@ -183,7 +183,7 @@ async def test_a_rotation_whose_secret_is_deleted_goes_on_from_the_copy():
     async with operating(town, execute=pods.execute):
         await town.up(CLUSTER, WORKERS)
         daemons_begin(town)
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotate": "x"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotateRequest": "x"}})
         await until(lambda: stage(town) == "Known")
         remove(town, "demo-auth-key")
         await until(lambda: data(town, "demo-auth-key"))

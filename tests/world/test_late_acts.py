@@ -44,12 +44,12 @@ def uid(town, name):
     return pod and pod["metadata"]["uid"]
 
 
-MANY = {"cluster": "demo", "replicas": 20, "updateStrategy": {"maxUnavailable": "100%"}}
+MANY = {"clusterRef": {"name": "demo"}, "replicas": 20, "updateStrategy": {"maxUnavailable": "100%"}}
 
 
 async def test_a_pod_that_began_while_others_were_deleted_is_not_deleted_as_one_that_never_ran(town):
     """Its template is a former one; it was Pending when that was seen, and has a job by the time that its turn comes."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.apply(kinds.NODESET, "worker", MANY)
     await until(lambda: len(workers(town)) == 20)
     await asyncio.sleep(2)
@@ -81,11 +81,16 @@ async def test_a_drained_node_that_is_resumed_before_its_turn_comes_keeps_its_po
 
 async def test_what_goes_does_not_wait_for_the_pods_that_are_made(town):
     """An idle worker of a former template is gone while the others are still being made."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
     await asyncio.sleep(2)
     late, begun = uid(town, "demo-worker-1"), wait(town, "POST", 60.0)
-    spec = {"cluster": "demo", "replicas": 40, "features": ["blue"], "updateStrategy": {"maxUnavailable": "100%"}}
+    spec = {
+        "clusterRef": {"name": "demo"},
+        "replicas": 40,
+        "features": ["blue"],
+        "updateStrategy": {"maxUnavailable": "100%"},
+    }
     town.apply(kinds.NODESET, "worker", spec)
     await begun.wait()
     await asyncio.sleep(5)
@@ -94,13 +99,13 @@ async def test_what_goes_does_not_wait_for_the_pods_that_are_made(town):
 
 async def test_a_deletion_that_the_api_server_puts_off_is_decided_anew(town):
     """It is busy, and says when to come again: until then an administrator has resumed the node, and a job has begun."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
     await asyncio.sleep(2)
     late = uid(town, "demo-worker-1")
     busy = Fault("delete", "pods", status=429, reason="TooManyRequests", message="slow down", retry_after=20, times=1)
     town.fake.faults.append(busy)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await until(lambda: busy.times == 0)
     town.slurm.administrator("worker-1", "RESUME")
     town.slurm.run(7, "worker-1")
@@ -111,7 +116,7 @@ async def test_a_deletion_that_the_api_server_puts_off_is_decided_anew(town):
 
 async def test_a_node_that_is_resumed_while_the_jobs_are_listed_keeps_its_pod(town):
     """The list takes seconds, and is of a moment before its job began."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.slurm.administrator("worker-1", "DRAIN", "a look at its disk")
     await asyncio.sleep(20)
     late, answer, asked = uid(town, "demo-worker-1"), town.slurm.handle_async_request, asyncio.Event()
@@ -124,7 +129,7 @@ async def test_a_node_that_is_resumed_while_the_jobs_are_listed_keeps_its_pod(to
         return said
 
     town.slurm.handle_async_request = slow
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asked.wait()
     town.slurm.administrator("worker-1", "RESUME")
     town.slurm.run(7, "worker-1")
@@ -136,7 +141,7 @@ async def test_a_worker_whose_node_is_resumed_while_its_machine_is_cordoned_keep
     """The API server takes long for a Node; its administrator knows better than the check meanwhile, and a job begins."""
     town.machine("rack-7")
     replaced = {**CHECKED, "health": {**CHECKED["health"], "replace": {"after": "0s"}}}
-    await town.up(replaced, {"worker": {"cluster": "demo", "replicas": 2}})
+    await town.up(replaced, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.place("demo-worker-1", "rack-7")
     late, answer, begun = uid(town, "demo-worker-1"), town.fake.handle_async_request, asyncio.Event()
 
@@ -163,7 +168,7 @@ def is_made(town):
 @pytest.mark.parametrize("how", ["put off", "after others"])
 async def test_a_jail_is_not_overwritten_under_a_job_that_began_before_its_job_was_made(town, how):
     """The API server puts the Job off, or what is written before it takes long; somebody has resumed a node by then."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.apply(kinds.SLURMCLUSTER, "demo", asked(request="a", mode="Overwrite"))
     await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=30)
     begun, answer = asyncio.Event(), town.fake.handle_async_request
@@ -195,7 +200,7 @@ async def test_a_jail_is_not_overwritten_under_a_job_that_began_before_its_job_w
 @pytest.mark.parametrize("when", ["before it drains", "before it resumes"])
 async def test_an_overwrite_of_many_nodes_leaves_a_drain_alone_that_came_meanwhile(town, when):
     """slurmrestd takes a second for each; an administrator finds a bad disk before the turn of the last one comes."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 10}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 10}})
     begun, answer = asyncio.Event(), town.slurm.handle_async_request
 
     async def slow(request):

@@ -15,7 +15,7 @@ async def test_the_drain_of_the_last_healthcheck_is_taken_back_when_it_is_gone()
     """It was deleted while Slurm was silent, and let go after a while: nobody else would ever lift its drain."""
     town = Town()
     async with operating(town):
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         at = {"set": True, "number": int(time.time()) - 900}
         drained = {"reason": "soperator: check disk: slow", "reason_changed_at": at, "slurmd_start_time": at}
         town.slurm.set("worker-0", "IDLE", "DRAIN")

@@ -33,7 +33,7 @@ async def test_a_pass_that_began_before_an_overwrite_opens_no_node_while_the_jai
         return SICK
 
     async with operating(town, ask) as town:
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 10}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 10}})
         opened, resume = [], town.slurm._resume
         town.slurm._resume = lambda node: (opened.append(node["name"]), resume(node))
         for number in range(9):
@@ -103,7 +103,7 @@ async def test_a_state_that_is_gone_comes_back(how):
             }
             town.fake.world.seed(claim)
         else:
-            town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+            town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
         await asyncio.sleep(90)
         assert town.find(kinds.PVC, "demo-state")
         told = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}

@@ -25,7 +25,7 @@ async def begin(town):
     """Apply the three clusters and wait for what the operator makes of them."""
     for namespace, name in PLACES:
         seed(town, kinds.SLURMCLUSTER, namespace, name, {})
-        seed(town, kinds.NODESET, namespace, f"{name}-set", {"cluster": name, "replicas": 1})
+        seed(town, kinds.NODESET, namespace, f"{name}-set", {"clusterRef": {"name": name}, "replicas": 1})
     await town.settle(quiet=0.5)
 
 
@@ -54,7 +54,7 @@ async def test_what_happens_to_one_leaves_the_others_alone():
     async with operating(Town()) as town:
         await begin(town)
         before = {place: children(town, *place) for place in PLACES[1:]}
-        for spec in ({"login": {"replicas": 2}}, {"config": {"slurm": "ClusterName=mine"}}):
+        for spec in ({"login": {"replicas": 2}}, {"config": {"extraLines": {"slurm": "ClusterName=mine"}}}):
             town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"spec": spec})
             await town.settle(quiet=0.3)
         await town.fake.api().delete(kinds.SLURMCLUSTER, NS, "demo")

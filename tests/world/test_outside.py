@@ -9,7 +9,7 @@ from tests.world.harness import NS, Town, operating, until
 from tests.world.test_ending import delete, gone
 from tests.world.test_rotation import CLUSTER, WORKERS, Pods, daemons_begin, settled, stage
 
-ROTATED = CLUSTER | {"auth": {"rotate": "2026-11"}}
+ROTATED = CLUSTER | {"auth": {"rotateRequest": "2026-11"}}
 
 
 @asynccontextmanager

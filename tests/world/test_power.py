@@ -22,7 +22,9 @@ async def sleeping(power, **more):
     scontrol = Scontrol(town.slurm)
     async with operating(town, execute=scontrol) as town:
         town.watch._period = 0.5
-        await town.up(CLUSTER, {"owl": {"cluster": "demo", "powerSaving": power, "resources": SIZE, **more}})
+        await town.up(
+            CLUSTER, {"owl": {"clusterRef": {"name": "demo"}, "powerSaving": power, "resources": SIZE, **more}}
+        )
         await until(lambda: town.status(kinds.NODESET, "owl").get("asleep") == power["maxNodes"])
         yield town, scontrol
 
@@ -78,7 +80,9 @@ async def test_exactly_those_nodes_get_a_pod_that_a_job_needs_and_lose_it_when_t
             lambda: (town.status(kinds.NODESET, "owl")["ready"], town.status(kinds.NODESET, "owl")["asleep"]) == (2, 2)
         )
         town.later = 3700.0
-        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": POWER, "resources": SIZE, "weight": 1})
+        town.apply(
+            kinds.NODESET, "owl", {"clusterRef": {"name": "demo"}, "powerSaving": POWER, "resources": SIZE, "weight": 1}
+        )
         await until(lambda: "update NodeName=owl-[1,3] State=POWER_DOWN" in scontrol.said[said:])
         await until(lambda: not owls(town))
         scontrol.doze_off()
@@ -116,7 +120,9 @@ async def test_an_image_that_does_not_start_is_said_at_once_and_told_to_slurm_in
         await town.told(kinds.NODESET, "owl", "nowhere/slurm:1")
         town.later = 40.0
         town.apply(
-            kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": hasty, "resources": SIZE, "shmSize": "65Mi"}
+            kinds.NODESET,
+            "owl",
+            {"clusterRef": {"name": "demo"}, "powerSaving": hasty, "resources": SIZE, "shmSize": "65Mi"},
         )
         await until(lambda: not owls(town))
         denied = [each for each in scontrol.said if "State=DOWN Reason=soperator: no capacity: " in each]
@@ -160,7 +166,12 @@ async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later(
         town.apply(
             kinds.NODESET,
             "owl",
-            {"cluster": "demo", "powerSaving": hasty, "resources": SIZE, "nodeFailure": {"replaceAfter": "9m"}},
+            {
+                "clusterRef": {"name": "demo"},
+                "powerSaving": hasty,
+                "resources": SIZE,
+                "nodeFailure": {"replaceAfter": "9m"},
+            },
         )
         await until(lambda: not owls(town))
         assert any(
@@ -197,12 +208,12 @@ async def test_sleepers_with_gpus_wake_while_another_configuration_waits():
     gpus = {"vendor": "nvidia", "count": 2}
     async with sleeping(POWER, gpu=gpus) as (town, scontrol):
         assert scontrol.said[0].endswith(" Gres=gpu:2")
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MessageTimeout=20"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MessageTimeout=20"}}})
         await until(lambda: [name for name in town.names(kinds.POD) if "-trial-" in name])
         scontrol.wake("owl-1")
         await until(lambda: owls(town) == ["demo-owl-1"])
         said = len(scontrol.said)
-        more = {"cluster": "demo", "powerSaving": POWER, "resources": SIZE, "gpu": gpus | {"count": 4}}
+        more = {"clusterRef": {"name": "demo"}, "powerSaving": POWER, "resources": SIZE, "gpu": gpus | {"count": 4}}
         town.apply(kinds.NODESET, "owl", more)
         await town.told(kinds.NODESET, "owl", "slurmctld is to run with the gres.conf that names its GPUs first")
         assert len(scontrol.said) == said
@@ -231,6 +242,10 @@ async def test_a_suspended_job_on_a_pod_without_a_label_keeps_its_record():
         kept = {key: value for key, value in found["metadata"]["labels"].items() if key != labels.NODESET}
         changed = found | {"metadata": found["metadata"] | {"labels": kept}}
         town.fake.world.replace(Where.at(kinds.POD, NS, "demo-owl-3"), changed, "kubectl")
-        town.apply(kinds.NODESET, "owl", {"cluster": "demo", "powerSaving": POWER | {"maxNodes": 2}, "resources": SIZE})
+        town.apply(
+            kinds.NODESET,
+            "owl",
+            {"clusterRef": {"name": "demo"}, "powerSaving": POWER | {"maxNodes": 2}, "resources": SIZE},
+        )
         await asyncio.sleep(30)
         assert "owl-3" in town.slurm.nodes

@@ -10,7 +10,7 @@ from tests.world.harness import NS, Town, operating, until
 from tests.world.scontrol import Scontrol
 from tests.world.test_cluster import CLUSTER
 
-ONE = {"worker": {"cluster": "demo", "replicas": 1}}
+ONE = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}}
 AT_ONCE = {"timeout": "0s", "warningPeriod": "0s", "warningSignal": ""}
 
 
@@ -19,7 +19,7 @@ async def test_a_pod_is_deleted_by_its_uid():
     async with operating(Town()) as town:
         await town.up(CLUSTER, ONE)
         uid = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
         await until(lambda: town.find(kinds.POD, "demo-worker-0") is None)
         asked = [each for each in town.fake.requests if each.verb == "delete" and each.where.name == "demo-worker-0"]
         assert [each.body["preconditions"]["uid"] for each in asked] == [uid]
@@ -30,11 +30,11 @@ async def test_of_two_jobs_only_the_batch_job_is_requeued():
     town = Town()
     inside = Scontrol(town.slurm)
     async with operating(town, execute=inside):
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         town.slurm.run(7, "worker-0", requeue=True, batch=True)
         town.slurm.run(8, "worker-1", requeue=True, batch=False)
         drain = AT_ONCE | {"onTimeout": "Requeue"}
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": drain})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": drain})
         await until(lambda: not [each for each in town.names(kinds.POD) if "worker" in each], longest=30.0)
         assert (town.slurm.jobs[7]["job_state"], town.slurm.jobs[8]["job_state"]) == (["PENDING"], ["CANCELLED"])
         assert [each for each in inside.said if each.startswith("requeue")] == ["requeue 7 worker-0"]
@@ -53,7 +53,9 @@ async def test_a_job_that_cannot_be_requeued_holds_up_no_other_of_its_node():
         for number in (7, 8):
             town.slurm.run(number, "worker-0", requeue=True, batch=True)
         town.apply(
-            kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0, "drain": AT_ONCE | {"onTimeout": "Requeue"}}
+            kinds.NODESET,
+            "worker",
+            {"clusterRef": {"name": "demo"}, "replicas": 0, "drain": AT_ONCE | {"onTimeout": "Requeue"}},
         )
         await until(lambda: town.slurm.jobs[8]["job_state"] == ["PENDING"], longest=30.0)
         assert town.slurm.jobs[7]["job_state"] == ["RUNNING"]
@@ -65,10 +67,10 @@ async def test_a_task_of_an_array_is_ended_alone(then, becomes):
     """The last task has the number of the array, by which Slurm takes all its tasks: one on another node is neither warned nor ended with it."""
     town = Town()
     async with operating(town, execute=Scontrol(town.slurm)):
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         (other, last) = town.slurm.run_array(7, "worker-0", "worker-1", requeue=True, batch=True)
         drain = AT_ONCE | {"onTimeout": then, "warningSignal": "USR1"}
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "drain": drain})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "drain": drain})
         await until(lambda: "demo-worker-1" not in town.names(kinds.POD), longest=30.0)
         states = [town.slurm.jobs[each]["job_state"] for each in (other, last)]
         assert (states, set(town.slurm.signalled)) == ([["RUNNING"], [becomes]], {last})
@@ -77,9 +79,9 @@ async def test_a_task_of_an_array_is_ended_alone(then, becomes):
 async def test_a_job_of_two_nodes_keeps_both_workers_until_it_has_ended():
     """The drain of one waits for the job, whose other node stays in service."""
     async with operating(Town()) as town:
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         town.slurm.run(7, "worker-0", "worker-1", requeue=True, batch=True)
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
         await until(lambda: "DRAIN" in town.slurm.nodes["worker-1"]["state"])
         await town.settle(quiet=0.5)
         assert {"demo-worker-0", "demo-worker-1"} <= set(town.names(kinds.POD))
@@ -98,7 +100,7 @@ async def test_a_node_that_an_administrator_set_down_stays_so_through_a_rollout(
         await town.up(CLUSTER, ONE)
         town.slurm.administrator("worker-0", "DOWN", "bad disk")
         before = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "features": ["blue"]})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
         await until(lambda: (pod := town.find(kinds.POD, "demo-worker-0")) and pod["metadata"]["uid"] != before, 30.0)
         town.pods_run()
         await asyncio.sleep(10.0)
@@ -125,7 +127,7 @@ async def test_a_token_that_slurm_does_not_take_is_told():
         town.slurm.key = b"another key"
         await town.told(kinds.SLURMCLUSTER, "demo", "it does not take our token", longest=30.0)
         asked = len(town.slurm.asked)
-        town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 0})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
         await asyncio.sleep(20.0)
         assert town.fake.world.find(kinds.POD, NS, "demo-worker-0")
         assert town.slurm.asked[asked:] == []

@@ -9,7 +9,7 @@ from soperator.kube import kinds
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
 
 async def test_the_job_of_an_overwrite_waits_for_a_fresh_look_at_slurm(town):
     """A node that takes jobs again since the last poll keeps login open, and the Job from being made."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="soperator: the jail is to be filled anew")
     await town.settle(quiet=0.3)
     town.slurm.set("worker-0", "IDLE", "DRAIN", reason="maintenance")

@@ -31,7 +31,7 @@ async def test_a_quota_that_lets_no_pod_in_holds_up_no_drain(town):
     await town.settle(quiet=0.3)
     why = 'pods "demo-worker-2" is forbidden: exceeded quota'
     town.fake.faults.append(Fault("create", "pods", 403, "Forbidden", why, times=10**6))
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 3})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 3})
     await town.settle(quiet=0.3)
     town.machine("m", unschedulable=True)
     await until(lambda: "DRAIN" in town.slurm.nodes["worker-0"]["state"])

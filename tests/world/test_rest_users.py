@@ -10,8 +10,8 @@ from soperator.kube.exec import Result
 from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 1}}
-CI = {"user": "ci", "secret": "ci-token", "lifetime": "1h"}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}}
+CI = {"user": "ci", "secretName": "ci-token", "lifetime": "1h"}
 NOTE = "slurm.soperator.io/token"
 KNOWN = {"ci": 1000, "toor": 0}
 
@@ -101,7 +101,7 @@ async def test_a_token_is_made_anew_when_half_of_it_is_over_and_when_the_key_cha
     await until(lambda: note(town)["ends"] >= ends)
     signed = town.find(kinds.SECRET, "ci-token")["data"]["token"]
     users = {"enabled": True, "tokens": [CI]}
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": users}, "auth": {"rotate": "x"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": users}, "auth": {"rotateRequest": "x"}})
     await until(lambda: town.find(kinds.SECRET, "ci-token")["data"]["token"] != signed)
 
 
@@ -125,7 +125,7 @@ async def test_a_secret_of_somebody_else_is_never_touched(town):
 
 async def test_nobody_and_root_under_another_name_get_no_token(town):
     """The condition says who and why, and the others get theirs."""
-    wants(town, CI, {"user": "ghost", "secret": "ghost-token"}, {"user": "toor", "secret": "toor-token"})
+    wants(town, CI, {"user": "ghost", "secretName": "ghost-token"}, {"user": "toor", "secretName": "toor-token"})
     await bounded(town)
     await until(lambda: served(town) and served(town)[1] == "TokensNotKept" and token(town))
     assert "slurmctld knows no user ghost" in served(town)[2]
@@ -135,7 +135,7 @@ async def test_nobody_and_root_under_another_name_get_no_token(town):
 
 async def test_a_certificate_that_is_missing_or_none_is_told(town):
     """By the name of its Secret, and taken back when it is there."""
-    wants(town, tls={"secret": "rest-tls"})
+    wants(town, tls={"secretName": "rest-tls"})
     await bounded(town)
     await until(lambda: served(town) and served(town)[1] == "Certificate")
     assert served(town)[2] == "there is no Secret rest-tls: make it, of type kubernetes.io/tls"

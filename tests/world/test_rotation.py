@@ -14,7 +14,7 @@ from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 ASKED = {"demo-controller-0", "demo-login-0", "demo-worker-0"}
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd"}
 
@@ -93,7 +93,7 @@ async def test_a_rotation_goes_on_when_every_daemon_has_answered(town, pods):
     before = town.find(kinds.SECRET, "demo-jwt-key")["data"]
     host_keys = town.find(kinds.SECRET, "demo-ssh-host-keys")
     pods.late["demo-worker-1"] = 2
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotate": "2026-11"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotateRequest": "2026-11"}})
     await until(town, lambda: stage(town) == "Known" and not pods.late["demo-worker-1"])
     await until(town, lambda: stage(town) == "Settling")
     assert keys(town) == ["2026-11", ":first"]
@@ -107,7 +107,7 @@ async def test_a_rotation_goes_on_when_every_daemon_has_answered(town, pods):
 async def test_a_daemon_that_does_not_answer_is_waited_for(town, pods):
     """The stage is not left, the condition names the pod, and the protection of workers is untouched."""
     pods.silent.add("demo-worker-0")
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotate": "x"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotateRequest": "x"}})
     await until(town, lambda: "3 of 4" in settled(town)["message"] or "2 of 4" in settled(town)["message"])
     assert "; pod demo-worker-0: slurm/demo-worker-0[slurmd]: no route to host" in settled(town)["message"]
     assert (settled(town)["status"], settled(town)["reason"]) == ("False", "Rotating")
@@ -119,7 +119,7 @@ async def test_a_daemon_that_does_not_answer_is_waited_for(town, pods):
 async def test_a_cluster_that_is_made_with_a_request_has_new_keys_already(pods):
     """The word is noted on the Secrets when they are made."""
     async with operating(Town(), execute=pods.execute) as town:
-        await town.up(CLUSTER | {"auth": {"rotate": "2026-11"}}, WORKERS)
+        await town.up(CLUSTER | {"auth": {"rotateRequest": "2026-11"}}, WORKERS)
         assert not pods.told
         await until(town, lambda: town.status(kinds.SLURMCLUSTER, "demo").get("keys") == "2026-11")
 
@@ -138,7 +138,7 @@ async def test_munged_is_asked_beside_every_daemon(pods):
         daemons_begin(town, sidecar="munged")
         await town.settle()
         pods.silent.add("demo-worker-1")
-        town.apply(kinds.SLURMCLUSTER, "demo", munge | {"auth": {"type": "munge", "rotate": "2026-11"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", munge | {"auth": {"type": "munge", "rotateRequest": "2026-11"}})
         await until(town, lambda: {each[0] for each in pods.told if each[2] == "munged"} >= ASKED)
         assert (stage(town), settled(town)["reason"]) == ("Laid", "Rotating")
         pods.silent.clear()
@@ -154,7 +154,7 @@ async def test_a_worker_whose_label_somebody_took_off_is_waited_for(town, pods, 
     kept = {key: value for key, value in found["metadata"]["labels"].items() if key != label}
     changed = found | {"metadata": found["metadata"] | {"labels": kept}}
     town.fake.world.replace(Where.at(kinds.POD, NS, "demo-worker-1"), changed, "kubectl")
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotate": "2026-11"}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"auth": {"rotateRequest": "2026-11"}})
     await until(town, lambda: stage(town) == "Known")
     await asyncio.sleep(30)
     assert stage(town) == "Known"

@@ -26,8 +26,12 @@ def measured(node, gflops):
 
 async def test_a_shipped_check_compares_a_node_with_its_peers(town):
     """The job runs the program; what nodes read stands in the status, and the one that is slower than they are fails, and runs it again."""
-    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1, "failureThreshold": 1})
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 5}})
+    town.apply(
+        kinds.HEALTHCHECK,
+        "disk",
+        {"clusterRef": {"name": "demo"}, "check": "cpu", "maxParallel": 1, "failureThreshold": 1},
+    )
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 5}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     for number in range(5):
         await run_on(town, f"worker-{number}", measured(f"worker-{number}", 40.0 if number == 4 else 100.0 + number))
@@ -41,8 +45,8 @@ async def test_a_shipped_check_compares_a_node_with_its_peers(town):
 
 async def test_a_shipped_check_that_says_nothing_is_broken(town):
     """Exit code 0 without readings is no pass, and exit code 1 no failure of a node."""
-    town.apply(kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "cpu", "maxParallel": 1})
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+    town.apply(kinds.HEALTHCHECK, "disk", {"clusterRef": {"name": "demo"}, "check": "cpu", "maxParallel": 1})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     await run_on(town, "worker-0", "soperator exit=0\nwell\n")
     await until(lambda: (case(town, "worker-0") or {}).get("state") == "broken")
@@ -85,9 +89,11 @@ async def test_pairs_find_the_bad_node_drain_it_and_test_it_with_a_partner(town)
     slow = {"worker-5"}
     read = lambda names: {"gbps": 1.0 if slow & set(names) else 10.0, "latency": 50.0}  # noqa: E731
     town.apply(
-        kinds.HEALTHCHECK, "disk", {"cluster": "demo", "check": "network", "maxParallel": 8, "retryInterval": "20s"}
+        kinds.HEALTHCHECK,
+        "disk",
+        {"clusterRef": {"name": "demo"}, "check": "network", "maxParallel": 8, "retryInterval": "20s"},
     )
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 8}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 8}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     node = town.slurm.nodes["worker-5"]
     ran = await playing(town, read, lambda: "DRAIN" in node["state"])
@@ -115,9 +121,14 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
         "wrong": 0,
         "nodes": len(names),
     }
-    spec = {"cluster": "demo", "check": "allreduce", "maxParallel": "100%", "thresholds": {"tcp_busbw": 1.0}}
+    spec = {
+        "clusterRef": {"name": "demo"},
+        "check": "allreduce",
+        "maxParallel": "100%",
+        "thresholds": {"tcp_busbw": 1.0},
+    }
     town.apply(kinds.HEALTHCHECK, "disk", spec)
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 6}})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 6}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     ran = await playing(town, read, lambda: of(town).get("notes"))
     assert len(ran[0]) == 6

@@ -36,8 +36,8 @@ async def silence(town, plural, seconds):
 
 async def test_a_worker_that_began_unseen_is_drained_before_it_goes(town):
     """To the cache its pod is Pending, and Slurm says in the same pass that a job runs there."""
-    await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2})
     await town.settle(quiet=0.3)
     town.fake.world.change(kinds.POD, (NS, "demo-worker-1"), {"status": {"phase": "Pending"}}, sub="status")
     await town.settle(quiet=0.3)
@@ -46,7 +46,7 @@ async def test_a_worker_that_began_unseen_is_drained_before_it_goes(town):
     town.slurm.run(7, "worker-1")
     town.slurm.set("worker-0", "ALLOCATED")
     await asyncio.sleep(5)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asyncio.sleep(5)
     assert "demo-worker-1" in workers(town)
 
@@ -57,7 +57,7 @@ async def test_a_pod_that_changed_unseen_is_not_deleted_before_it_is_seen(town):
     await silence(town, "pods", 12)
     town.fake.world.change(kinds.POD, (NS, "demo-worker-1"), {"metadata": {"labels": {"new": "true"}}})
     town.slurm.set("worker-1", "IDLE", "DRAIN", reason="soperator: scale-in")
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asyncio.sleep(8)
     assert "demo-worker-1" in workers(town)
     assert "precondition" not in town.status(kinds.NODESET, "worker")["why"], "that it is looked at again is no failure"

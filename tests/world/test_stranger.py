@@ -93,10 +93,10 @@ async def test_a_cluster_that_is_gone_keeps_what_its_workers_need_and_comes_back
 
 
 async def test_a_nodeset_that_names_no_cluster_ends_no_job_of_another(town):
-    """It takes over pods by its name; a typo in spec.cluster does not say that their slurmctld is gone."""
+    """It takes over pods by its name; a typo in spec.clusterRef.name does not say that their slurmctld is gone."""
     release(town, kinds.NODESET, "worker")
     await asyncio.sleep(5)
-    town.apply(kinds.NODESET, "worker", {"cluster": "dmeo", "replicas": 2})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "dmeo"}, "replicas": 2})
     await asyncio.sleep(5)
     delete(town, kinds.NODESET, "worker")
     await asyncio.sleep(10)
@@ -130,7 +130,7 @@ async def test_a_clock_that_is_put_back_holds_no_worker_up(town):
     """A pod was refused while the clock was a day ahead."""
     town.later = 86400.0
     town.fake.faults.append(Fault("create", "pods", 403, "Forbidden", "quota", times=1))
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 3})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 3})
     await asyncio.sleep(1)
     town.later = 0.0
     await asyncio.sleep(400)

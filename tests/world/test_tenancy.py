@@ -16,7 +16,7 @@ CLUSTER = {
     "accounting": {"enabled": True},
 }
 PHYSICS = {
-    "cluster": "demo",
+    "clusterRef": {"name": "demo"},
     "limits": {"grpTRES": {"cpu": 4}},
     "users": [{"name": "alice"}, {"name": "bob", "limits": {"maxJobs": 2}}],
 }
@@ -201,9 +201,11 @@ async def test_parents_and_qos_may_come_later(town, commands):
     town.apply(kinds.SLURMACCOUNT, "optics", PHYSICS | {"parent": "physics", "qos": ["gold"], "defaultQOS": "gold"})
     await town.told(kinds.SLURMACCOUNT, "optics", "its parent physics is no account of the cluster yet")
     assert "there is no QOS gold yet" in town.status(kinds.SLURMACCOUNT, "optics")["why"]
-    town.apply(kinds.SLURMACCOUNT, "physics", {"cluster": "demo"})
+    town.apply(kinds.SLURMACCOUNT, "physics", {"clusterRef": {"name": "demo"}})
     town.apply(
-        kinds.SLURMQOS, "gold", {"cluster": "demo", "priority": 10, "limits": {"maxTRESPerUser": {"gres/gpu": 2}}}
+        kinds.SLURMQOS,
+        "gold",
+        {"clusterRef": {"name": "demo"}, "priority": 10, "limits": {"maxTRESPerUser": {"gres/gpu": 2}}},
     )
     await until(lambda: ready(town, "gold", kinds.SLURMQOS) == ("True", "InStep"))
     await until(lambda: ready(town, "optics") == ("True", "InStep"))
@@ -260,7 +262,7 @@ async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
 
 async def test_a_qos_that_another_cluster_uses_is_not_deleted(town, commands):
     """All clusters of a database share its QOS; jobs of the other cluster would lose theirs."""
-    town.apply(kinds.SLURMQOS, "gold", {"cluster": "demo", "deletionPolicy": "Delete", "priority": 3})
+    town.apply(kinds.SLURMQOS, "gold", {"clusterRef": {"name": "demo"}, "deletionPolicy": "Delete", "priority": 3})
     await town.settle()
     assert commands.slurm.qos["gold"]["Description"] == "soperator:demo/slurm/gold"
     commands.elsewhere = ["demo|root||normal|", "other|physics|alice|normal,gold|"]

@@ -44,7 +44,7 @@ async def test_one_file_for_all_nodes_that_have_come():
         town.later = 0.0
         label(town, "one", "r1")
         town.machine("two")
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         assert file(town) == ""
         town.place("demo-worker-0", "one")
         town.place("demo-worker-1", "two")
@@ -87,7 +87,7 @@ async def test_a_node_that_slurmctld_lost_unseen_leaves_the_file_and_comes_back(
     async with operating(town, execute=scontrol):
         town.later = 0.0
         label(town, "one", "r1")
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 2}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
         slurmctld_began(town, "2026-01-01T00:00:00Z")
         both = "SwitchName=r1 Nodes=worker-[0-1]\nSwitchName=root Switches=r1\n"
         for name in ("demo-worker-0", "demo-worker-1"):
@@ -112,7 +112,7 @@ async def test_a_note_that_somebody_wrote_to_stops_no_pass(note):
     town = Town()
     async with operating(town):
         label(town, "one", "r1")
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         town.place("demo-worker-0", "one")
         town.later += 5
         await tried(town)

@@ -71,21 +71,21 @@ async def test_its_nodesets_wait_and_say_for_what(town):
     """That there is no such cluster would be false, and its workers stay."""
     before = town.names(kinds.POD)
     town.apply(kinds.SLURMCLUSTER, "demo", spec(town, kinds.SLURMCLUSTER, "demo") | LATER)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 3})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 3})
     await asyncio.sleep(10)
     assert town.names(kinds.POD) == before
     why = town.status(kinds.NODESET, "worker")["why"]
-    assert "spec.cluster: demo: this operator cannot read that SlurmCluster" in why
+    assert "spec.clusterRef.name: demo: this operator cannot read that SlurmCluster" in why
     assert "no SlurmCluster has this name" not in why
 
 
 async def test_the_names_of_its_pods_are_its_own(town):
     """Another NodeSet would make pods of the same names."""
     town.apply(kinds.SLURMCLUSTER, "demo-worker", LATER)
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2, "drain": "ofTheNextRelease"})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "drain": "ofTheNextRelease"})
     await asyncio.sleep(2)
-    town.apply(kinds.NODESET, "worker-login", {"cluster": "demo", "replicas": 1})
-    town.apply(kinds.NODESET, "worker-0", {"cluster": "demo", "replicas": 1})
+    town.apply(kinds.NODESET, "worker-login", {"clusterRef": {"name": "demo"}, "replicas": 1})
+    town.apply(kinds.NODESET, "worker-0", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asyncio.sleep(5)
     assert "as the login of SlurmCluster demo-worker" in town.status(kinds.NODESET, "worker-login")["why"]
     assert "it is also the Slurm node worker-0 of NodeSet worker" in town.status(kinds.NODESET, "worker-0")["why"]
@@ -94,7 +94,7 @@ async def test_the_names_of_its_pods_are_its_own(town):
 async def test_a_nodeset_that_cannot_be_read_is_still_in_its_partition(town):
     """The cluster's spec names it, and is not refused for that; its workers count as they are, and the job stays."""
     before = town.find(kinds.CONFIGMAP, "demo-config")["data"]
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": "ofTheNextRelease"})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": "ofTheNextRelease"})
     await asyncio.sleep(10)
     assert condition(town, kinds.SLURMCLUSTER, "demo", "SpecAccepted")["status"] == "True"
     assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == before
@@ -114,7 +114,7 @@ async def test_the_gpus_of_a_nodeset_that_is_refused_stay_in_the_configuration()
         assert "say it in gpu" in town.status(kinds.NODESET, "h100")["why"]
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
         assert not [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCount=777"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCount=777"}}})
         await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
         town.trial_ends()
         await asyncio.sleep(20)
@@ -136,7 +136,7 @@ async def test_the_gpus_of_a_nodeset_that_cannot_be_read_stay_in_the_configurati
         await asyncio.sleep(20)
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
         assert not [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxJobCount=777"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCount=777"}}})
         await asyncio.sleep(20)
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
         told = condition(town, kinds.SLURMCLUSTER, "demo", "ConfigApplied")
@@ -151,11 +151,11 @@ async def test_the_gpus_of_a_nodeset_that_cannot_be_read_stay_in_the_configurati
 
 async def test_a_nodeset_that_never_began_holds_no_configuration_up(town):
     """It has no node, so nothing of it is in Slurm's configuration."""
-    town.apply(kinds.NODESET, "late", {"cluster": "demo", "replicas": "ofTheNextRelease"})
+    town.apply(kinds.NODESET, "late", {"clusterRef": {"name": "demo"}, "replicas": "ofTheNextRelease"})
     town.apply(
         kinds.SLURMCLUSTER,
         "demo",
-        spec(town, kinds.SLURMCLUSTER, "demo") | {"config": {"slurm": "MaxJobCount=777"}},
+        spec(town, kinds.SLURMCLUSTER, "demo") | {"config": {"extraLines": {"slurm": "MaxJobCount=777"}}},
     )
     await asyncio.sleep(5)
     town.trial_ends()
@@ -166,7 +166,7 @@ async def test_a_nodeset_that_never_began_holds_no_configuration_up(town):
 async def test_what_it_loosens_is_still_loose(town):
     """Confined would else say of a cluster with such pods that root in the jail is nobody."""
     loose = {
-        "cluster": "demo",
+        "clusterRef": {"name": "demo"},
         "replicas": 2,
         "drain": "ofTheNextRelease",
         "podTemplate": {"spec": {"shareProcessNamespace": True}},
@@ -178,7 +178,7 @@ async def test_what_it_loosens_is_still_loose(town):
 
 async def test_an_account_keeps_its_name(town):
     """The younger of two objects takes nothing over."""
-    account = {"cluster": "demo", "name": "physics"}
+    account = {"clusterRef": {"name": "demo"}, "name": "physics"}
     town.apply(kinds.SLURMACCOUNT, "physics", account | {"limits": "ofTheNextRelease"})
     await asyncio.sleep(2)
     town.apply(kinds.SLURMACCOUNT, "q", account)
@@ -191,7 +191,7 @@ async def test_what_names_a_cluster_that_cannot_be_read_waits(town, kind):
     """It is not told that there is no such cluster."""
     town.apply(kinds.SLURMCLUSTER, "demo", spec(town, kinds.SLURMCLUSTER, "demo") | LATER)
     wanted = {"check": "cpu"} if kind == kinds.HEALTHCHECK else {}
-    town.apply(kind, "it", {"cluster": "demo", **wanted})
+    town.apply(kind, "it", {"clusterRef": {"name": "demo"}, **wanted})
     await asyncio.sleep(10)
     said = condition(town, kind, "it", "Ready")
     assert said["reason"] == "Waiting"
@@ -204,7 +204,7 @@ async def test_what_names_a_cluster_that_cannot_be_read_waits(town, kind):
         (kinds.HEALTHCHECK, "disk", {"failureThreshold": "ofTheNextRelease"}),
         (kinds.HEALTHCHECK, "disk", {"onFailure": "OfTheNextRelease"}),
         (kinds.NODESET, "worker", {"drain": "ofTheNextRelease"}),
-        (kinds.NODESET, "worker", {"submounts": [{"path": "/data", "claim": "missing"}]}),
+        (kinds.NODESET, "worker", {"submounts": [{"path": "/data", "claimName": "missing"}]}),
     ],
     ids=str,
 )

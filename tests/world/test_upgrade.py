@@ -8,7 +8,7 @@ from tests.golden.cases import DEFAULTS
 from tests.world.harness import NS, Town, operating
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
-WORKERS = {"worker": {"cluster": "demo", "replicas": 2}}
+WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
 NEWER = replace(
     DEFAULTS, **{role: f"registry.test/{role}:2" for role in ("slurm", "login", "munge", "agents", "jail", "sssd")}
 )
@@ -153,7 +153,7 @@ async def test_an_image_that_refuses_the_configuration_never_reaches_slurmctld()
             f"slurmctld keeps {OLD}, for {NEW} refuses its configuration: MpiDefault=pmix"
         )
         assert roles(town) == [OLD, OLD, OLD, {OLD}]
-        changed = {"images": {"slurm": NEW}, "config": {"slurm": "MpiDefault=none"}}
+        changed = {"images": {"slurm": NEW}, "config": {"extraLines": {"slurm": "MpiDefault=none"}}}
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | changed)
         await town.settle(quiet=0.4)
         town.configuration_trial_ends()
@@ -237,9 +237,9 @@ async def test_a_change_that_the_former_operator_did_not_come_to_is_made():
     """A spec edited while no operator ran is no reason to leave pods as they are."""
     town = Town()
     async with operating(town):
-        await town.up(CLUSTER, {"worker": {"cluster": "demo", "replicas": 1}})
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         await told(town, "AsAsked")
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 1, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
     async with operating(town, renderer="2"):
         await town.settle(quiet=0.5)
         assert "blue" in str(town.find(kinds.POD, "demo-worker-0"))
@@ -294,7 +294,7 @@ async def test_an_edit_of_the_configuration_takes_the_present_operators_slurm_co
     of_a_former_operator(town)
     async with operating(town, renderer="2"):
         await told(town, "Held")
-        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"slurm": "MaxStepCount=5"}})
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=5"}}})
         await town.settle(quiet=0.5)
         town.trial_ends()
         await town.settle(quiet=1.2)

@@ -264,7 +264,7 @@ async def test_a_deletion_that_waits_begins_no_change(town):
     changed = {
         "controller": {"state": {"name": "demo-state"}, "scheduling": {"nodeSelector": {"moved": "yes"}}},
         "metrics": {"enabled": False},
-        "config": {"slurm": "MaxJobCount=20000"},
+        "config": {"extraLines": {"slurm": "MaxJobCount=20000"}},
     }
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | changed)
     delete(town, kinds.SERVICE, "demo-controller")

@@ -17,7 +17,7 @@ async def town():
 
 async def test_the_controllers_statefulset_wakes_its_nodesets(town):
     """Workers of a jail that is filled already are made as soon as the controller is, so the first status tells of them."""
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2})
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER)
     await town.settle(quiet=0.15)
     assert town.names(kinds.POD) == ["demo-worker-0", "demo-worker-1"]
@@ -28,7 +28,7 @@ async def test_the_controllers_statefulset_wakes_its_nodesets(town):
 async def test_the_populate_pod_that_succeeded_is_enough(town):
     """Login and workers do not wait until the Job, too, has taken notice of its pod's end; another Job's pod says nothing."""
     town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "jail": {"claim": {"name": "demo-jail"}}})
-    town.apply(kinds.NODESET, "worker", {"cluster": "demo", "replicas": 2})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2})
     await town.settle(quiet=0.6)
     job = town.find(kinds.JOB, "demo-populate")
     town.populate_ends("demo-populate-old", "another")

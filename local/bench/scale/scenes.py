@@ -124,7 +124,7 @@ def _objects(names: Sequence[str], workers: int) -> list[Object]:
         ]
         jail = {"claim": {"name": f"{name}-jail"}, "populate": "Never"}
         cluster = {"jail": jail, "controller": {"state": {"name": f"{name}-state"}}}
-        nodeset = {"cluster": name, "replicas": workers, "updateStrategy": {"maxUnavailable": "10%"}}
+        nodeset = {"clusterRef": {"name": name}, "replicas": workers, "updateStrategy": {"maxUnavailable": "10%"}}
         found += [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
             *claims,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from soperator.api.base import Model
-from soperator.api.common import ClusterName
+from soperator.api.common import ClusterMember
 from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 
@@ -92,10 +92,9 @@ class AccountUser(Model):
     )
 
 
-class SlurmAccountSpec(Model):
+class SlurmAccountSpec(ClusterMember):
     """An account of one cluster, and its users. What is left out is not touched where the account exists already."""
 
-    cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     name: AccountName = Field(
         default="", description="Name of the account in Slurm, lower case; empty: that of the object."
     )
@@ -162,10 +161,9 @@ Flag = Literal[
 ]  # fmt: skip
 
 
-class SlurmQOSSpec(Model):
+class SlurmQOSSpec(ClusterMember):
     """A QOS, which all clusters of its database share. What is left out is not touched where it exists already."""
 
-    cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     name: AccountName = Field(
         default="", description="Name of the QOS in Slurm, lower case; empty: that of the object."
     )
@@ -243,7 +241,9 @@ _MOVED = "cannot be changed, for what it made would be left behind: make a new {
 
 ACCOUNT = (
     Rule(
-        cel="self.cluster == oldSelf.cluster", message=f"cluster {_MOVED.format(kind='SlurmAccount')}", field="cluster"
+        cel="self.clusterRef.name == oldSelf.clusterRef.name",
+        message=f"clusterRef {_MOVED.format(kind='SlurmAccount')}",
+        field="cluster_ref",
     ),
     Rule(cel=_kept("name"), message=f"name {_MOVED.format(kind='SlurmAccount')}", field="name"),
     Rule(
@@ -254,7 +254,11 @@ ACCOUNT = (
     ),
 )
 QOS = (
-    Rule(cel="self.cluster == oldSelf.cluster", message=f"cluster {_MOVED.format(kind='SlurmQOS')}", field="cluster"),
+    Rule(
+        cel="self.clusterRef.name == oldSelf.clusterRef.name",
+        message=f"clusterRef {_MOVED.format(kind='SlurmQOS')}",
+        field="cluster_ref",
+    ),
     Rule(cel=_kept("name"), message=f"name {_MOVED.format(kind='SlurmQOS')}", field="name"),
 )
 

@@ -26,6 +26,25 @@ class Scheduling(Model):
     priority_class_name: str = Field(default="", max_length=253, description="Name of a PriorityClass.")
 
 
+class ClusterReference(Model):
+    """Which SlurmCluster an object belongs to."""
+
+    name: Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=30)] = Field(
+        description="Name of the SlurmCluster in this namespace."
+    )
+
+
+class ClusterMember(Model):
+    """The spec of an object that belongs to a SlurmCluster."""
+
+    cluster_ref: ClusterReference = Field(description="The SlurmCluster that it belongs to.")
+
+    @property
+    def cluster(self) -> str:
+        """Name of that SlurmCluster."""
+        return self.cluster_ref.name
+
+
 class ClaimRef(Model):
     """An existing claim, named, or a new one, described by size and class."""
 
@@ -65,12 +84,12 @@ class HostPath(Model):
 
 
 class Submount(Model):
-    """Another storage at a path inside the jail. Exactly one of claim, tmpfs, hostPath and volume says what."""
+    """Another storage at a path inside the jail. Exactly one of claimName, tmpfs, hostPath and volume says what."""
 
     path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
         description="Absolute path inside the jail, for example /home. Its folder is made in the jail where it is missing."
     )
-    claim: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+    claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="", description="Name of a PersistentVolumeClaim in this namespace."
     )
     sub_path: Annotated[str, Field(pattern=PLAIN, max_length=1024)] = Field(

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import DNS_LABEL, Model
-from soperator.api.common import ClusterName, NodeSetName
+from soperator.api.common import ClusterMember, NodeSetName
 from soperator.api.fields.change import SOME, Duration, Share
 from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
@@ -50,16 +50,15 @@ class When(Model):
         default=False, description="A node that was drained or down, whoever did it, and is in service again."
     )
     on_idle: OnIdle | None = Field(default=None, description="A node that has been idle for a while.")
-    run: Word = Field(
+    run_request: Word = Field(
         default="",
         description="A request to run it now on all nodes. Any word that was not there before is one request; it is carried out once.",
     )
 
 
-class HealthCheckSpec(Model):
+class HealthCheckSpec(ClusterMember):
     """A check that needs a node to itself, when it runs, and what follows."""
 
-    cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     node_sets: list[NodeSetName] = Field(
         default_factory=list,
         max_length=64,
@@ -249,9 +248,9 @@ NAME = DNS_LABEL
 
 HEALTHCHECK = (
     Rule(
-        cel="self.cluster == oldSelf.cluster",
+        cel="self.clusterRef.name == oldSelf.clusterRef.name",
         message="cluster cannot be changed, for what the check found is about its nodes: make a new HealthCheck for the other cluster",
-        field="cluster",
+        field="clusterRef",
     ),
     Rule(
         cel="(self.?script.orValue('') == '') != (self.?check.orValue('') == '')",

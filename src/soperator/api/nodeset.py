@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity
-from soperator.api.common import ClusterName, HostPath, Resources, Scheduling, Submount
+from soperator.api.common import ClusterMember, HostPath, Resources, Scheduling, Submount
 from soperator.api.fields.change import (
     DrainSpec,
     Maintenance,
@@ -92,10 +92,9 @@ class Rdma(Model):
     )
 
 
-class NodeSetSpec(Model):
+class NodeSetSpec(ClusterMember):
     """A number of equal worker nodes."""
 
-    cluster: ClusterName = Field(description="Name of the SlurmCluster in this namespace.")
     replicas: Annotated[int, Field(ge=0, le=10000)] = Field(
         default=1,
         description="Number of nodes; with powerSaving Slurm's queue says how many there are, and this says nothing.",

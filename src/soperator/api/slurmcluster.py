@@ -66,7 +66,7 @@ class Auth(Model):
         default="slurm",
         description=("slurm: auth/slurm with one key and sackd on login. munge: a munged beside each daemon."),
     )
-    rotate: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
+    rotate_request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
         default="",
         description=(
             "A request to replace the keys of Slurm, or of munge, and of REST under running jobs. Any word that was not there before is "
@@ -251,8 +251,8 @@ class Partition(Model):
     )
 
 
-class Config(Model):
-    """Lines appended to the generated files, and files of their own. A line that sets what the operator owns is refused."""
+class ExtraLines(Model):
+    """Lines appended to the generated files. One that sets what the operator owns is refused."""
 
     slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
     cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
@@ -264,6 +264,12 @@ class Config(Model):
             "arguments. The file must be there in slurmd's image and in the jail, at the same path."
         ),
     )
+
+
+class Config(Model):
+    """Lines appended to the generated files, and files of their own."""
+
+    extra_lines: ExtraLines = Field(default_factory=ExtraLines, description="Lines appended to the generated files.")
     topology: Text = Field(
         default="",
         description=(
@@ -325,7 +331,7 @@ class JobContainers(Model):
 
     enabled: bool = Field(
         default=True,
-        description="Whether they know the options. Off where config.plugstack brings Pyxis, for two plugins cannot have the same.",
+        description="Whether they know the options. Off where config.extraLines.plugstack brings Pyxis, for two plugins cannot have the same.",
     )
     scope: Literal["Job", "Global"] = Field(
         default="Job",

@@ -44,14 +44,18 @@ class KeyVersion(Model):
     """Which keys a Secret holds."""
 
     digest: str = Field(default="", max_length=64, description="What its files add up to.")
-    request: str = Field(default="", max_length=63, description="The last request of spec.auth.rotate that changed it.")
+    request: str = Field(
+        default="", max_length=63, description="The last request of spec.auth.rotateRequest that changed it."
+    )
     stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
 
 
 class KeyRotation(Model):
     """How far the last rotation of a key is."""
 
-    request: str = Field(default="", max_length=63, description="The last request of spec.auth.rotate that changed it.")
+    request: str = Field(
+        default="", max_length=63, description="The last request of spec.auth.rotateRequest that changed it."
+    )
     stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
     next: KeyVersion | None = Field(
         default=None, description="What is about to be written, or was, if the operator ended."
@@ -83,7 +87,7 @@ class SlurmClusterStatus(Model):
     )
     rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
     keys: str = Field(
-        default="", max_length=63, description="The last request of spec.auth.rotate that was carried out."
+        default="", max_length=63, description="The last request of spec.auth.rotateRequest that was carried out."
     )
     key_digests: Annotated[dict[str, Annotated[str, Field(max_length=64)]], Field(max_length=8)] = Field(
         default_factory=dict,

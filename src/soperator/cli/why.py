@@ -112,4 +112,4 @@ def _cluster_of(custom: "Custom") -> str:
     import msgspec
 
     spec: dict[str, Any] = msgspec.json.decode(custom.spec)
-    return str(spec.get("cluster", ""))
+    return str(spec.get("clusterRef", {}).get("name", ""))

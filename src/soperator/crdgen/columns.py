@@ -90,7 +90,7 @@ NODESET = Definition(
     spec=NodeSetSpec,
     status=NodeSetStatus,
     columns=(
-        Column("Cluster", ".spec.cluster", description="The SlurmCluster that they belong to."),
+        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster that they belong to."),
         Column("Wanted", ".status.wanted", "integer", "The number of nodes that should exist."),
         Column("Ready", ".status.ready", "integer", "Nodes that Slurm can give jobs to."),
         Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
@@ -118,7 +118,7 @@ HEALTHCHECK = Definition(
     spec=HealthCheckSpec,
     status=HealthCheckStatus,
     columns=(
-        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose nodes it checks."),
+        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster whose nodes it checks."),
         Column("Schedule", ".spec.when.schedule", description="When it runs on all nodes, in UTC.", priority=1),
         Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it runs."),
         Column("Last", ".status.last", "date", "When a run began last."),
@@ -143,7 +143,7 @@ ACCOUNT = Definition(
     spec=SlurmAccountSpec,
     status=SlurmAccountStatus,
     columns=(
-        Column("Cluster", ".spec.cluster", description="The SlurmCluster that has it."),
+        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster that has it."),
         Column("Account", ".status.account", description="Name of the account in Slurm."),
         Column("Parent", ".spec.parent", description="The account above it."),
         Column("Users", ".status.users", description="Users in Slurm, of wanted."),
@@ -162,7 +162,7 @@ QOS = Definition(
     spec=SlurmQOSSpec,
     status=SlurmQOSStatus,
     columns=(
-        Column("Cluster", ".spec.cluster", description="The SlurmCluster whose database has it."),
+        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster whose database has it."),
         Column("QOS", ".status.qos", description="Name of the QOS in Slurm."),
         Column("Priority", ".spec.priority", "integer", "What it adds to the priority of jobs."),
         _IN_STEP,

@@ -10,7 +10,7 @@ from soperator.slurm.settings import managed
 
 NAME = "slurm-settings.md"
 _OWNED = (
-    ("slurm.conf", "A line of `spec.config.slurm` with one of these is refused.", managed.OWNED),
+    ("slurm.conf", "A line of `spec.config.extraLines.slurm` with one of these is refused.", managed.OWNED),
     ("slurm.conf, where accounting is on", "With `spec.accounting.enabled` these are refused too.", managed.ACCOUNTING),
     ("slurm.conf, with a topology", "With `spec.topology.type` this is refused too.", managed.TOPOLOGY),
     ("A node", "A word of `extraConf` of a NodeSet with one of these is refused.", managed.OWNED_NODE),
@@ -35,7 +35,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "<!-- Generated from src/soperator/slurm/settings and src/soperator/render by `make crds`. -->"
     yield ""
-    yield "Every setting of slurm.conf(5) that is not in the first tables is yours: write it into `spec.config.slurm`."
+    yield "Every setting of slurm.conf(5) that is not in the first tables is yours: write it into `spec.config.extraLines.slurm`."
     yield ""
     yield "## Settings that the operator owns"
     for title, said, owned in _OWNED:

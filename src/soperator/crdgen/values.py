@@ -18,8 +18,8 @@ PATH = Path("charts/slurm-cluster/values.schema.json")
 def values_schema() -> Schema:
     """Return the schema of the chart's values."""
     node_set = _plain(structural(NODESET.spec))
-    del node_set["properties"]["cluster"]
-    node_set["required"] = [name for name in node_set.get("required", []) if name != "cluster"]
+    del node_set["properties"]["clusterRef"]
+    node_set["required"] = [name for name in node_set.get("required", []) if name != "clusterRef"]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the chart slurm-cluster",
@@ -34,7 +34,7 @@ def values_schema() -> Schema:
             },
             "cluster": _plain(structural(CLUSTER.spec)) | {"description": "The spec of the SlurmCluster."},
             "nodeSets": {
-                "description": "The specs of NodeSets by their names, without `cluster`.",
+                "description": "The specs of NodeSets by their names, without `clusterRef`.",
                 "type": "object",
                 "propertyNames": {"pattern": DNS_LABEL, "maxLength": 40},
                 "additionalProperties": node_set,

@@ -89,7 +89,9 @@ def grounds(lab: Lab) -> Iterator[dict[str, Ground]]:
     host = Lab(lab.target, lab.namespace, "plain", lab.timings)
     try:
         begin_host_cluster(host)
-        assert not lab.apply("NodeSet", "cell", {"cluster": lab.cluster, "replicas": 1, "resources": SIZE}).returncode
+        assert not lab.apply(
+            "NodeSet", "cell", {"clusterRef": {"name": lab.cluster}, "replicas": 1, "resources": SIZE}
+        ).returncode
         host.timings.note(
             "a second cluster without user namespaces, on the same jail: available", host.wait_available()
         )
@@ -124,7 +126,11 @@ def begin_host_cluster(host: Lab) -> None:
     }
     for kind, name, each in (
         ("SlurmCluster", "plain", spec),
-        ("NodeSet", "plain", {"cluster": "plain", "replicas": 1, "resources": SIZE | {"limits": {"cpu": "2"}}}),
+        (
+            "NodeSet",
+            "plain",
+            {"clusterRef": {"name": "plain"}, "replicas": 1, "resources": SIZE | {"limits": {"cpu": "2"}}},
+        ),
     ):
         done = host.apply(kind, name, each)
         assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from soperator.api.validation.validate import validate_tenant
 )
 def test_no_object_stands_for_the_account_root(name: str, spec: dict[str, str], is_refused: bool) -> None:
     """However it comes to the name, an empty one included."""
-    found = validate_tenant(name, SlurmAccountSpec.model_validate({"cluster": "demo"} | spec))
+    found = validate_tenant(name, SlurmAccountSpec.model_validate({"clusterRef": {"name": "demo"}} | spec))
     assert bool(found) is is_refused
 
 

@@ -9,7 +9,7 @@ from soperator.api.validation.confinement import loosened, submounts_loosened
 
 def found(**spec):
     """The fields of a NodeSet that take a wall down."""
-    return [each.field for each in loosened(NodeSetSpec.model_validate({"cluster": "demo", **spec}))]
+    return [each.field for each in loosened(NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **spec}))]
 
 
 def container(**security):
@@ -58,7 +58,7 @@ def test_each_wall_that_is_taken_down_is_found(spec, field):
             }
         },
         {"volumes": [{"name": "a", "emptyDir": {}}]},
-        {"submounts": [{"path": "/a", "hostPath": {"path": "/mnt/nvme"}}, {"path": "/b", "claim": "b"}]},
+        {"submounts": [{"path": "/a", "hostPath": {"path": "/mnt/nvme"}}, {"path": "/b", "claimName": "b"}]},
         {"submounts": [{"path": "/a", "hostPath": {"path": "/etc/ssl"}, "readOnly": True}]},
         {"podTemplate": {"spec": "nonsense"}},
         {"podTemplate": {"spec": {"containers": ["nonsense"], "volumes": 3}}},

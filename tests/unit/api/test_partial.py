@@ -24,7 +24,7 @@ def read(**said: Any) -> SlurmClusterSpec | None:
         {"auth": "ofTheNextRelease", "login": {"replicas": "some"}},
         {"login": {"replicas": -1, "scheduling": {"tolerations": 5}}},
         {"partitions": [{"name": "good"}, {"name": 5}, {"noName": ""}, {"name": "/"}]},
-        {"accounting": {"external": {"host": 7}, "enabled": "perhaps"}},
+        {"accounting": {"externalDatabase": {"host": 7}, "enabled": "perhaps"}},
         {"controller": {"replicas": "two", "state": {"name": "mine"}}},
     ],
     ids=str,
@@ -42,8 +42,10 @@ def test_what_can_be_read_is_read(later: dict[str, Any]) -> None:
 
 def test_without_a_field_that_must_be_there_nothing_is_read() -> None:
     """A NodeSet that names no cluster is nobody's."""
-    assert as_far_as_readable(NodeSetSpec, b'{"cluster": 5, "replicas": 2}') is None
-    assert as_far_as_readable(NodeSetSpec, b'{"cluster": "demo", "replicas": "two"}') == NodeSetSpec(cluster="demo")
+    assert as_far_as_readable(NodeSetSpec, b'{"clusterRef": 5, "replicas": 2}') is None
+    assert as_far_as_readable(NodeSetSpec, b'{"clusterRef": {"name": "demo"}, "replicas": "two"}') == NodeSetSpec(
+        cluster_ref={"name": "demo"}
+    )
 
 
 JSON = st.recursive(

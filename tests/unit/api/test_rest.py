@@ -12,17 +12,17 @@ def problems(**said):
 
 def test_tokens_that_are_well_have_no_problem():
     """Two users, two Secrets, within the bounds."""
-    assert problems(tokens=[{"user": "a", "secret": "a"}, {"user": "b", "secret": "b", "lifetime": "7d"}]) == []
+    assert problems(tokens=[{"user": "a", "secretName": "a"}, {"user": "b", "secretName": "b", "lifetime": "7d"}]) == []
 
 
 def test_each_fault_names_its_field():
     """An administrator, a Secret twice, and lives that are too short and too long."""
     tokens = [
-        {"user": "root", "secret": "a"},
-        {"user": "b", "secret": "a", "lifetime": "5m"},
-        {"user": "c", "secret": "c", "lifetime": "2d"},
+        {"user": "root", "secretName": "a"},
+        {"user": "b", "secretName": "a", "lifetime": "5m"},
+        {"user": "c", "secretName": "c", "lifetime": "2d"},
     ]
     found = dict(problems(maxLifetime="1d", tokens=tokens))
-    assert set(found) == {"tokens[0].user", "tokens[1].secret", "tokens[1].lifetime", "tokens[2].lifetime"}
+    assert set(found) == {"tokens[0].user", "tokens[1].secretName", "tokens[1].lifetime", "tokens[2].lifetime"}
     assert found["tokens[2].lifetime"] == "give from 10m to 1d, which is maxLifetime"
     assert dict(problems(maxLifetime="30d")) == {"maxLifetime": "give from 10m to 7d"}

@@ -21,7 +21,7 @@ def cluster(**said: Any) -> SlurmClusterSpec:
 
 def node_set(of: str = "demo", **said: Any) -> NodeSetSpec:
     """A NodeSet's spec from its fields as people write them."""
-    return NodeSetSpec.model_validate({"cluster": of, **said})
+    return NodeSetSpec.model_validate({"clusterRef": {"name": of}, **said})
 
 
 def world(clusters: dict[str, SlurmClusterSpec] | None = None, **node_sets: NodeSetSpec) -> World:
@@ -79,7 +79,7 @@ def test_a_nodeset_without_its_cluster_names_the_known_ones() -> None:
     """The remedy lists what there is."""
     where = world(worker=node_set("dmeo"))
     (problem,) = of_nodeset("worker", where)
-    assert (problem.field, problem.value) == ("spec.cluster", "dmeo")
+    assert (problem.field, problem.value) == ("spec.clusterRef.name", "dmeo")
     assert "there are: demo" in problem.remedy
 
 
@@ -115,7 +115,7 @@ def test_a_feature_must_not_be_another_nodesets_name() -> None:
 def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
     """Nothing is said while the caller does not know what there is."""
     spec = cluster(
-        jail={"claim": {"name": "jail"}, "submounts": [{"path": "/home", "claim": "home"}]},
+        jail={"claim": {"name": "jail"}, "submounts": [{"path": "/home", "claimName": "home"}]},
         controller={"state": {"name": "state"}},
         images={"pullSecrets": ["registry"]},
         sssd={"configSecretName": "ldap"},
@@ -125,7 +125,7 @@ def test_missing_claims_and_secrets_are_named_when_they_are_known() -> None:
     known = replace(where, claims=frozenset({"state"}), secrets=frozenset())
     assert [(problem.field, problem.value) for problem in validate_cluster("demo", spec, known)] == [
         ("spec.jail.claim.name", "jail"),
-        ("spec.jail.submounts[0].claim", "home"),
+        ("spec.jail.submounts[0].claimName", "home"),
         ("spec.images.pullSecrets[0]", "registry"),
         ("spec.sssd.configSecretName", "ldap"),
     ]
@@ -144,9 +144,9 @@ def test_a_request_above_its_limit_is_a_problem() -> None:
 def test_a_path_is_mounted_once_by_nodeset_and_cluster() -> None:
     """The NodeSet is told what its cluster mounts there; a path below another one, also below a tmpfs, is no fault."""
     spec = cluster(
-        jail={"submounts": [{"path": "/data", "claim": "a"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}]}
+        jail={"submounts": [{"path": "/data", "claimName": "a"}, {"path": "/scratch", "tmpfs": {"size": "1Gi"}}]}
     )
-    own = [{"path": "/data", "claim": "b"}, {"path": "/scratch/x", "claim": "c"}]
+    own = [{"path": "/data", "claimName": "b"}, {"path": "/scratch/x", "claimName": "c"}]
     (problem,) = of_nodeset("a", world({"demo": spec}, a=node_set(submounts=own)))
     assert (problem.field, problem.value) == ("spec.submounts[0].path", "/data")
     assert "SlurmCluster demo mounts something at this path on every node" in problem.remedy
@@ -155,7 +155,9 @@ def test_a_path_is_mounted_once_by_nodeset_and_cluster() -> None:
 def test_nothing_is_mounted_below_what_each_job_has_anew() -> None:
     """The folder of a job is empty at its start."""
     spec = cluster(jail={"submounts": [{"path": "/scratch", "hostPath": {"path": "/mnt"}, "perJob": True}]})
-    (problem,) = of_nodeset("a", world({"demo": spec}, a=node_set(submounts=[{"path": "/scratch/x", "claim": "x"}])))
+    (problem,) = of_nodeset(
+        "a", world({"demo": spec}, a=node_set(submounts=[{"path": "/scratch/x", "claimName": "x"}]))
+    )
     assert (problem.field, problem.value) == ("spec.submounts[0].path", "/scratch/x")
     assert "each job has /scratch anew" in problem.remedy
 
@@ -259,13 +261,17 @@ def test_volumes_must_not_stand_in_the_workers_way(volumes: list[Any], mounts: l
 def test_a_spec_with_nothing_but_faults_costs_little() -> None:
     """Each sentence named all features that there are, and there was one for each fault: ten NodeSets and one cluster made 700 MiB of them."""
     features = [[f"{number}-{each}".ljust(64, "x") for each in range(64)] for number in range(10)]
-    sets = {f"n{number}": NodeSetSpec(cluster="demo", features=each) for number, each in enumerate(features)}
+    sets = {
+        f"n{number}": NodeSetSpec(cluster_ref={"name": "demo"}, features=each) for number, each in enumerate(features)
+    }
     wrong = [f"z{number}" for number in range(64)]
     partitions = [
         {"name": f"p{each}", "features": wrong, "nodeSets": wrong, "options": dict.fromkeys(wrong, "x")}
         for each in range(256)
     ]
-    spec = SlurmClusterSpec.model_validate({"partitions": partitions, "config": {"slurm": "Slrmctld=1\n" * 5000}})
+    spec = SlurmClusterSpec.model_validate(
+        {"partitions": partitions, "config": {"extraLines": {"slurm": "Slrmctld=1\n" * 5000}}}
+    )
     world = World(clusters={"demo": spec}, node_sets=sets)
     tracemalloc.start()
     began = time.process_time()
@@ -279,7 +285,7 @@ def test_a_spec_with_nothing_but_faults_costs_little() -> None:
 
 def test_a_namespace_of_many_nodesets_is_checked_in_one_go() -> None:
     """What one is checked against is put together once."""
-    sets = {f"n{number}": NodeSetSpec(cluster="demo", features=["a", "b"]) for number in range(4000)}
+    sets = {f"n{number}": NodeSetSpec(cluster_ref={"name": "demo"}, features=["a", "b"]) for number in range(4000)}
     world = World(clusters={"demo": SlurmClusterSpec()}, node_sets=sets)
     began = time.process_time()
     assert not [name for name in sets if validate_nodeset(name, sets[name], world)]
@@ -288,7 +294,7 @@ def test_a_namespace_of_many_nodesets_is_checked_in_one_go() -> None:
 
 def test_the_older_of_two_nodesets_keeps_the_name_of_its_pods() -> None:
     """a-b of cluster x, and b of cluster x-a."""
-    sets = {"a-b": NodeSetSpec(cluster="x"), "b": NodeSetSpec(cluster="x-a")}
+    sets = {"a-b": NodeSetSpec(cluster_ref={"name": "x"}), "b": NodeSetSpec(cluster_ref={"name": "x-a"})}
     world = World(clusters={"x": SlurmClusterSpec(), "x-a": SlurmClusterSpec()}, node_sets=sets)
     assert validate_nodeset("a-b", sets["a-b"], world) == []
     assert "as those of NodeSet a-b" in str(validate_nodeset("b", sets["b"], world)[0])

@@ -178,7 +178,7 @@ class TestCluster:
         """What stands in the values stands in the objects, unchanged."""
         cluster = {
             "login": {"replicas": 2},
-            "config": {"slurm": "MaxJobCount=5\nMinJobAge=2\n"},
+            "config": {"extraLines": {"slurm": "MaxJobCount=5\nMinJobAge=2\n"}},
             "partitions": [{"name": "a"}],
         }
         worker = {
@@ -192,7 +192,10 @@ class TestCluster:
         (made,) = of_kind(objects, "SlurmCluster")
         assert (made["metadata"], made["spec"]) == ({"name": "demo", "namespace": "slurm"}, cluster)
         node_sets = {each["metadata"]["name"]: each["spec"] for each in of_kind(objects, "NodeSet")}
-        assert node_sets == {"worker": {"cluster": "demo", **worker}, "spare": {"cluster": "demo"}}
+        assert node_sets == {
+            "worker": {"clusterRef": {"name": "demo"}, **worker},
+            "spare": {"clusterRef": {"name": "demo"}},
+        }
         SlurmClusterSpec.model_validate(made["spec"], strict=True, extra="forbid")
         for spec in node_sets.values():
             NodeSetSpec.model_validate(spec, strict=True, extra="forbid")
@@ -201,7 +204,7 @@ class TestCluster:
         """The release may be called otherwise."""
         objects = template(helm, "slurm-cluster", "--set", "name=prod,nodeSets.worker.replicas=3")
         assert of_kind(objects, "SlurmCluster")[0]["metadata"]["name"] == "prod"
-        assert of_kind(objects, "NodeSet")[0]["spec"] == {"cluster": "prod", "replicas": 3}
+        assert of_kind(objects, "NodeSet")[0]["spec"] == {"clusterRef": {"name": "prod"}, "replicas": 3}
 
     @pytest.mark.parametrize(
         "value", ["clustr.a=1", "cluster.logn.replicas=1", "nodeSets.worker.cluster=x", "nodeSets.A.replicas=1"]

@@ -18,7 +18,9 @@ def cluster(**said):
 
 
 def nodes(**said):
-    return NodeSet("slurm", "worker", "uid", NodeSetSpec.model_validate({"cluster": "demo", "replicas": 2, **said}))
+    return NodeSet(
+        "slurm", "worker", "uid", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, "replicas": 2, **said})
+    )
 
 
 def live(of, *members):
@@ -42,7 +44,7 @@ def test_what_is_there_already_changes_nothing():
 
 def test_a_line_of_slurm_conf_is_shown_with_what_it_takes():
     """The difference, the setting, and that daemons read it without a restart."""
-    said = told(live(cluster()), cluster(config={"slurm": "MaxJobCount=5"}))
+    said = told(live(cluster()), cluster(config={"extraLines": {"slurm": "MaxJobCount=5"}}))
     assert "+MaxJobCount=5" in said
     assert "configuration (MaxJobCount): every daemon reads it (reconfigure)" in said
     assert "StatefulSet/demo-controller" not in said
@@ -50,7 +52,9 @@ def test_a_line_of_slurm_conf_is_shown_with_what_it_takes():
 
 def test_what_endangers_jobs_is_said():
     """Slurm's manual warns, and so do we."""
-    assert "danger: SwitchType: " in told(live(cluster()), cluster(config={"slurm": "SwitchType=switch/hpe_slingshot"}))
+    assert "danger: SwitchType: " in told(
+        live(cluster()), cluster(config={"extraLines": {"slurm": "SwitchType=switch/hpe_slingshot"}})
+    )
 
 
 def test_an_object_that_changes_is_named_with_what_it_does_to_its_pods():

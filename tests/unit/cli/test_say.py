@@ -22,7 +22,7 @@ def kubernetes(monkeypatch):
     fake = FakeApi()
     condition = {"type": "Available", "status": "False", "message": HOSTILE}
     status = {"conditions": [condition], "observedGeneration": 1}
-    for kind, spec in (("SlurmCluster", {}), ("NodeSet", {"cluster": "demo"})):
+    for kind, spec in (("SlurmCluster", {}), ("NodeSet", {"clusterRef": {"name": "demo"}})):
         meta = {"name": "demo", "namespace": "default"}
         made = {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind, "metadata": meta, "spec": spec}
         fake.world.seed({**made, "status": status})

@@ -25,7 +25,7 @@ metadata: {name: demo}
 apiVersion: slurm.soperator.io/v1alpha1
 kind: NodeSet
 metadata: {name: worker}
-spec: {cluster: demo, replicas: 2, resources: {limits: {cpu: 2, memory: 1Gi}}}
+spec: {clusterRef: { name: demo }, replicas: 2, resources: {limits: {cpu: 2, memory: 1Gi}}}
 """
 
 
@@ -76,13 +76,13 @@ class TestLint:
         """A partition over a NodeSet that is not there."""
         text = GOOD.replace(
             "{name: demo}",
-            "{name: demo}\nspec: {partitions: [{name: a, nodeSets: [gpu]}], config: {slurm: NodeName=a}}",
+            "{name: demo}\nspec: {partitions: [{name: a, nodeSets: [gpu]}], config: {extraLines: {slurm: NodeName=a}}}",
         )
         code, lines = lint(tmp_path, text)
         assert code == 1
         assert "spec.partitions[0].nodeSets[0]: gpu: no NodeSet has this name" in lines[0]
         assert lines[1].startswith(
-            "SlurmCluster demo: spec.config.slurm, line 1: NodeName=a: nodes register by themselves"
+            "SlurmCluster demo: spec.config.extraLines.slurm, line 1: NodeName=a: nodes register by themselves"
         )
 
     def test_blames_no_reference_to_an_object_that_could_not_be_read(self, tmp_path: Path) -> None:
@@ -103,7 +103,10 @@ class TestLint:
             ("a: 1\na: 2", "the key 'a' stands twice"),
             ("- a", "no Kubernetes object"),
             ("apiVersion: slurm.soperator.io/v1\nkind: NodeSet", "there is no such kind"),
-            ("apiVersion: slurm.soperator.io/v1alpha1\nkind: NodeSet\nspec: {cluster: a}", "metadata.name: missing"),
+            (
+                "apiVersion: slurm.soperator.io/v1alpha1\nkind: NodeSet\nspec: {clusterRef: {name: a}}",
+                "metadata.name: missing",
+            ),
             (
                 "apiVersion: slurm.soperator.io/v1alpha1\nkind: SlurmCluster\nmetadata: {name: a}\nspce: {}",
                 "no such field",
@@ -190,7 +193,7 @@ class TestExplainJail:
         """One table for login and one for each NodeSet, in the order in which the mounts are made."""
         file = tmp_path / "cluster.yaml"
         file.write_text(
-            GOOD.replace("{name: demo}", "{name: demo}\nspec: {jail: {submounts: [{path: /home, claim: homes}]}}")
+            GOOD.replace("{name: demo}", "{name: demo}\nspec: {jail: {submounts: [{path: /home, claimName: homes}]}}")
         )
         done = RUN.invoke(app, ["explain", "jail", "demo", "-f", str(file)])
         assert done.exit_code == 0, done.output

@@ -119,7 +119,7 @@ def test_defaulting_the_schema_gives_what_the_model_gives() -> None:
                 out[name] = defaulted(inner, out[name])
         return out
 
-    for kind, given in ((ALL[0], {}), (ALL[1], {"cluster": "demo"})):
+    for kind, given in ((ALL[0], {}), (ALL[1], {"clusterRef": {"name": "demo"}})):
         filled = defaulted(structural(kind.spec), given)
         assert kind.spec.model_validate(filled) == kind.spec.model_validate(given)
 

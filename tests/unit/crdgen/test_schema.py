@@ -81,7 +81,7 @@ def test_schema_and_model_agree(kind: Definition, data: st.DataObject) -> None:
     values, validator = both(kind)
     value = data.draw(values)
     if kind is NODESET:
-        value.setdefault("cluster", "demo")
+        value.setdefault("clusterRef", {"name": "demo"})
     spec, problems = read(kind.spec, value)
     faults = [f"{list(error.path)} {error.message}" for error in validator.iter_errors(value)]
     assert (spec is None) == bool(faults), (faults, [str(problem) for problem in problems])
@@ -94,7 +94,7 @@ def test_values_schema_takes_specs_and_refuses_unknown_fields() -> None:
         {"name": "", "cluster": {"login": {"replicas": 2}}, "nodeSets": {"worker": {"replicas": 2}}}
     )
     assert not validator.is_valid({"nodeSets": {"worker": {"replica": 2}}})
-    assert not validator.is_valid({"nodeSets": {"worker": {"cluster": "demo"}}})
+    assert not validator.is_valid({"nodeSets": {"worker": {"clusterRef": {"name": "demo"}}}})
     assert not validator.is_valid({"cluster": {"loggin": {}}})
     assert validator.is_valid(
         {"nodeSets": {"w": {"podTemplate": {"spec": {"anything": 1}}, "resources": {"limits": {"cpu": 2}}}}}

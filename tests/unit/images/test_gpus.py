@@ -30,4 +30,4 @@ def test_too_few_gpus_are_refused_with_both_numbers(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "This pod has 1 of the 8 GPUs of its NodeSet" in done.stderr
     assert "spec.gpu.count" in done.stderr
-    assert "spec.config.gres" in done.stderr
+    assert "spec.config.extraLines.gres" in done.stderr

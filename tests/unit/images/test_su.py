@@ -35,7 +35,7 @@ def of_workers() -> str:
     cluster = SlurmClusterSpec.model_validate({})
     local = {"path": "/scratch", "hostPath": {"path": "/mnt/nvme x"}, "perJob": True}
     nodeset = NodeSetSpec.model_validate(
-        {"cluster": "demo", "submounts": [local], "gpu": {"vendor": "nvidia", "count": 8}}
+        {"clusterRef": {"name": "demo"}, "submounts": [local], "gpu": {"vendor": "nvidia", "count": 8}}
     )
     return text(worker_plan(Cluster("slurm", "demo", "u", cluster), NodeSet("slurm", "worker", "u", nodeset)))
 

@@ -28,7 +28,9 @@ def nested(depth: int, begin: str = "[", end: str = "]") -> str:
 def nodeset(name: str, inner: str, version: str = "5") -> str:
     """A NodeSet with a piece of JSON in a field that is handed through."""
     meta = json.dumps({"name": name, "namespace": "tenant", "uid": name, "resourceVersion": version})
-    return f'{{"metadata":{meta},"spec":{{"cluster":"demo","scheduling":{{"affinity":{{"a":{inner}}}}}}}}}'
+    return (
+        f'{{"metadata":{meta},"spec":{{"clusterRef":{{"name":"demo"}},"scheduling":{{"affinity":{{"a":{inner}}}}}}}}}'
+    )
 
 
 class _Server(httpx2.AsyncBaseTransport):
@@ -74,7 +76,7 @@ async def test_a_deep_object_of_one_leaves_those_of_others_readable(depth, marks
     before = [nodeset("a", "1"), nodeset("deep", "1") if is_watched else deep, nodeset("z", '{"b":"["}')]
     found = await kept(before, [nodeset("deep", nested(depth, *marks), "6")] if is_watched else [])
     assert sorted(found) == ["a", "deep", "z"]
-    assert bytes(found["z"].spec) == b'{"cluster":"demo","scheduling":{"affinity":{"a":{"b":"["}}}}'
+    assert bytes(found["z"].spec) == b'{"clusterRef":{"name":"demo"},"scheduling":{"affinity":{"a":{"b":"["}}}}'
     refused = read_nodeset(found["deep"])
     assert isinstance(refused, list)
     assert str(refused[0]) == "NodeSet deep: spec: it is nested too deep to be read: remove what is there without need"
@@ -100,6 +102,6 @@ def test_what_is_cut_is_still_json(depth):
 
 def test_a_problem_of_another_kind_keeps_its_words():
     """Only what is no JSON to us is called too deep."""
-    [said] = read_nodeset(Custom(spec=b'{"cluster":"demo","replicas":"many"}'))  # type: ignore[arg-type, misc]
+    [said] = read_nodeset(Custom(spec=b'{"clusterRef":{"name":"demo"},"replicas":"many"}'))  # type: ignore[arg-type, misc]
     assert isinstance(said, Problem)
     assert said.field == "spec.replicas"

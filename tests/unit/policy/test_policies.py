@@ -309,7 +309,7 @@ class TestInService:
 def test_a_policy_is_the_spec_in_numbers():
     """Percentages are of replicas, durations are seconds, and an empty one is never."""
     spec = {
-        "cluster": "c", "replicas": 30, "updateStrategy": {"maxUnavailable": "10%", "window": {"schedule": "0 2 * * 6"}},
+        "clusterRef": {"name": "c"}, "replicas": 30, "updateStrategy": {"maxUnavailable": "10%", "window": {"schedule": "0 2 * * 6"}},
         "drain": {"timeout": "1d12h", "onTimeout": "Cancel"}, "nodeFailure": {"replaceAfter": "", "maxReplaced": 2},
     }  # fmt: skip
     policy = policy_of(NodeSetSpec.model_validate(spec))

@@ -8,7 +8,7 @@ from soperator.api.fields.rest import KeptToken
 from soperator.policy.cluster.user_tokens import renewal
 from soperator.slurm.user_tokens import TokenNote
 
-WANTED = KeptToken(user="ci", secret="ci-token", lifetime="1h")
+WANTED = KeptToken(user="ci", secret_name="ci-token", lifetime="1h")
 NOTE = TokenNote("ci", ends=7200.0, lifetime=3600.0, key="7")
 
 

@@ -18,7 +18,7 @@ from soperator.slurm.sacctmgr import ASSOCIATION, QOS
 
 
 def spec(**said):
-    return SlurmAccountSpec.model_validate({"cluster": "demo", **said})
+    return SlurmAccountSpec.model_validate({"clusterRef": {"name": "demo"}, **said})
 
 
 def told(found):
@@ -57,7 +57,9 @@ def test_every_field_has_sacctmgrs_name():
         "graceTime": 1,
         "usageFactor": "0.5",
     }
-    found = qos(SlurmQOSSpec.model_validate({"cluster": "demo", **said, "limits": kinds}), "gold", "mark").fields
+    found = qos(
+        SlurmQOSSpec.model_validate({"clusterRef": {"name": "demo"}, **said, "limits": kinds}), "gold", "mark"
+    ).fields
     assert found.keys() <= QOS.keys()
     assert len(found) == len(said) + len(kinds)
 

@@ -12,7 +12,7 @@ KEPT = {"updated": 3, "idle": 1, "allocated": 2, "draining": 0, "down": 0}
 
 def counts(former: dict[str, Any], **spec: object) -> Any:
     """What is told of a NodeSet with this spec."""
-    nodeset = NodeSet("slurm", "w", "uid", NodeSetSpec.model_validate({"cluster": "demo", **spec}))
+    nodeset = NodeSet("slurm", "w", "uid", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **spec}))
     return inputs.counts(cast("Any", None), nodeset, None, former)
 
 

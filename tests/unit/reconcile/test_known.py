@@ -10,7 +10,7 @@ from soperator.reconcile.cache.namespaces import Namespaces
 
 def put(stores: Stores, name: str, cluster: str = "", **spec: object) -> None:
     """A SlurmCluster, or a NodeSet of one, as the API server would send it."""
-    text = msgspec.json.encode({**spec, **({"cluster": cluster} if cluster else {})})
+    text = msgspec.json.encode({**spec, **({"clusterRef": {"name": cluster}} if cluster else {})})
     store = stores.nodesets if cluster else stores.clusters
     store.put(
         Custom(
@@ -45,9 +45,9 @@ def test_a_refused_nodeset_is_no_member() -> None:
     stores = make_stores()
     namespaces = Namespaces(stores)
     put(stores, "demo")
-    put(stores, "gpu", cluster="demo", submounts=[{"path": "/data", "claim": "data"}])
+    put(stores, "gpu", cluster="demo", submounts=[{"path": "/data", "claimName": "data"}])
     known = namespaces.view("slurm")
-    assert [str(each.field) for each in known.refused["gpu"]] == ["spec.submounts[0].claim"]
+    assert [str(each.field) for each in known.refused["gpu"]] == ["spec.submounts[0].claimName"]
     assert known.members("demo") == []
     stores.claims.put(PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="slurm", uid="data")))
     assert [each.name for each in namespaces.view("slurm").members("demo")] == ["gpu"]

@@ -14,7 +14,7 @@ from soperator.render.parts.model import Cluster
 from soperator.render.slurm_conf import accounting, slurm_conf
 from tests.golden.cases import DEFAULTS, EMBEDDED, EXTERNAL, MARIADB
 
-WAYS = {"embedded": EMBEDDED, "external": EXTERNAL, "mariadb": MARIADB}
+WAYS = {"embedded": EMBEDDED, "external": EXTERNAL, "mariadb-operator": MARIADB}
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -38,7 +38,7 @@ def test_the_password_is_in_its_secret_alone(way):
     secret = database_connection.storage(made).password
     (volume,) = [each for each in slurmdbd["volumes"] if each["name"] == "database"]
     first = volume["projected"]["sources"][0]["secret"]
-    assert first == {"name": secret.secret, "items": [{"key": secret.key, "path": "password"}]}
+    assert first == {"name": secret.secret_name, "items": [{"key": secret.key, "path": "password"}]}
     for container in [*slurmdbd["initContainers"], *slurmdbd["containers"]]:
         mounts = {each["name"] for each in container["volumeMounts"]}
         assert ("database" in mounts) == (container["name"] == "slurmdbd")

@@ -14,7 +14,7 @@ PARTITIONS = [{"name": "main", "default": True}, {"name": "low", "options": {"Pr
 
 def lines(extra: str = "", checked: bool = True) -> tuple[dict[str, str], dict[str, str]]:
     """The settings, and the PreemptMode of each partition."""
-    spec = SlurmClusterSpec.model_validate({"partitions": PARTITIONS, "config": {"slurm": extra}})
+    spec = SlurmClusterSpec.model_validate({"partitions": PARTITIONS, "config": {"extraLines": {"slurm": extra}}})
     cluster = replace(Cluster("slurm", "demo", "u", spec), checked=checked)
     found = conf.parse(slurm_conf.slurm_conf(cluster))
     settings = {each.head: each.pairs[0][1] for each in found}

@@ -24,7 +24,7 @@ def cluster(places, **spec):
 
 def nodeset(**spec):
     """A NodeSet of it."""
-    return NodeSet("ns", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo", **spec}))
+    return NodeSet("ns", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **spec}))
 
 
 def test_slurm_has_a_topology_as_soon_as_it_has_nodes():
@@ -80,7 +80,10 @@ def test_a_place_is_where_nodes_run():
             {"topology": TREE, "config": {"topology": "SwitchName=a Nodes=b"}},
             ("spec.topology.type", "remove config.topology"),
         ),
-        ({"topology": TREE, "config": {"slurm": "TopologyPlugin=topology/flat"}}, ("follows from spec.topology.type",)),
+        (
+            {"topology": TREE, "config": {"extraLines": {"slurm": "TopologyPlugin=topology/flat"}}},
+            ("follows from spec.topology.type",),
+        ),
         ({"config": {"topology": "SwitchName=a Switches=a"}}, ("spec.config.topology, line 1", "lies below itself")),
     ],
 )

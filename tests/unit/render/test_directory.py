@@ -9,7 +9,7 @@ from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.worker.pod import render_worker
 from tests.golden.cases import DEFAULTS
 
-NODESET = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo"}))
+NODESET = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}}))
 
 
 def cluster(**spec):

@@ -45,7 +45,7 @@ def test_the_container_that_answers_has_no_key():
 )
 def test_it_asks_as_a_user_without_rights(lines, user):
     """Except where Slurm would hide from such a one what is to be counted; the token is made for whom the exporter says it is."""
-    spec = pod(config={"slurm": lines})
+    spec = pod(config={"extraLines": {"slurm": lines}})
     words = [each for name in ("initContainers", "containers") for each in spec[name][-1]["command"]]
     assert [words[place + 1] for place, word in enumerate(words) if word == "--user"] == [user, user]
 

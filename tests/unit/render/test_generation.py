@@ -23,7 +23,12 @@ def test_the_name_of_a_generation_stands_in_its_files_and_follows_every_one_of_t
     plain = cluster()
     name = slurm_conf.generation(plain)
     assert f"generation={name}\n" in slurm_conf.files(plain)["slurm.conf"]
-    said = ({"slurm": "MaxJobCount=5"}, {"gres": "AutoDetect=nvidia"}, {"prolog": SCRIPT}, {"topology": "SwitchName=a"})
+    said = (
+        {"extraLines": {"slurm": "MaxJobCount=5"}},
+        {"extraLines": {"gres": "AutoDetect=nvidia"}},
+        {"prolog": SCRIPT},
+        {"topology": "SwitchName=a"},
+    )
     others = [cluster(config=each) for each in said]
     assert len({name, *(slurm_conf.generation(each) for each in others)}) == 5
 
@@ -32,7 +37,7 @@ def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
     """Scripts have no path, for then slurmctld hands them out; a list that holds ours keeps it."""
     brought = {"topology": "SwitchName=a Nodes=b", "jobSubmit": "--", "prolog": SCRIPT, "epilog": SCRIPT}
     lines = "TopologyPlugin=topology/block\nJobSubmitPlugins=require_timelimit"
-    files = slurm_conf.files(cluster(config=brought | {"slurm": lines}))
+    files = slurm_conf.files(cluster(config=brought | {"extraLines": {"slurm": lines}}))
     assert {"topology.conf", "job_submit.lua", "prolog.sh", "epilog.sh"} < files.keys()
     last = dict(line.split("=", 1) for line in files["slurm.conf"].splitlines() if line)
     assert (last["Prolog"], last["Epilog"]) == ("prolog.sh", "epilog.sh")
@@ -56,9 +61,11 @@ def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
 
 def test_what_slurm_says_of_a_line_names_the_line_of_the_spec():
     """A line of ours is left as it is."""
-    made = cluster(config={"slurm": "# mine\nPartitionName=x Bogus=3"})
+    made = cluster(config={"extraLines": {"slurm": "# mine\nPartitionName=x Bogus=3"}})
     number = slurm_conf.files(made)["slurm.conf"].splitlines().index("PartitionName=x Bogus=3") + 1
-    assert slurm_conf.place(made, f"error in slurm.conf line {number}: x").endswith("(spec.config.slurm, line 2): x")
+    assert slurm_conf.place(made, f"error in slurm.conf line {number}: x").endswith(
+        "(spec.config.extraLines.slurm, line 2): x"
+    )
     assert slurm_conf.place(made, "error in slurm.conf line 2") == "error in slurm.conf line 2"
     assert slurm_conf.place(cluster(), "error in slurm.conf line 2") == "error in slurm.conf line 2"
 
@@ -90,8 +97,14 @@ def test_files_that_no_configmap_holds_are_a_problem():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"slurm": "MaxJobCont=5"}, ("spec.config.slurm, line 1", "MaxJobCont=5", "write MaxJobCount")),
-        ({"slurm": "\nFrobnicate=5"}, ("spec.config.slurm, line 2", "Frobnicate=5", "no such setting")),
+        (
+            {"extraLines": {"slurm": "MaxJobCont=5"}},
+            ("spec.config.extraLines.slurm, line 1", "MaxJobCont=5", "write MaxJobCount"),
+        ),
+        (
+            {"extraLines": {"slurm": "\nFrobnicate=5"}},
+            ("spec.config.extraLines.slurm, line 2", "Frobnicate=5", "no such setting"),
+        ),
         ({"prolog": "echo"}, ("spec.config.prolog, line 1", "#!/bin/sh")),
         ({"topology": "SwitchName=a\nInclude b"}, ("spec.config.topology, line 2", "Include")),
     ],
@@ -105,7 +118,9 @@ def test_what_is_known_to_be_wrong_is_told_before_anything_is_tried(said, words)
 
 def test_settings_of_another_slurm_are_judged_by_that_slurm():
     """With an image of one's own the list of 24.11 says nothing."""
-    spec = SlurmClusterSpec.model_validate({"config": {"slurm": "NewIn2611=5"}, "images": {"slurm": "my/slurm:26"}})
+    spec = SlurmClusterSpec.model_validate(
+        {"config": {"extraLines": {"slurm": "NewIn2611=5"}}, "images": {"slurm": "my/slurm:26"}}
+    )
     assert cluster_problems("demo", World({"demo": spec}, {}, partial=True)) == []
 
 

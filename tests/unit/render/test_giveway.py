@@ -10,7 +10,7 @@ from tests.golden.cases import DEFAULTS
 def pod(**more: object) -> Object:
     """The pod of a NodeSet."""
     spec = SlurmClusterSpec.model_validate({"jail": {"claim": {"name": "a"}}, "controller": {"state": {"name": "b"}}})
-    nodeset = NodeSet("slurm", "w", "uid", NodeSetSpec.model_validate({"cluster": "demo", **more}))
+    nodeset = NodeSet("slurm", "w", "uid", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **more}))
     return worker_pod.render_worker(Cluster("slurm", "demo", "uid", spec), nodeset, 0, DEFAULTS)
 
 

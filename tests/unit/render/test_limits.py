@@ -15,9 +15,9 @@ from soperator.render.slurm_conf import job_limits, slurm_conf
 from soperator.render.worker import pod
 from tests.golden.cases import DEFAULTS
 
-SIZED = {"cluster": "demo", "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}
-SMALL = {"cluster": "demo", "resources": {"limits": {"cpu": "4", "memory": "4Gi"}}}
-UNSIZED = {"cluster": "demo", "resources": {"limits": {"cpu": "4"}}}
+SIZED = {"clusterRef": {"name": "demo"}, "resources": {"limits": {"cpu": "4", "memory": "8Gi"}}}
+SMALL = {"clusterRef": {"name": "demo"}, "resources": {"limits": {"cpu": "4", "memory": "4Gi"}}}
+UNSIZED = {"clusterRef": {"name": "demo"}, "resources": {"limits": {"cpu": "4"}}}
 
 
 def cluster(nodesets: dict[str, Any], **spec: Any) -> Cluster:
@@ -52,7 +52,7 @@ def test_a_partition_takes_the_smallest_share_of_its_own_nodesets() -> None:
     "spec",
     [
         {"partitions": [{"name": "all", "options": {"DefMemPerNode": "100"}}]},
-        {"config": {"slurm": "defmempercpu=100"}},
+        {"config": {"extraLines": {"slurm": "defmempercpu=100"}}},
         {"jobs": {"limits": "None"}},
     ],
 )
@@ -85,7 +85,7 @@ def test_where_no_size_is_known_cpus_alone_are_given_out() -> None:
 def test_a_job_on_all_cpus_of_any_node_fits(memory: dict[str, int], cpus: int) -> None:
     """The share times the CPUs is never more than the smallest node has."""
     sets = {
-        name: {"cluster": "demo", "resources": {"limits": {"cpu": str(cpus), "memory": f"{each}Gi"}}}
+        name: {"clusterRef": {"name": "demo"}, "resources": {"limits": {"cpu": str(cpus), "memory": f"{each}Gi"}}}
         for name, each in memory.items()
     }
     found = re.search("DefMemPerCPU=([0-9]+)", slurm_conf.slurm_conf(cluster(sets)))

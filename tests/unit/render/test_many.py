@@ -36,7 +36,8 @@ def rendered(cluster, nodesets, namespace="slurm"):
         namespace, cluster, f"uid-{namespace}-{cluster}", SlurmClusterSpec.model_validate({"jail": SUBMOUNT})
     )
     members = [
-        NodeSet(namespace, name, f"uid-{name}", NodeSetSpec.model_validate({"cluster": cluster})) for name in nodesets
+        NodeSet(namespace, name, f"uid-{name}", NodeSetSpec.model_validate({"clusterRef": {"name": cluster}}))
+        for name in nodesets
     ]
     objects = [render_secret(made, name, dict.fromkeys(files, b"")) for name, files in wanted_files(made).items()]
     files, name = slurm_conf.files(made), slurm_conf.generation(made)
@@ -73,7 +74,9 @@ def test_accepted_clusters_of_a_namespace_share_no_name(nodesets):
     assume(len(clusters) > 1)
     world = World(
         clusters={name: SlurmClusterSpec() for name in clusters},
-        node_sets={name: NodeSetSpec.model_validate({"cluster": cluster}) for name, cluster in nodesets.items()},
+        node_sets={
+            name: NodeSetSpec.model_validate({"clusterRef": {"name": cluster}}) for name, cluster in nodesets.items()
+        },
     )
     assume(not problems(world))
     found = []

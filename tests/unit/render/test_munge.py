@@ -40,7 +40,7 @@ MUNGE = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "accounting"
 def pods():
     """The pod of each role of a cluster with munge."""
     cluster = Cluster("slurm", "demo", "1", MUNGE)
-    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo"}))
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}}))
     yield render_worker(cluster, nodeset, 0, DEFAULTS)["spec"]
     for each in (
         *render_controller(cluster, DEFAULTS),
@@ -67,7 +67,7 @@ def test_only_munged_writes_to_the_folder_of_its_socket():
 def test_the_jail_has_munges_socket_read_only(of):
     """Both plans bind the folder with the options that spank/tests/test_sockets.py shows to hold root and users."""
     cluster = Cluster("slurm", "demo", "1", MUNGE)
-    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo"}))
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}}))
     plan = login_plan(cluster) if of == "login" else worker_plan(cluster, nodeset)
     (line,) = [each for each in plan if each.target == "/run/munge"]
     said = (Path(__file__).parents[3] / "spank/tests/test_sockets.py").read_text()
@@ -77,7 +77,7 @@ def test_the_jail_has_munges_socket_read_only(of):
 def test_what_a_job_mounts_of_the_pod_is_written_by_no_other_user():
     """A bind of a folder of the pod into the jail is read-only, but for what users or slurmd write there by design."""
     cluster = Cluster("slurm", "demo", "1", MUNGE)
-    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo"}))
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}}))
     writable = {
         each.target
         for plan in (login_plan(cluster), worker_plan(cluster, nodeset))

@@ -43,7 +43,7 @@ IN_A_SOURCE = ("/var/spool/slurmd/conf-cache", "/opt/soperator/driver")
 PATHS = st.lists(st.sampled_from(["a", "b", "home", "opt", "usr", "é x"]), min_size=1, max_size=3).map("/".join)
 SOURCES = st.one_of(
     st.builds(
-        lambda name, sub: {"claim": name, "subPath": sub},
+        lambda name, sub: {"claimName": name, "subPath": sub},
         st.sampled_from(["homes", "data"]),
         st.sampled_from(["", "a"]),
     ),
@@ -83,7 +83,9 @@ def worlds(draw):
         {"auth": {"type": auth}, "jail": {"submounts": shared, "perNode": per_node}}
     )
     gpu = draw(st.sampled_from(GPUS))
-    nodeset = NodeSetSpec.model_validate({"cluster": "demo", "submounts": own, "shmSize": "128Mi", "gpu": gpu})
+    nodeset = NodeSetSpec.model_validate(
+        {"clusterRef": {"name": "demo"}, "submounts": own, "shmSize": "128Mi", "gpu": gpu}
+    )
     return cluster, nodeset
 
 
@@ -207,10 +209,10 @@ def test_no_submount_may_cover_what_a_node_mounts_itself():
     everything = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "sssd": {"configSecretName": "sssd"}})
     cluster = Cluster("slurm", "demo", "u", everything)
     gpu = {"vendor": "nvidia", "count": 1}
-    nodeset = NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"cluster": "demo", "gpu": gpu}))
+    nodeset = NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, "gpu": gpu}))
     targets = {each.target for plan in (login_plan(cluster), worker_plan(cluster, nodeset)) for each in plan} - {"/tmp"}
     assert len(targets) > 15
     for target in targets:
         for path in (target, *map(str, PurePosixPath(target).parents)):
             rule = next(each for each in SUBMOUNT if "every node mounts itself" in each.message)
-            assert not rule.holds(Submount(path=path, claim="a")), path
+            assert not rule.holds(Submount(path=path, claim_name="a")), path

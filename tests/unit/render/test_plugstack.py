@@ -27,4 +27,4 @@ def test_what_users_leave_open_is_the_clusters_to_say() -> None:
 def test_a_site_may_bring_pyxis_instead() -> None:
     """Without our plugin for containers the site's own lines follow the jail's, so that its tasks are inside already."""
     pyxis = "required /usr/local/lib/slurm/spank_pyxis.so"
-    assert lines(jobContainers={"enabled": False}, config={"plugstack": pyxis}) == [JAIL, pyxis]
+    assert lines(jobContainers={"enabled": False}, config={"extraLines": {"plugstack": pyxis}}) == [JAIL, pyxis]

@@ -27,26 +27,28 @@ def cluster(*submounts):
 
 
 def nodeset(*submounts):
-    return NodeSet("slurm", "worker", "u", NodeSetSpec.model_validate({"cluster": "demo", "submounts": submounts}))
+    return NodeSet(
+        "slurm", "worker", "u", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, "submounts": submounts})
+    )
 
 
 def test_what_populate_makes_needs_no_job():
     """The renderer knows the folders and files that the populate Job makes, and asks for none of them."""
     made = {f"/{path}" for path in (*populate.FOLDERS, *populate.PLACEHOLDERS)}
     assert made >= set(MADE)
-    assert points(cluster({"path": "/home", "claim": "homes"}), [nodeset()]) == []
+    assert points(cluster({"path": "/home", "claimName": "homes"}), [nodeset()]) == []
     assert render_mount_points(cluster(), [nodeset()], DEFAULTS) == []
 
 
 def test_points_lie_in_the_root_or_in_a_claim_that_may_be_written():
     """Below a claim the point is made in the claim, below memory or a folder of a Node it is not ours to make."""
     found = points(
-        cluster({"path": "/home", "claim": "homes", "subPath": "team"}, {"path": "/sets", "claim": "sets", "readOnly": True}),
+        cluster({"path": "/home", "claimName": "homes", "subPath": "team"}, {"path": "/sets", "claimName": "sets", "readOnly": True}),
         [
             nodeset(
-                {"path": "/home/data", "claim": "data"}, {"path": "/ram", "tmpfs": {"size": "1Gi"}},
-                {"path": "/ram/x", "claim": "x"}, {"path": "/local", "hostPath": {"path": "/mnt"}},
-                {"path": "/local/y", "claim": "y"}, {"path": "/sets/z", "claim": "z"},
+                {"path": "/home/data", "claimName": "data"}, {"path": "/ram", "tmpfs": {"size": "1Gi"}},
+                {"path": "/ram/x", "claimName": "x"}, {"path": "/local", "hostPath": {"path": "/mnt"}},
+                {"path": "/local/y", "claimName": "y"}, {"path": "/sets/z", "claimName": "z"},
             )
         ],
     )  # fmt: skip
@@ -89,12 +91,12 @@ def test_a_root_of_its_own_is_completed_by_its_pod_and_what_nodes_share_by_the_j
     spec = {
         "jail": {
             "perNode": True,
-            "submounts": [{"path": "/home", "claim": "homes"}, {"path": "/data", "claim": "data"}],
+            "submounts": [{"path": "/home", "claimName": "homes"}, {"path": "/data", "claimName": "data"}],
         }
     }
     of, member = (
         Cluster("slurm", "demo", "u", SlurmClusterSpec.model_validate(spec)),
-        nodeset({"path": "/home/x", "claim": "x"}),
+        nodeset({"path": "/home/x", "claimName": "x"}),
     )
     assert [each.target for each in own_points(of, [member])] == ["/data"]
     assert [each.target for each in points(of, [member])] == ["/home/x"]

@@ -55,7 +55,7 @@ def test_it_comes_when_slurmctld_bounds_tokens():
 
 def test_no_container_has_a_key_of_slurm_or_a_right():
     """slurmrestd has slurm.conf alone, nginx its certificate alone; neither is root, nor writes its root."""
-    spec = pod(cluster(tls={"secret": "rest-tls"}))
+    spec = pod(cluster(tls={"secretName": "rest-tls"}))
     (slurmrestd,), (proxy,) = spec["initContainers"], spec["containers"]
     assert [each["name"] for each in slurmrestd["volumeMounts"]] == ["config"]
     assert {each["name"] for each in proxy["volumeMounts"]} == {"proxy", "tls"}

@@ -31,7 +31,7 @@ def test_every_empty_dir_has_a_size():
 def rendered(size):
     """The size of the temporary files of a worker and of login."""
     cluster = Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate({"login": size}))
-    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo", **size}))
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **size}))
     stateful = next(each for each in render_login(cluster, DEFAULTS) if each["kind"] == "StatefulSet")
     for spec in (render_worker(cluster, nodeset, 0, DEFAULTS)["spec"], stateful["spec"]["template"]["spec"]):
         yield next(each["emptyDir"] for each in spec["volumes"] if each["name"] == "tmp")
@@ -51,10 +51,13 @@ def test_users_temporary_files_have_the_size_that_the_spec_says():
 @pytest.mark.parametrize("more", [{}, {"readOnly": True}])
 def test_programs_of_a_folder_of_the_node_gain_no_rights_in_the_jail(source, more):
     """What others leave on the Node with a setuid bit is no way to root of the jail; a claim is the jail's own and keeps its bits."""
-    mounts = [{"path": "/scratch", **source, **more}, {"path": "/home", "claim": "homes", **more}]
+    mounts = [{"path": "/scratch", **source, **more}, {"path": "/home", "claimName": "homes", **more}]
     spec = SlurmClusterSpec.model_validate({"jail": {"submounts": mounts}})
     cluster = Cluster("slurm", "demo", "1", spec)
-    for plan in (login_plan(cluster), worker_plan(cluster, NodeSet("slurm", "w", "2", NodeSetSpec(cluster="demo")))):
+    for plan in (
+        login_plan(cluster),
+        worker_plan(cluster, NodeSet("slurm", "w", "2", NodeSetSpec(cluster_ref={"name": "demo"}))),
+    ):
         options = {each.target: set(each.options) for each in plan}
         assert {"nosuid", "nodev"} <= options["/scratch"]
         assert "nosuid" not in options["/home"]

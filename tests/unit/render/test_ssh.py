@@ -12,7 +12,7 @@ CLUSTER = Cluster("slurm", "demo", "1", SlurmClusterSpec())
 
 def pod(**spec):
     """The spec of a worker's pod."""
-    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"cluster": "demo", **spec}))
+    nodeset = NodeSet("slurm", "worker", "2", NodeSetSpec.model_validate({"clusterRef": {"name": "demo"}, **spec}))
     return render_worker(CLUSTER, nodeset, 0, DEFAULTS)["spec"]
 
 

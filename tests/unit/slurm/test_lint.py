@@ -116,11 +116,13 @@ def test_an_option_that_no_partition_has_is_told_with_the_one_that_was_meant() -
 
 def test_extra_lines_of_every_file_are_checked() -> None:
     """The field says which file."""
-    spec = SlurmClusterSpec.model_validate({"config": {"slurm": "NodeSet=a", "cgroup": "x", "gres": "Include y"}})
+    spec = SlurmClusterSpec.model_validate(
+        {"config": {"extraLines": {"slurm": "NodeSet=a", "cgroup": "x", "gres": "Include y"}}}
+    )
     assert [problem.field for problem in lint_cluster(spec)] == [
-        "spec.config.slurm, line 1",
-        "spec.config.cgroup, line 1",
-        "spec.config.gres, line 1",
+        "spec.config.extraLines.slurm, line 1",
+        "spec.config.extraLines.cgroup, line 1",
+        "spec.config.extraLines.gres, line 1",
     ]
 
 
@@ -136,7 +138,9 @@ def test_plugins_are_named_by_their_whole_path() -> None:
 
 def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
     """The remedy names the field of the NodeSet."""
-    spec = NodeSetSpec.model_validate({"cluster": "demo", "extraConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"})
+    spec = NodeSetSpec.model_validate(
+        {"clusterRef": {"name": "demo"}, "extraConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"}
+    )
     assert [(problem.value, problem.remedy.split(":")[0]) for problem in lint_nodeset(spec)] == [
         ("cpus=4", "say it in resources"),
         ("Gres=gpu:1", "say it in gpu"),
@@ -145,7 +149,9 @@ def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
 
 def test_slurmd_conf_with_a_word_that_no_node_has_is_refused_before_it_takes_a_node_down() -> None:
     """slurmd ends at a word that it does not know; which ones another image knows is not known here."""
-    spec = NodeSetSpec.model_validate({"cluster": "demo", "extraConf": "Comment=x MemSpecLimt=5 TmpDisk=100"})
+    spec = NodeSetSpec.model_validate(
+        {"clusterRef": {"name": "demo"}, "extraConf": "Comment=x MemSpecLimt=5 TmpDisk=100"}
+    )
     assert [(problem.value, problem.remedy) for problem in lint_nodeset(spec)] == [
         ("Comment=x", "a node of Slurm 24.11 has no such setting: correct it or remove the line"),
         ("MemSpecLimt=5", "a node of Slurm 24.11 has no such setting: write MemSpecLimit"),
@@ -156,8 +162,15 @@ def test_slurmd_conf_with_a_word_that_no_node_has_is_refused_before_it_takes_a_n
 
 def test_lines_about_slurmdbd_are_the_operators_where_accounting_is_on() -> None:
     """Whoever has a slurmdbd of their own says so in slurm.conf, and leaves accounting off."""
-    lines = {"config": {"slurm": "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=qos"}}
+    lines = {
+        "config": {
+            "extraLines": {"slurm": "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=qos"}
+        }
+    }
     assert lint_cluster(SlurmClusterSpec.model_validate(lines)) == []
     problems = lint_cluster(SlurmClusterSpec.model_validate(lines | {"accounting": {"enabled": True}}))
-    assert [each.field for each in problems] == ["spec.config.slurm, line 1", "spec.config.slurm, line 2"]
+    assert [each.field for each in problems] == [
+        "spec.config.extraLines.slurm, line 1",
+        "spec.config.extraLines.slurm, line 2",
+    ]
     assert ["spec.accounting" in each.remedy for each in problems] == [True, True]

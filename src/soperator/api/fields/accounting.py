@@ -29,7 +29,7 @@ class DatabaseClaim(ClaimRef):
 
 
 class DatabaseSpec(Model):
-    """The MariaDB that the operator runs, unless external or mariadb says where the database is."""
+    """The MariaDB that the operator runs, unless externalDatabase or mariadbOperator says where the database is."""
 
     claim: DatabaseClaim = Field(
         default_factory=DatabaseClaim,
@@ -45,7 +45,7 @@ class DatabaseSpec(Model):
 class SecretKey(Model):
     """One entry of a Secret in this namespace."""
 
-    secret: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+    secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
         description="Name of the Secret."
     )
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
@@ -57,7 +57,7 @@ class DatabaseTls(Model):
     """TLS to an external database."""
 
     ca: SecretKey | None = Field(default=None, description="The certificates of who may vouch for the server, as PEM.")
-    certificate: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+    certificate_secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="", description="Name of a Secret of type kubernetes.io/tls with slurmdbd's own certificate and key."
     )
 
@@ -121,7 +121,7 @@ class Purge(Model):
 class Archive(Model):
     """Where records go that are purged."""
 
-    claim: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+    claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
         description="Name of a PersistentVolumeClaim in this namespace into which slurmdbd writes what it purges; empty: it is gone.",
     )
@@ -155,9 +155,15 @@ class Accounting(Model):
             "With any of the first five a user without an account cannot submit."
         ),
     )
-    database: DatabaseSpec = Field(default_factory=DatabaseSpec, description="The MariaDB that the operator runs.")
-    external: ExternalDatabase | None = Field(default=None, description="A database that somebody else runs, instead.")
-    mariadb: MariaDb | None = Field(default=None, description="A MariaDB resource of mariadb-operator, instead.")
+    managed_database: DatabaseSpec = Field(
+        default_factory=DatabaseSpec, description="The MariaDB that the operator runs."
+    )
+    external_database: ExternalDatabase | None = Field(
+        default=None, description="A database that somebody else runs, instead."
+    )
+    mariadb_operator: MariaDb | None = Field(
+        default=None, description="A MariaDB resource of mariadb-operator, instead."
+    )
     purge: Purge = Field(default_factory=Purge, description="How long records are kept.")
     archive: Archive = Field(default_factory=Archive, description="Where records go that are purged.")
     slurmdbd: Slurmdbd = Field(default_factory=Slurmdbd, description="slurmdbd.")
@@ -165,32 +171,32 @@ class Accounting(Model):
 
 #: `has` bounds the cost of a rule where `orValue` would not.
 _PURGED = " || ".join(f"(has(self.purge.{field}) && self.purge.{field} != '')" for field in Purge.model_fields)
-_CLAIM = "self.database.claim"
+_CLAIM = "self.managedDatabase.claim"
 #: Whether the operator makes no claim, and so holds none to what it was.
-_NOT_MADE = f"!self.enabled || has(self.external) || has(self.mariadb) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
+_NOT_MADE = f"!self.enabled || has(self.externalDatabase) || has(self.mariadbOperator) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
 
 ACCOUNTING = (
     Rule(
-        cel="!has(self.external) || !has(self.mariadb)",
-        message="the database is in one place: keep external or mariadb, and remove the other",
-        holds=lambda said: said.external is None or said.mariadb is None,
-        field="external",
+        cel="!has(self.externalDatabase) || !has(self.mariadbOperator)",
+        message="the database is in one place: keep externalDatabase or mariadbOperator, and remove the other",
+        holds=lambda said: said.external_database is None or said.mariadb_operator is None,
+        field="external_database",
     ),
     Rule(
-        cel=f"!has(self.archive) || !has(self.archive.claim) || self.archive.claim == '' || (has(self.purge) && ({_PURGED}))",
+        cel=f"!has(self.archive) || !has(self.archive.claimName) || self.archive.claimName == '' || (has(self.purge) && ({_PURGED}))",
         message="archive takes what is purged: say in purge how long records are kept, or remove archive",
-        holds=lambda said: not said.archive.claim or bool(said.purge.kinds),
+        holds=lambda said: not said.archive.claim_name or bool(said.purge.kinds),
         field="archive",
     ),
     Rule(
-        cel=f"{_NOT_MADE} || ({cel_same('storageClassName', '.database.claim')})",
+        cel=f"{_NOT_MADE} || ({cel_same('storageClassName', '.managedDatabase.claim')})",
         message="storageClassName of the database's claim cannot be changed, for Kubernetes never moves a claim: put the former value back",
-        field="database",
+        field="managed_database",
     ),
     Rule(
-        cel=f"{_NOT_MADE} || {cel_grows('size', '.database.claim')}",
-        message="size of the database's claim can only grow: keep database.claim.size, and give at least the former size",
-        field="database",
+        cel=f"{_NOT_MADE} || {cel_grows('size', '.managedDatabase.claim')}",
+        message="size of the database's claim can only grow: keep managedDatabase.claim.size, and give at least the former size",
+        field="managed_database",
     ),
 )
 
@@ -199,14 +205,19 @@ def accounting_references(
     said: Accounting, claims: Collection[str] | None, secrets: Collection[str] | None
 ) -> Iterator[Problem]:
     """The claims and Secrets that it names and that are not there; None says that they are not known."""
-    if said.archive.claim and claims is not None and said.archive.claim not in claims:
+    if said.archive.claim_name and claims is not None and said.archive.claim_name not in claims:
         remedy = "no PersistentVolumeClaim has this name in the namespace: make it, or remove archive"
-        yield Problem("spec.accounting.archive.claim", said.archive.claim, remedy)
-    named = {"password": said.external.password.secret} if said.external else {}
-    if said.external and said.external.tls:
-        tls = said.external.tls
-        named |= {"tls.ca": tls.ca.secret if tls.ca else "", "tls.certificate": tls.certificate}
+        yield Problem("spec.accounting.archive.claimName", said.archive.claim_name, remedy)
+    named = {"password": said.external_database.password.secret_name} if said.external_database else {}
+    if said.external_database and said.external_database.tls:
+        tls = said.external_database.tls
+        named |= {
+            "tls.ca": tls.ca.secret_name if tls.ca else "",
+            "tls.certificateSecretName": tls.certificate_secret_name,
+        }
     for field, secret in named.items():
         if secret and secrets is not None and secret not in secrets:
-            path = f"spec.accounting.external.{field}" + ("" if field == "tls.certificate" else ".secret")
+            path = f"spec.accounting.externalDatabase.{field}" + (
+                "" if field == "tls.certificateSecretName" else ".secretName"
+            )
             yield Problem(path, secret, "no Secret has this name in the namespace: make it, or name another one")

@@ -11,7 +11,8 @@ class MetricsSpec(Model):
 
     enabled: bool = Field(
         default=False,
-        description="Whether there is an exporter. It asks slurmrestd as a user without rights; where config.slurm has PrivateData, as SlurmUser.",
+        description="Whether there is an exporter. It asks slurmrestd as a user without rights, or as SlurmUser where config.extraLines.slurm has "
+        "PrivateData.",
     )
     nodes: bool = Field(
         default=True, description="Whether each Slurm node has series of its own, beside what is summed over all."

@@ -36,7 +36,7 @@ class RestService(Model):
 class RestTls(Model):
     """TLS, which nginx beside slurmrestd ends."""
 
-    secret: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
+    secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
         description=(
             "Name of a Secret of type kubernetes.io/tls, as cert-manager writes it; a new certificate is taken over while requests go on. "
@@ -51,7 +51,7 @@ class KeptToken(Model):
     user: Annotated[str, Field(pattern=USER, min_length=1, max_length=64)] = Field(
         description="Whose token: a user of the jail or of the directory, and no administrator of Slurm."
     )
-    secret: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+    secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
         description="Name of the Secret, with the entries token and user. It goes when it is taken from the list."
     )
     lifetime: Duration = Field(
@@ -97,9 +97,9 @@ class RestSpec(Model):
 
 REST_USERS = (
     Rule(
-        cel="self.service.type != 'NodePort' || (has(self.tls.secret) && self.tls.secret != '')",
-        message="tokens would cross the network in the clear: give tls.secret, or choose another service.type",
-        holds=lambda users: users.service.type != "NodePort" or bool(users.tls.secret),
+        cel="self.service.type != 'NodePort' || (has(self.tls.secretName) && self.tls.secretName != '')",
+        message="tokens would cross the network in the clear: give tls.secretName, or choose another service.type",
+        holds=lambda users: users.service.type != "NodePort" or bool(users.tls.secret_name),
         field="service",
     ),
 )
@@ -113,9 +113,9 @@ def rest_problems(users: RestUsers) -> Iterator[Problem]:
     seen: set[str] = set()
     for number, each in enumerate(users.tokens):
         here = f"{path}.tokens[{number}]"
-        if each.secret in seen:
-            yield Problem(f"{here}.secret", each.secret, "another entry has this Secret: name another one")
-        seen.add(each.secret)
+        if each.secret_name in seen:
+            yield Problem(f"{here}.secretName", each.secret_name, "another entry has this Secret: name another one")
+        seen.add(each.secret_name)
         if each.user in ADMINISTRATORS:
             remedy = "this user may do everything in Slurm: name a user who may do what the program is to do"
             yield Problem(f"{here}.user", each.user, remedy)

@@ -107,12 +107,12 @@ CLUSTER = (
 
 NODESET = (
     Rule(
-        cel="self.cluster == oldSelf.cluster",
+        cel="self.clusterRef.name == oldSelf.clusterRef.name",
         message=(
-            "cluster cannot be changed, for its nodes would leave their jobs: make a new NodeSet for the "
+            "clusterRef cannot be changed, for its nodes would leave their jobs: make a new NodeSet for the "
             "other cluster and delete this one"
         ),
-        field="cluster",
+        field="cluster_ref",
     ),
     Rule(
         cel=cel_at_least("shmSize", LEAST),

@@ -53,7 +53,7 @@ UNBOUNDED = (
 
 
 def _sources(mount: Submount) -> int:
-    return (mount.claim != "") + sum(source is not None for source in (mount.tmpfs, mount.host_path, mount.volume))
+    return (mount.claim_name != "") + sum(source is not None for source in (mount.tmpfs, mount.host_path, mount.volume))
 
 
 SUBMOUNT = (
@@ -65,7 +65,7 @@ SUBMOUNT = (
     Rule(
         cel=f"{cel_text('subPath')} == '' || {cel_text('claim')} != ''",
         message="subPath is a folder inside a claim: name the claim, or remove subPath",
-        holds=lambda mount: not mount.sub_path or bool(mount.claim),
+        holds=lambda mount: not mount.sub_path or bool(mount.claim_name),
         field="sub_path",
     ),
     Rule(

@@ -264,7 +264,7 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
         for path, claim in (
             ("jail.claim", spec.jail.claim.name),
             ("controller.state", spec.controller.state.name),
-            ("accounting.database.claim", spec.accounting.database.claim.name),
+            ("accounting.managedDatabase.claim", spec.accounting.managed_database.claim.name),
         ):
             if claim and claim not in world.claims:
                 yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
@@ -298,8 +298,8 @@ def _state_claim(name: str, spec: SlurmClusterSpec) -> str:
 
 def _claims(path: str, submounts: list[Submount], world: World) -> Iterator[Problem]:
     for number, mount in enumerate(submounts):
-        if mount.claim and world.claims is not None and mount.claim not in world.claims:
-            yield Problem(f"{path}[{number}].claim", mount.claim, _no_claim("remove the submount"))
+        if mount.claim_name and world.claims is not None and mount.claim_name not in world.claims:
+            yield Problem(f"{path}[{number}].claimName", mount.claim_name, _no_claim("remove the submount"))
         yield from _references(f"{path}[{number}].volume", mount.volume or {}, "submount", world)
 
 
@@ -333,7 +333,7 @@ def _cluster_of(
     if spec.cluster not in world.clusters and not world.partial:
         known = _names_of(world.clusters)
         remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
-        yield Problem("spec.cluster", spec.cluster, remedy)
+        yield Problem("spec.clusterRef.name", spec.cluster, remedy)
 
 
 def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:

@@ -21,7 +21,7 @@ _DEFAULT = (
     "description",
     "organization",
     "name",
-    "cluster",
+    "cluster_ref",
     "parent",
     "users",
     "deletion_policy",

@@ -65,8 +65,8 @@ _FAULTS = {
     " 2002 ": ("DatabaseDown", "see whether the database runs, and whether its host and port are right"),
     " 2003 ": ("DatabaseDown", "see whether the database runs, and whether its host and port are right"),
     " 2005 ": ("DatabaseDown", "correct the name of its host"),
-    " 3159 ": ("NoTls", "the server demands TLS: say it in spec.accounting.external.tls"),
-    " 2026 ": ("NoTls", "correct the certificates in spec.accounting.external.tls"),
+    " 3159 ": ("NoTls", "the server demands TLS: say it in spec.accounting.externalDatabase.tls"),
+    " 2026 ": ("NoTls", "correct the certificates in spec.accounting.externalDatabase.tls"),
 }
 
 

@@ -23,7 +23,9 @@ S = TypeVar("S", bound=Model)
 
 def named(obj: Custom) -> str:
     """The cluster that a NodeSet or another object names; empty where its spec is not even that well formed."""
-    return field(obj, "cluster")
+    reference = msgspec.json.decode(obj.spec).get("clusterRef", {})
+    name = reference.get("name", "") if isinstance(reference, dict) else ""
+    return name if isinstance(name, str) else ""
 
 
 def field(obj: Custom, name: str) -> str:

@@ -93,7 +93,7 @@ def _version(operator: Operator, secret: Meta) -> str:
 async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
     """Apply the MariaDB resource where one is wanted and is another than before; return why that cannot be."""
     said = cluster.spec.accounting
-    if not said.enabled or said.mariadb is None:
+    if not said.enabled or said.mariadb_operator is None:
         operator.databases.pop(cluster.key, None)
         return ""
     wanted = next(
@@ -106,7 +106,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
         await operator.api.apply(kinds.MARIADB, wanted)
     except NotFound:
         return (
-            "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadb to have "
+            "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator to have "
             "the database that this operator runs"
         )
     operator.databases[cluster.key] = digest

@@ -67,5 +67,5 @@ def _claims(cluster: Cluster) -> Iterator[tuple[str, str]]:
     said = cluster.spec.accounting
     if said.enabled and database_connection.is_embedded(said):
         yield database_claim(cluster), "all records of accounting"
-    if said.enabled and said.archive.claim:
-        yield said.archive.claim, "archived records"
+    if said.enabled and said.archive.claim_name:
+        yield said.archive.claim_name, "archived records"

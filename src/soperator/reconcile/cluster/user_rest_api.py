@@ -33,7 +33,7 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
     kept = await user_tokens.keep(operator, cluster)
     if not said.enabled:
         return UserRestStatus()
-    secret = said.tls.secret
+    secret = said.tls.secret_name
     bad = await _fault(operator, cluster.namespace, secret) if secret else ""
     again = min(kept.again or _EVERY, _EVERY)
     role = pod_status.role(operator.stores.role_pods(cluster.key, ROLE), said.replicas, operator.stores.nodes)

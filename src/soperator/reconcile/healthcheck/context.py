@@ -148,7 +148,7 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
         after_creation=when.after_creation,
         after_repair=when.after_repair,
         idle=(seconds(when.on_idle.after), seconds(when.on_idle.min_interval)) if when.on_idle else None,
-        request=when.run,
+        request=when.run_request,
         suspended=spec.suspend,
     )
 

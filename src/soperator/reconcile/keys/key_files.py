@@ -210,7 +210,7 @@ async def _read(operator: Operator, cluster: Cluster, name: str) -> Secret | Non
 def _emit_restored(operator: Operator, obj: Custom, seen: KeySecretSnapshot) -> None:
     is_same = seen.live is not None and seen.kept is not None and seen.live.checksum == seen.kept.checksum
     was = "was deleted" if seen.live is None else "lacked its labels or its owner" if is_same else "was changed"
-    text = f"Secret {seen.name} {was}, and is as it was, from {seen.copy}; to change a key set spec.auth.rotate"
+    text = f"Secret {seen.name} {was}, and is as it was, from {seen.copy}; to change a key set spec.auth.rotateRequest"
     operator.recorder.emit(
         Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "KeyRestored", text, "Restore")
     )

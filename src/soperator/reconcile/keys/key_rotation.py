@@ -78,7 +78,7 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     if auth is None or rest is None:
         return Turn(told)
     record = read_record(auth.annotations)
-    if not record.stage and cluster.spec.auth.rotate in ("", record.request):
+    if not record.stage and cluster.spec.auth.rotate_request in ("", record.request):
         operator.turning.pop(cluster.key, None)
         return Turn(record.request)
     made_for = read_record(rest.annotations).request
@@ -89,7 +89,9 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     latest = max(answers.taken.values(), default=0.0) if answers else 0.0
     said = cluster.spec.auth
     strangers = external_nodes.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
-    step = decide(RotationSnapshot(said.type, said.rotate, record, made_for, waits, operator.wall(), latest, strangers))
+    step = decide(
+        RotationSnapshot(said.type, said.rotate_request, record, made_for, waits, operator.wall(), latest, strangers)
+    )
     if step.make_rest:
         before = read_record(rest.annotations)
         await _write(operator, cluster, rest, Change(before, RotationRecord(record.request), REST_FILE, step.why))

@@ -39,7 +39,7 @@ class Kept:
 async def keep(operator: Operator, cluster: Cluster) -> Kept:
     """Bring the Secrets to what the spec asks for."""
     users = cluster.spec.rest.users
-    wanted = {each.secret: each for each in users.tokens} if users.enabled else {}
+    wanted = {each.secret_name: each for each in users.tokens} if users.enabled else {}
     secrets = operator.stores.children[kinds.SECRET]
     for each in secrets.by("cluster", cluster.key):
         if _is_ours(cluster, each) and each.metadata.name not in wanted:
@@ -87,10 +87,10 @@ def _is_edited(secret: Meta) -> bool:
 
 
 async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str) -> Kept:
-    known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret)
+    known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret_name)
     if known and not _is_ours(cluster, known):
         return Kept(
-            f"Secret {wanted.secret} is not the operator's and stays as it is: name another one for {wanted.user}"
+            f"Secret {wanted.secret_name} is not the operator's and stays as it is: name another one for {wanted.user}"
         )
     note = read_note(known.metadata.annotations) if known and not _is_edited(known) else None
     due, now = renewal(wanted, note, key), operator.wall()
@@ -101,7 +101,7 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
     except SlurmError as error:
         fault = f"slurmctld cannot be asked who {wanted.user} is: {error}"
     if fault:
-        return Kept(f"Secret {wanted.secret} gets no new token: {fault}", _SOON)
+        return Kept(f"Secret {wanted.secret_name} gets no new token: {fault}", _SOON)
     return await _write(operator, cluster, wanted, known)
 
 
@@ -120,7 +120,7 @@ async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known:
     now, lifetime = operator.wall(), seconds(wanted.lifetime)
     token = sign(found.data[REST_FILE], wanted.user, int(now), int(lifetime))
     note = TokenNote(wanted.user, now + lifetime, lifetime, found.metadata.resource_version)
-    made = render_token(cluster, wanted.secret, token, note)
+    made = render_token(cluster, wanted.secret_name, token, note)
     try:
         if known is None:
             await operator.api.create(kinds.SECRET, made)

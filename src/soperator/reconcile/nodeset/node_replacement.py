@@ -41,7 +41,7 @@ async def _cordon(workers: Workers, move: ReplaceNode) -> None:
         "says": move.why,
         "at": stamp(now),
         "node": names.slurm_node(workers.nodeset.name, move.index),
-        "cluster": f"{workers.cluster.namespace}/{workers.cluster.name}",
+        "clusterRef": {"name": f"{workers.cluster.namespace}/{workers.cluster.name}"},
     }
     meta = {"name": move.machine, "annotations": {labels.UNHEALTHY: json.dumps(evidence)}}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": meta}

@@ -224,7 +224,7 @@ def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
 
 def _unreadable(nodeset: NodeSet) -> Problem:
     remedy = "this operator cannot read that SlurmCluster, whose own status says why; until it can, the workers stay as they are"
-    return Problem("spec.cluster", nodeset.spec.cluster, remedy, f"NodeSet {nodeset.name}")
+    return Problem("spec.clusterRef.name", nodeset.spec.cluster, remedy, f"NodeSet {nodeset.name}")
 
 
 def _gone(pods: int) -> str:

@@ -23,13 +23,15 @@ _MEMORY = "1Gi"
 def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
     """The objects of the database; none for one that is elsewhere. `secrets` is the version of its password."""
     said = cluster.spec.accounting
-    if said.mariadb is not None:
-        return [_resource(cluster, said.mariadb)]
+    if said.mariadb_operator is not None:
+        return [_resource(cluster, said.mariadb_operator)]
     if not database_connection.is_embedded(said):
         return []
     name = names.database(cluster.name)
     claims = (
-        [] if said.database.claim.name else [claim(cluster, name, said.database.claim, "ReadWriteOnce", owned=False)]
+        []
+        if said.managed_database.claim.name
+        else [claim(cluster, name, said.managed_database.claim, "ReadWriteOnce", owned=False)]
     )
     made = slurmdbd.service(cluster, name, "database", "mariadb", names.DATABASE_PORT)
     return [*claims, _stateful_set(cluster, defaults, secrets), made, _policy(cluster, defaults.operator_namespace)]
@@ -37,12 +39,12 @@ def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> 
 
 def database_claim(cluster: Cluster) -> str:
     """The claim of the MariaDB that the operator runs."""
-    return cluster.spec.accounting.database.claim.name or names.database(cluster.name)
+    return cluster.spec.accounting.managed_database.claim.name or names.database(cluster.name)
 
 
 def has_password(said: Accounting) -> bool:
     """Whether the operator makes the password."""
-    return said.enabled and said.external is None
+    return said.enabled and said.external_database is None
 
 
 def buffers(resources: Resources) -> int:
@@ -57,7 +59,7 @@ def _log(pool: int) -> int:
 
 
 def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
-    selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting.database
+    selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting.managed_database
     name = names.database(cluster.name)
     spec = pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
         "terminationGracePeriodSeconds": 120,  # what is in its buffers is to be written
@@ -89,7 +91,7 @@ def _image(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def _mariadb(cluster: Cluster, defaults: Defaults) -> Object:
-    resources = cluster.spec.accounting.database.resources
+    resources = cluster.spec.accounting.managed_database.resources
     pool = buffers(resources)
     ping = ["mariadb-admin", "--no-defaults", "--socket=/run/mysqld/socket", "ping"]
     return pod.container(cluster, "mariadb", _image(cluster, defaults), resources) | {

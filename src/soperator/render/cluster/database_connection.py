@@ -37,29 +37,29 @@ class Storage:
     @property
     def secrets(self) -> list[str]:
         """The names of all Secrets that slurmdbd reads for it."""
-        ca = [self.ca.secret] if self.ca else []
-        return [self.password.secret, *ca, *([self.certificate] if self.certificate else [])]
+        ca = [self.ca.secret_name] if self.ca else []
+        return [self.password.secret_name, *ca, *([self.certificate] if self.certificate else [])]
 
 
 def is_embedded(said: Accounting) -> bool:
     """Whether the database is a MariaDB that the operator runs."""
-    return said.external is None and said.mariadb is None
+    return said.external_database is None and said.mariadb_operator is None
 
 
 def storage(cluster: Cluster) -> Storage:
     """The database of a cluster."""
     said = cluster.spec.accounting
-    if said.external is not None:
-        return _external(said.external)
+    if said.external_database is not None:
+        return _external(said.external_database)
     host = names.database(cluster.name)
-    if said.mariadb is not None and said.mariadb.replicas > 1:
+    if said.mariadb_operator is not None and said.mariadb_operator.replicas > 1:
         host = f"{host}-primary"  # mariadb-operator's Service of the server that takes writes
-    own = SecretKey(secret=names.database_password(cluster.name), key=PASSWORD)
+    own = SecretKey(secret_name=names.database_password(cluster.name), key=PASSWORD)
     return Storage(host, names.DATABASE_PORT, USER, DATABASE, own)
 
 
 def _external(said: ExternalDatabase) -> Storage:
-    ca, certificate = (said.tls.ca, said.tls.certificate) if said.tls else (None, "")
+    ca, certificate = (said.tls.ca, said.tls.certificate_secret_name) if said.tls else (None, "")
     return Storage(said.host, said.port, said.user, said.database, said.password, ca, certificate)
 
 
@@ -87,7 +87,7 @@ def _slurmdbd(cluster: Cluster, more: Mapping[str, str]) -> dict[str, str | int]
     }
     options = ",".join(f"{key}={value}" for key, value in tls.items() if value)
     purge = {f"Purge{kind}After": age for kind, age in said.purge.kinds.items()}
-    archive = {_archived(kind): "yes" for kind in said.purge.kinds} if said.archive.claim else {}
+    archive = {_archived(kind): "yes" for kind in said.purge.kinds} if said.archive.claim_name else {}
     return {
         **more,
         "AuthAltTypes": "auth/jwt",

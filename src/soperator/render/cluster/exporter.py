@@ -110,7 +110,7 @@ def _user(cluster: Cluster) -> str:
 
 
 def _is_private(cluster: Cluster) -> bool:
-    return any(each.key.lower() == "privatedata" for each in settings(cluster.spec.config.slurm))
+    return any(each.key.lower() == "privatedata" for each in settings(cluster.spec.config.extra_lines.slurm))
 
 
 def _service(cluster: Cluster) -> Object:

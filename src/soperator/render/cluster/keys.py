@@ -49,7 +49,11 @@ def auth_file(cluster: Cluster) -> str:
 def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
     """Files that were just made. Keys that are new need no rotation, and the password of the database has none."""
     is_password = name == names.database_password(cluster.name)
-    noted = {labels.ROTATION: cluster.spec.auth.rotate} if cluster.spec.auth.rotate and not is_password else {}
+    noted = (
+        {labels.ROTATION: cluster.spec.auth.rotate_request}
+        if cluster.spec.auth.rotate_request and not is_password
+        else {}
+    )
     return Held(files, noted)
 
 

@@ -70,7 +70,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    claim = cluster.spec.accounting.archive.claim
+    claim = cluster.spec.accounting.archive.claim_name
     return pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.accounting.slurmdbd.scheduling)) | {
         "initContainers": [
             *([_own_archive(cluster, defaults)] if claim else []),
@@ -135,8 +135,8 @@ def _own_archive(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _secret(at: Storage) -> Object:
     """The Secrets of the database as files of one folder."""
-    items = [(at.password.secret, at.password.key, PASSWORD)]
-    items += [(at.ca.secret, at.ca.key, "ca.crt")] if at.ca else []
+    items = [(at.password.secret_name, at.password.key, PASSWORD)]
+    items += [(at.ca.secret_name, at.ca.key, "ca.crt")] if at.ca else []
     items += [(at.certificate, name, name) for name in ("tls.crt", "tls.key")] if at.certificate else []
     sources = [{"secret": {"name": name, "items": [{"key": key, "path": path}]}} for name, key, path in items]
     return {"name": "database", "projected": {"sources": sources, "defaultMode": pod.GROUP_READS}}

@@ -50,8 +50,8 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     volumes = [pod.config_map("config", names.config(cluster.name)), pod.empty("proxy", sizeLimit="2Gi")]
     plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
     spec = pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))
-    if said.tls.secret:
-        volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret, "defaultMode": pod.GROUP_READS}})
+    if said.tls.secret_name:
+        volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret_name, "defaultMode": pod.GROUP_READS}})
         # By fsGroup, for slurmrestd ends when it is given group 0; no volume of this pod is the jail, or any other claim.
         spec = spec | {"securityContext": spec["securityContext"] | {"fsGroup": pod.PROXY_UID}}
     return spec | {
@@ -71,7 +71,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
-    is_tls = bool(cluster.spec.rest.users.tls.secret)
+    is_tls = bool(cluster.spec.rest.users.tls.secret_name)
     image = cluster.spec.images.proxy or defaults.proxy
     ready = {"httpGet": {"path": "/readyz", "port": names.REST_READY_PORT}, "timeoutSeconds": 6}
     return pod.container(cluster, "proxy", image, Resources()) | {
@@ -90,7 +90,11 @@ def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _service(cluster: Cluster) -> Object:
     said = cluster.spec.rest.users
-    port: Object = {"name": "https" if said.tls.secret else "http", "port": said.service.port, "targetPort": "rest"}
+    port: Object = {
+        "name": "https" if said.tls.secret_name else "http",
+        "port": said.service.port,
+        "targetPort": "rest",
+    }
     if said.service.node_port:
         port["nodePort"] = said.service.node_port
     meta = pod.metadata(cluster, names.rest_users(cluster.name), ROLE)

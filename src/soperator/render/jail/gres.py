@@ -7,7 +7,7 @@ slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian'
 
 A shard is a part of a GPU by agreement alone: Slurm gives so many to each, and tells a job with shards its GPU as it tells one with GPUs.
 
-Whoever writes lines of gres.conf in `config.gres` says it all: then nothing is added.
+Whoever writes lines of gres.conf in `config.extraLines.gres` says it all: then nothing is added.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def has_gpus(spec: NodeSetSpec) -> bool:
 
 def is_ours(cluster: Cluster) -> bool:
     """Whether gres.conf is ours to write."""
-    return not cluster.spec.config.gres.strip()
+    return not cluster.spec.config.extra_lines.gres.strip()
 
 
 def gres_conf(cluster: Cluster) -> str:

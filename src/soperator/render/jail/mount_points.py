@@ -90,7 +90,7 @@ def render_mount_points(
 
 def _is_ours(submount: Submount) -> bool:
     """Whether mount points can be made in it beforehand: not in what is only read, nor in what each job has anew."""
-    return bool(submount.claim) and not submount.read_only and not submount.per_job
+    return bool(submount.claim_name) and not submount.read_only and not submount.per_job
 
 
 def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
@@ -106,7 +106,7 @@ def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[
         elif under.target in claims:
             above = claims[under.target].submount
             inside = [above.sub_path.strip("/"), each.target.removeprefix(f"{under.target}/")]
-            found.append(Point(f"{CLAIMS}/{above.claim}", "/".join(filter(None, inside)), each.target))
+            found.append(Point(f"{CLAIMS}/{above.claim_name}", "/".join(filter(None, inside)), each.target))
     return found
 
 

@@ -56,8 +56,8 @@ def mounts(placed: Sequence[Placed]) -> list[Object]:
 
 def described(each: Submount) -> str:
     """The storage in the words of its author, in one short line."""
-    if each.claim:
-        words = f"claim {each.claim}" + (f", folder {each.sub_path}" if each.sub_path else "")
+    if each.claim_name:
+        words = f"claim {each.claim_name}" + (f", folder {each.sub_path}" if each.sub_path else "")
     elif each.tmpfs:
         words = f"memory, at most {each.tmpfs.size}"
     elif each.host_path:
@@ -82,8 +82,8 @@ def _sub_path(each: Submount) -> Object:
 
 
 def _source(each: Submount) -> Object:
-    if each.claim:
-        return {"persistentVolumeClaim": {"claimName": each.claim}}
+    if each.claim_name:
+        return {"persistentVolumeClaim": {"claimName": each.claim_name}}
     if each.host_path:
         return {"hostPath": {"path": each.host_path.path}}
     return dict(each.volume or {})

@@ -83,7 +83,7 @@ def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
 
 def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str, str]]:
     """The memory of a job that asks for none, unless the administrator says it for the partition or for all of them."""
-    said = [*partition.options, *(each.key for each in read(cluster.spec.config.slurm))]
+    said = [*partition.options, *(each.key for each in read(cluster.spec.config.extra_lines.slurm))]
     if not is_memory_given_out(cluster) or any(key.lower() in _DEFAULTS for key in said):
         return []
     smallest = _smallest(

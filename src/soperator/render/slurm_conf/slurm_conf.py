@@ -88,8 +88,10 @@ def _files(cluster: Cluster, mark: str) -> dict[str, str]:
     }
     return {
         "slurm.conf": _slurm_conf(cluster, mark),
-        "cgroup.conf": _with_extra(conf.render(conf.lines(job_limits.cgroup_settings(cluster))), extra.cgroup),
-        "gres.conf": _with_extra(gres.gres_conf(cluster), extra.gres),
+        "cgroup.conf": _with_extra(
+            conf.render(conf.lines(job_limits.cgroup_settings(cluster))), extra.extra_lines.cgroup
+        ),
+        "gres.conf": _with_extra(gres.gres_conf(cluster), extra.extra_lines.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
         **{name: f"{text.rstrip()}\n" for name, text in scripts.items() if text.strip()},
         **{_CHECKS.format(key.lower()): text for key, text in health_checks.hooks(cluster.spec).items()},
@@ -116,7 +118,7 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     ours += (
         [conf.Line(tuple(each.items())) for each in check_job.partitions(_preempts(cluster))] if cluster.checked else []
     )
-    extra = cluster.spec.config.slurm
+    extra = cluster.spec.config.extra_lines.slurm
     return _with_extra(conf.render(ours), extra) + shared_lines(extra, shared)
 
 
@@ -140,7 +142,7 @@ def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
 def plugstack_conf(spec: SlurmClusterSpec) -> str:
     """The text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
     ours = [*_containers(spec.job_containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
-    return _with_extra("".join(ours), spec.config.plugstack)
+    return _with_extra("".join(ours), spec.config.extra_lines.plugstack)
 
 
 def _containers(spec: JobContainers) -> list[str]:
@@ -258,7 +260,7 @@ def _preempts(cluster: Cluster) -> bool:
 
 
 def _user_value(cluster: Cluster, key: str) -> str:
-    found = [each.value for each in settings(cluster.spec.config.slurm) if each.key.lower() == key]
+    found = [each.value for each in settings(cluster.spec.config.extra_lines.slurm) if each.key.lower() == key]
     return found[-1] if found else ""
 
 
@@ -275,8 +277,8 @@ def place(cluster: Cluster, said: str) -> str:
     def with_place(found: re.Match[str]) -> str:
         number = int(found[1]) - first
         mine = 0 < number <= len(extra.rstrip().splitlines())
-        return f"{found[0]} (spec.config.slurm, line {number})" if mine else found[0]
+        return f"{found[0]} (spec.config.extraLines.slurm, line {number})" if mine else found[0]
 
-    extra, whole = cluster.spec.config.slurm, slurm_conf(cluster)
+    extra, whole = cluster.spec.config.extra_lines.slurm, slurm_conf(cluster)
     first = whole[: whole.rindex(extra.rstrip())].count("\n") if extra.strip() else 0
     return re.sub(r"slurm\.conf line (\d+)", with_place, said) if extra.strip() else said

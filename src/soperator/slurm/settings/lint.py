@@ -92,12 +92,12 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     known = () if spec.images.slurm else keywords.SLURM_CONF
     owned = {**OWNED, **(ACCOUNTING if spec.accounting.enabled else {}), **(TOPOLOGY if spec.topology.is_on else {})}
     found = [
-        *lint_text("spec.config.slurm", spec.config.slurm, owned, known),
-        *lint_text("spec.config.cgroup", spec.config.cgroup, {}),
-        *lint_text("spec.config.gres", spec.config.gres, {}),
+        *lint_text("spec.config.extraLines.slurm", spec.config.extra_lines.slurm, owned, known),
+        *lint_text("spec.config.extraLines.cgroup", spec.config.extra_lines.cgroup, {}),
+        *lint_text("spec.config.extraLines.gres", spec.config.extra_lines.gres, {}),
         *lint_text("spec.config.topology", spec.config.topology, {}),
         *switch_problems(spec.config.topology),
-        *lint_plugins("spec.config.plugstack", spec.config.plugstack),
+        *lint_plugins("spec.config.extraLines.plugstack", spec.config.extra_lines.plugstack),
         *lint_scripts(spec.config),
     ]
     options = {} if spec.images.slurm else {each.lower(): each for each in PARTITION}
