@@ -176,6 +176,7 @@ def wait_for_group(group: int) -> None:
             time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08])
 def test_a_job_killed_anywhere_completes_when_run_again(tmp_path: Path, image: Path, delay: float) -> None:
     """Kill the copy, then the seal, after various times; one undisturbed run then gives a complete jail."""

@@ -218,6 +218,7 @@ def _watch(how: str, what: str) -> None:
     sys.addaudithook(hook)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted", [OVERWRITE, MISSING], ids=["overwrite", "missing"])
 def test_a_job_killed_at_any_change_of_a_name_goes_on_from_there(
     claim: Path, second: Path, wanted: PopulateRequest
@@ -242,6 +243,7 @@ def test_a_job_killed_at_any_change_of_a_name_goes_on_from_there(
     assert steps > (15 if wanted is OVERWRITE else 8)
 
 
+@pytest.mark.slow
 def test_a_withdrawn_overwrite_is_finished_before_anything_else(claim: Path, second: Path) -> None:
     """A Job that finds another's journal completes it, says so, and leaves its own request to the next run."""
     assert run_copy(claim, second, OVERWRITE).returncode == 0

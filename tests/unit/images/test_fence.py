@@ -78,6 +78,7 @@ def pod(tmp_path: Path) -> Iterator[Pod]:
     container.wait()
 
 
+@pytest.mark.slow
 def test_a_leader_that_slept_with_all_of_its_container_dies_on_waking(pod: Pod) -> None:
     """Whatever it writes when it wakes."""
     assert pod.lives(0.3)
@@ -93,6 +94,7 @@ def test_a_leader_that_slept_with_all_of_its_container_dies_on_waking(pod: Pod) 
     assert pod.container.returncode == KILLED
 
 
+@pytest.mark.slow
 def test_a_leader_whose_state_hangs_is_killed(pod: Pod) -> None:
     """Nobody can read the heartbeat then, and slurmctld cannot write it; the container's last words say why."""
     assert pod.leads()
@@ -103,6 +105,7 @@ def test_a_leader_whose_state_hangs_is_killed(pod: Pod) -> None:
     assert "slurmctld led, and stood still for" in pod.root.joinpath("said").read_text()
 
 
+@pytest.mark.slow
 def test_a_backup_is_left_alone(pod: Pod) -> None:
     """Also one that has led, and saw another follow in time; and what a former life of this pod wrote is not its own."""
     pod.beats(0, age=60)

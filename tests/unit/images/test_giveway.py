@@ -61,6 +61,7 @@ def made(tmp_path: Path) -> Iterator[list[Worker]]:
         each.process.wait()
 
 
+@pytest.mark.slow
 def test_it_waits_for_the_drain_and_for_the_jobs(tmp_path: Path, made: list[Worker]) -> None:
     """Neither a node that can take jobs nor one that drains is left; one on which nothing runs is at once."""
     made.append(Worker(tmp_path, BUSY))
@@ -71,6 +72,7 @@ def test_it_waits_for_the_drain_and_for_the_jobs(tmp_path: Path, made: list[Work
     assert made[0].ends()
 
 
+@pytest.mark.slow
 def test_a_step_that_is_there_holds_it_whatever_slurm_says(tmp_path: Path, made: list[Worker]) -> None:
     """slurmctld may have lost the job, or not answer."""
     made.append(Worker(tmp_path, DRAINED, step=True))
