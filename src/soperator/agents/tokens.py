@@ -12,9 +12,9 @@ from pathlib import Path
 
 from soperator.slurmrest.token import sign
 
-#: A token is good for so many seconds, and a new one comes after so many.
+#: Seconds for which a token is valid, and seconds until it is renewed.
 LIFETIME, PERIOD = 600, 20.0
-#: Clocks of two Nodes differ: a token is good from so many seconds ago.
+#: Seconds by which a token is valid before its creation, since clocks of Nodes differ.
 _EARLIER = 30
 
 

@@ -12,7 +12,7 @@ from soperator.checks.check import Check, Value
 from soperator.checks.evaluate import Verdict
 
 State = Literal["suspect", "failing", "recovering", "broken"]
-#: A failure within so many seconds after a recovery is a relapse.
+#: Seconds after a recovery within which a failure is a relapse.
 SOON = 3600.0
 _MOST_RELAPSES = 4
 

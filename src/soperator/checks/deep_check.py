@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent / "deep"
 PROGRAM = "/opt/soperator/libexec/deep"
 #: What one job of a check measures: a node, two nodes and the way between them, or all the nodes that it is given.
 PER = ("node", "pair", "group")
-#: A job may have so many seconds.
+#: The longest time limit of a job in seconds.
 LONGEST = 24 * 3600
 
 Per = Literal["node", "pair", "group"]

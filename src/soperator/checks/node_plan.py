@@ -11,9 +11,9 @@ from soperator.api.fields.health import CustomCheck, HealthSpec
 from soperator.checks import catalog
 from soperator.checks.check import Check, CheckError, FailRule, is_number, read_check
 
-#: A report is written again after so many intervals, so that silence can be told from health.
+#: Intervals after which an unchanged report is written again, so that silence can be told from health.
 RENEWED = 10
-#: So many intervals without a word of a node's runner are silence.
+#: Seconds without a report of a node's runner that count as silence, in intervals.
 SILENCE = 2.5 * RENEWED
 _SIZES = ("above", "below", "grows")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from soperator.observe.metric import Family, Metric, Sample
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: A label value is cut to so many characters.
+#: The most characters of a label value; a longer one is cut.
 LONGEST = 120
 _PIECE = 1000
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 #: Clients at a time; seconds in which a client has to ask; seconds that it has in all.
 PLACES, PATIENCE, LIFE = 256, 5.0, 60.0
-#: Connections of an address that are taken a second, and at once after a rest; of so many addresses is known how many they had.
+#: Connections accepted from one address per second, and at once after a rest; and the number of addresses that are tracked.
 RATE, BURST, _KNOWN = 20.0, 100.0, 1024
 
 

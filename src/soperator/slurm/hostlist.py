@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-#: A host list has at most so many names; slurmctld itself knows no more than 65,533 nodes.
+#: The most names in a host list; slurmctld itself knows at most 65,533 nodes.
 MOST = 1 << 16
 
 #: The longest part of a name, and the most brackets in one.

@@ -30,9 +30,9 @@ _LIFETIME = 600
 _ONE = Bound(64 * MIB, 15.0, 10.0)
 #: All nodes: of five thousand they are ten megabytes, which slurmrestd writes in some two seconds.
 _NODES = Bound(256 * MIB, 30.0, 10.0)
-#: So many records of each kind are kept of a list; slurmctld knows 65,533 nodes at most.
+#: The most records kept of a list of nodes, and of one of jobs; slurmctld knows at most 65,533 nodes.
 _MOST_NODES, _MOST_JOBS = 1 << 16, 200_000
-#: And so many names of nodes of all jobs together: eleven letters of an answer may stand for 65,536 of them.
+#: The most node names kept of all jobs together: eleven letters of an answer may stand for 65,536 of them.
 _MOST_HELD = 1 << 20
 
 T = TypeVar("T")

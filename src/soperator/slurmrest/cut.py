@@ -15,9 +15,9 @@ from soperator.slurmrest.errors import SlurmError
 
 #: So much of an answer is looked at for the beginning of its list.
 _HEAD = 1 << 20
-#: A record has at most so many bytes, and so has what follows the list. A job over 5,000 nodes of 128 cores names each core, in some 32 MB.
+#: The most bytes of a record, and of what follows the list. A job over 5,000 nodes of 128 cores names each core, in some 32 MB.
 _LONGEST = 64 << 20
-#: So many bytes of an answer may be decoded in vain. Honest answers have no beginning of a record within a record, and waste none.
+#: The most bytes of an answer that may be decoded in vain. An honest answer has no beginning of a record within a record, and wastes none.
 _IN_VAIN = 256 << 20
 
 T = TypeVar("T")

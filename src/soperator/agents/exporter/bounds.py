@@ -1,4 +1,4 @@
-"""So many names have series of their own, and the others are counted together: users choose names, and each name is a series for months."""
+"""A bounded number of names have their own series, the others are counted together: users choose names, and each name is a series for months."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

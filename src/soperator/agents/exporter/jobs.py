@@ -26,7 +26,7 @@ _NO_NODES = "ReqNodeNotAvail"
 #: The names in a constraint, such as `[rack1|rack2]&gpu*2`.
 _WORDS = re.compile(r"[A-Za-z][\w.-]*")
 _RUNS = ("running", "completing", "configuring", "suspended")
-#: So many of the jobs that wait are shown to people.
+#: How many waiting jobs the page shows.
 _SHOWN = 20
 
 

@@ -25,7 +25,7 @@ _ASLEEP = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"})
 _BROKEN = frozenset({"DOWN", "ERROR", "INVALID_REG", "FAIL"})
 _MIB = 1024**2
 _DIGITS = re.compile(r"\d+")
-#: A reason is a label: so many of its characters.
+#: The most characters of a reason, which is a label.
 _REASON = 80
 
 

@@ -15,7 +15,7 @@ from soperator.agents.exporter.refresh import ClusterView, Refresher
 
 TEMPLATE = Template((Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "X-Content-Type-Options": "nosniff"}  # fmt: skip
-#: So many seconds lie between two points of the plot, which has a day of them.
+#: Seconds between two points of the plot, and the number of points, which make a day.
 STEP, DAY = 300.0, 288
 _SHOWN = 100
 _WIDTH, _HEIGHT = 720, 120

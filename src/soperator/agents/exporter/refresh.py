@@ -30,14 +30,14 @@ from soperator.slurm.rest_records import (
 from soperator.slurmrest.client import SlurmError
 from soperator.slurmrest.reader import ListReader
 
-#: A source is asked at most every so many seconds, and rests so many times as long as its answer took, and so long at most.
+#: The shortest seconds between two requests to a source; its rest as a multiple of the time that its answer took; and the longest rest in seconds.
 PERIODS = {"nodes": 15.0, "jobs": 30.0, "diag": 30.0, "partitions": 60.0, "reservations": 60.0}
 REST, LONGEST = 9.0, 900.0
 #: Sources that wait for each other.
 LANES = (("jobs",), ("nodes", "diag", "partitions", "reservations"))
-#: So many seconds after it should have been read anew, what was read is told no longer.
+#: Seconds after which an answer that could not be renewed is no longer exported.
 STALE = 300.0
-#: After a failure a source is asked again after so many seconds.
+#: Seconds after a failure until a source is asked again.
 AGAIN = 10.0
 
 

@@ -17,7 +17,7 @@ from soperator.agents.exporter.page import HEADERS
 from soperator.observe.exposition import CONTENT_TYPE
 
 _GZIP = 16 + zlib.MAX_WBITS
-#: So many bytes at once: who reads slowly holds no copy of the whole, a hundred of them keep nobody waiting, and who reads fast soon has it.
+#: Bytes written at once: a slow reader holds no copy of the whole page, and a hundred of them delay nobody.
 _PIECE = 1 << 16
 
 

@@ -19,7 +19,7 @@ STALE = 60.0
 PATIENCE = 2.0
 #: Clients at a time. A few scrape; the others are not meant to be here.
 PLACES = 64
-#: So many bytes of a request are read, so many clients accepted before the others have their turn.
+#: The most bytes read of a request, and the most clients accepted before the others have their turn.
 _LONGEST, _AT_ONCE = 1 << 16, 64
 
 

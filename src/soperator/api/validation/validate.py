@@ -84,8 +84,7 @@ class World:
         return {}
 
 
-#: So many problems of one object are found, and so many names told of those that there are: a person reads no more of them, and an object may have
-#: room for a hundred thousand.
+#: The most problems reported of one object, and the most existing names listed in a message: an object may have room for a hundred thousand.
 MOST, _TOLD = 100, 20
 
 

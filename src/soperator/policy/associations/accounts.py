@@ -14,7 +14,7 @@ from typing import TypeVar
 from soperator.slurm import sacctmgr
 from soperator.slurm.sacctmgr import ASSOCIATION, Association, AssociationTable, Fields
 
-#: So many users go into one command.
+#: The most users in one command.
 AT_ONCE = 50
 _NAMED = 5
 

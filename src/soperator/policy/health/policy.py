@@ -41,9 +41,9 @@ from soperator.policy.workers.types import (
 )
 from soperator.slurm.node import SlurmNode
 
-#: A node whose checks ended so many seconds ago is told as one that came back.
+#: Seconds for which a node whose failure has ended is reported as recovered.
 LATELY = 3600.0
-#: So many intervals a new pod's runner has to be content before the drain of a former one is taken back.
+#: How many intervals a new pod's checks must pass before the drain of its predecessor is taken back.
 _PATIENCE = 4
 _NAMED = 3
 

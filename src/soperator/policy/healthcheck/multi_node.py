@@ -40,9 +40,9 @@ from soperator.policy.healthcheck.types import (
 )
 from soperator.slurm.node import SlurmNode
 
-#: So long a round waits for nodes that are taken, before it ends with what is known; seconds.
+#: Seconds that a round waits for occupied nodes before it ends with what is known.
 STUCK = 600.0
-#: So often a pair, and with so many partners a node, gives no reading before it is left alone.
+#: How often a pair, and with how many partners a node, may give no reading before it is left alone.
 _BROKEN = 2
 _LOG = 8
 

@@ -24,7 +24,7 @@ from soperator.checks.check import Reading, Value, is_number
 from soperator.checks.deep_check import DeepCheck, Deviation, limit_of
 
 Pair = tuple[str, str]
-#: Slow with so many that are well is bad.
+#: The number of healthy partners with which a node must be slow to count as bad.
 _WITNESSES = 2
 _NAMED = 3
 

@@ -12,7 +12,7 @@ from soperator.policy.healthcheck.types import (
     ComparisonRound,
 )
 
-#: A node that does not pass, and of which a further round did not tell, is compared again after so many seconds.
+#: Seconds until a node that does not pass, and on which a round did not decide, is compared again.
 AGAIN = 600.0
 
 
@@ -68,7 +68,7 @@ def _may_again(book: CheckHistory, name: str, now: float) -> bool:
 def _company(
     book: CheckHistory, known: Mapping[str, CheckTarget], names: Sequence[str], many: int, now: float
 ) -> list[str] | None:
-    """So many free nodes of the same NodeSet that do not fail, whose last run is the oldest; None where that many exist and are not free."""
+    """That many free nodes of the same NodeSet that do not fail, longest unchecked first; None if enough exist but are not free."""
     if not names:
         return None
     ours = [each for each in known.values() if _set_of(each.name) == _set_of(names[0]) and each.name not in names]

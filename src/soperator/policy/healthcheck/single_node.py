@@ -48,9 +48,9 @@ from soperator.policy.healthcheck.types import (
 from soperator.policy.maintenance_window import latest
 from soperator.slurm.node import SlurmNode
 
-#: A node has been idle for so many seconds before a run begins, so that one does not come between two jobs of a user.
+#: Seconds that a node must have been idle before a run begins, so that no run comes between two jobs of a user.
 QUIET = 10.0
-#: So long a job may wait for its node before it is taken back: somebody was faster.
+#: Seconds that a job may wait for its node before it is cancelled: another job was faster.
 PATIENCE = 60.0
 #: Runs and cases together.
 MOST = 400

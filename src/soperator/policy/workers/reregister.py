@@ -14,7 +14,7 @@ from soperator.policy.workers.types import (
     WorkerSnapshot,
 )
 
-#: So long a slurmd that is ready may take to register; so long it has before it is told again. A slurmd that just started needs 1 s.
+#: Seconds that a ready slurmd has to register before it is asked to, and again before the next time. One that has just started needs 1 s.
 PATIENCE = 20.0
 
 

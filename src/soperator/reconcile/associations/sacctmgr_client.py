@@ -16,9 +16,9 @@ from soperator.slurm import sacctmgr
 from soperator.slurm.sacctmgr import AssociationTable
 from soperator.slurmrest.client import SlurmError
 
-#: The database is read again after so many seconds, and for an object that has changed where the last answer is older than that.
+#: Seconds until the database is read again, and the oldest answer that is used for an object that has changed.
 PERIOD, FRESH = 30.0, 2.0
-#: One who did not answer is asked again after so many seconds.
+#: Seconds until a database that did not answer is asked again.
 RETRY = 5.0
 _LONGEST = 600
 _NAMED = 5

@@ -27,7 +27,7 @@ from soperator.slurmrest.client import SlurmError, SlurmRest
 
 #: Seconds after which the jobs are looked at again: one that is suspended ends without a change of its node.
 _SUSPENDED = 5.0
-#: So many seconds nodes are drained and resumed upon one answer of Slurm's, and so many later upon the next one.
+#: Seconds in which nodes are drained and resumed upon one answer of Slurm, and seconds until the next one is read.
 _HOLDS, _CONTINUES = 5.0, 0.5
 _HOWTO = "docs/howto/upgrade-the-jail.md"
 #: The roles of pods that work in a jail.

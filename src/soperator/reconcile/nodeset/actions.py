@@ -57,23 +57,23 @@ from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 _AT_ONCE = 16
-#: So many pods are made in a pass, so that it is seen in between when fewer are wanted.
+#: The most pods created in a pass, so that a lower number of replicas is noticed in between.
 _IN_A_PASS = 1000
 #: Seconds after which a pod is looked at again that had changed before it could be deleted.
 _CHANGED = 1.0
-#: So many seconds what was decided upon an answer of Slurm's may still be begun.
+#: Seconds after an answer of Slurm in which a decision based on it may still be carried out.
 _HOLDS = 5.0
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
-#: Up to so many Slurm nodes are asked for one by one before something is done to them.
+#: The most Slurm nodes that are read one by one before an action; more are read as one list.
 _ONE_BY_ONE = 8
-#: Where the jobs took longer than so many seconds, the nodes are asked for anew.
+#: Seconds after which the list of nodes is too old, if reading the jobs took longer.
 _SOON = 1.0
-#: In so many seconds the jobs are asked for again where their list could not be had.
+#: Seconds until the jobs are read again after a failure.
 _WITHOUT_JOBS = 5.0
-#: So many seconds Slurm's clock and ours may differ.
+#: Seconds by which Slurm's clock and ours may differ.
 _SKEW = 5.0
-#: Where they are further apart than so many, nobody's time is over.
+#: Seconds of difference from which on no deadline of a job counts as passed.
 _APART = 60.0
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {

@@ -17,9 +17,9 @@ from soperator.render.parts.model import NodeSet
 from soperator.slurm import hostlist
 from soperator.slurm.node import REASON_PREFIX
 
-#: So many are asked in one pass; the others are asked in the next ones.
+#: How many workers are asked in one pass; the others follow in the next ones.
 _ASKED = 16
-#: A worker whose jail cannot be entered is asked again after so many seconds, and one that said nothing of the kind.
+#: Seconds until a worker is asked again: one whose jail cannot be entered, and one that reported nothing of the kind.
 _SELDOM, _OFTEN = 60.0, 10.0
 _SOON = 0.5
 

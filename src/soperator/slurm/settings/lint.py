@@ -24,7 +24,7 @@ from soperator.slurm.settings.node_keywords import NODE
 from soperator.slurm.settings.partition_keywords import PARTITION
 from soperator.slurm.settings.topology_lint import switch_problems
 
-#: So many problems of one text are told: to find a word that is near to an unknown one takes a while, and a text has room for thousands.
+#: The most problems reported of one text: the search for a similar word takes time, and a text has room for thousands of unknown ones.
 MOST = 100
 
 

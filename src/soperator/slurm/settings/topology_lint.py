@@ -12,9 +12,9 @@ from soperator.slurm import conf, hostlist
 
 FIELD = "spec.config.topology"
 _LONGEST = 64
-#: So many switches the lines may name together as lying below others: a file has room for some two thousand lines, and each is below one other.
+#: The most switches that all lines together may name as children: a file has room for about two thousand lines, and each switch has one parent.
 MOST = 8192
-#: So many problems are told.
+#: The most problems reported.
 _TOLD = 100
 
 
