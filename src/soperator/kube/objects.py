@@ -232,3 +232,4 @@ class Said(View, frozen=True):
     involved_object: Regarded = Regarded()
     reason: str = ""
     message: str = ""
+    last_timestamp: datetime | None = None

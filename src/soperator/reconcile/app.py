@@ -32,6 +32,7 @@ from soperator.reconcile.io.jail_watch_client import (
 from soperator.reconcile.io.metrics import observed
 from soperator.reconcile.io.pod_events import PodEvents
 from soperator.reconcile.io.slurm_exec import Inside, Run
+from soperator.reconcile.io.start_events import StartEvents
 from soperator.reconcile.io.status_throttle import StatusThrottle
 from soperator.reconcile.io.volume_capacity import Room
 from soperator.reconcile.nodeset.reconciler import NodeSetControl
@@ -144,6 +145,7 @@ def assemble(
         pace,
         Room(_now, hear),
         PodEvents(_now),
+        StartEvents(_now),
         Inside(api, execute),
         wall=wall,
         ask_jail=ask,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -24,6 +24,7 @@ from soperator.reconcile.cluster.certificate import Certificate
 from soperator.reconcile.io.jail_watch_client import Ask, JailReport, ask_jail
 from soperator.reconcile.io.pod_events import PodEvents
 from soperator.reconcile.io.slurm_exec import Inside
+from soperator.reconcile.io.start_events import StartEvents
 from soperator.reconcile.io.status_throttle import StatusThrottle
 from soperator.reconcile.io.volume_capacity import Room
 from soperator.reconcile.readiness import with_readiness
@@ -83,6 +84,7 @@ class Operator:
     pace: StatusThrottle
     room: Room
     pulls: PodEvents
+    starts: StartEvents
     inside: Inside
     wall: Callable[[], float] = time.time
     roster: Roster = field(default_factory=Roster)
@@ -114,7 +116,17 @@ class Operator:
     async def write_status(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> float | None:
-        """Write a status, or return in how many seconds it may be written. What a person waits for is written at once."""
+        """Write a status, or return in how many seconds it may be written. What a person waits for is written at once.
+
+        Of pods that it calls starting it says what their Events say.
+        """
+        pods, namespace = self.stores.pods, obj.metadata.namespace
+        texts = [fields.get("why", ""), *(each.message for each in conditions)]
+        look = await self.starts.look(self.api, pods, namespace, texts)
+        fields = {**fields, "why": self.starts.completed(pods, namespace, texts[0])}
+        conditions = [
+            replace(each, message=self.starts.completed(pods, namespace, each.message)) for each in conditions
+        ]
         conditions = with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE)
         current = self.status.current(obj)
         known = {each.get("type"): each.get("status") for each in current.get("conditions", ())}
@@ -129,10 +141,10 @@ class Operator:
         )
         is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
-            return wait
+            return min(wait, look or wait)
         if await self.status.write(kind, obj, fields, conditions):
             self.pace.wrote(obj.metadata.uid)
-        return None
+        return look
 
     async def write_status_at_once(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
@@ -164,7 +176,15 @@ class Operator:
 
     def forget_pods(self) -> None:
         """Drop what is held of pods that are gone."""
-        known = {*self.deleted, *self.asked, *self.unanchored, *self.jails, *self.cleared, *self.pulls.known}
+        known = {
+            *self.deleted,
+            *self.asked,
+            *self.unanchored,
+            *self.jails,
+            *self.cleared,
+            *self.pulls.known,
+            *self.starts.known,
+        }
         gone = [uid for uid in known if self.stores.pods.is_gone(uid)]
         self.deleted.difference_update(gone)
         self.unanchored.difference_update(gone)
@@ -173,6 +193,7 @@ class Operator:
             self.jails.pop(uid, None)
             self.cleared.pop(uid, None)
             self.pulls.forget(uid)
+            self.starts.forget(uid)
 
     def forget_object(self, change: Changed[Custom]) -> None:
         """Drop what is held of an object of our kinds once it is gone, or another one has its name."""

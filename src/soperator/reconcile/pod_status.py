@@ -26,6 +26,8 @@ _FAILING = (
 )
 #: The containers of a worker that run the image which its NodeSet may name.
 _OF_NODESET = ("slurmd", "jail", "usage")
+#: What is said of a pod of which its own status explains nothing.
+STARTING = "it is starting"
 _GIVES_WAY = "its pod gives way"
 #: A container that a signal ended has this and the signal's number as its exit code.
 _SIGNALLED = 128
@@ -171,7 +173,7 @@ def _cause(pod: Pod, nodes: Store[Node]) -> str:
             return text + _remedy(pod, status)
     if pod.status.phase in ("Failed", "Succeeded"):
         return f"it ended ({pod.status.reason or pod.status.phase}) {pod.status.message}".strip()
-    return "it is starting"
+    return STARTING
 
 
 def _container(status: ContainerStatus) -> str:
