@@ -123,23 +123,23 @@ def test_a_missing_claim_is_told(lab: Lab, make: Callable[..., None]) -> None:
 
 def test_a_missing_claim_of_a_submount_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """A NodeSet with a submount of a claim that is not there says which."""
-    make("NodeSet", "mounting", cluster=lab.cluster, submounts=[{"path": "/data", "claimName": "nowhere"}])
+    make("NodeSet", "mounting", clusterRef={"name": lab.cluster}, submounts=[{"path": "/data", "claimName": "nowhere"}])
     words = ("NodeSet mounting", "spec.submounts[0].claimName", "nowhere", "make it")
     shows(lab, "nodeset", "mounting", why, words)
 
 
 def test_a_nodeset_without_its_cluster_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """The NodeSet names the cluster that is not there, and those that are."""
-    make("NodeSet", "lost", cluster="nobody")
+    make("NodeSet", "lost", clusterRef={"name": "nobody"})
     shows(lab, "nodeset", "lost", why, ("NodeSet lost", "spec.clusterRef.name", "nobody", f"there are: {lab.cluster}"))
 
 
 def test_two_nodesets_that_claim_one_pod_name_are_told(lab: Lab, make: Callable[..., None]) -> None:
     """The younger of two NodeSets whose pods would have the same names says so."""
-    make("NodeSet", "b", cluster="demo-z", replicas=0)
-    make("NodeSet", "z-b", cluster="demo", replicas=1)
+    make("NodeSet", "b", clusterRef={"name": "demo-z"}, replicas=0)
+    make("NodeSet", "z-b", clusterRef={"name": "demo"}, replicas=1)
     shows(lab, "nodeset", "z-b", why, ("NodeSet z-b", "metadata.name", "demo-z-b-<n>", "choose another name"))
-    make("NodeSet", "worker-1", cluster="demo", replicas=1)
+    make("NodeSet", "worker-1", clusterRef={"name": "demo"}, replicas=1)
     shows(
         lab, "nodeset", "worker-1", why, ("NodeSet worker-1", "metadata.name", "Slurm node worker-1 of NodeSet worker")
     )
@@ -147,7 +147,14 @@ def test_two_nodesets_that_claim_one_pod_name_are_told(lab: Lab, make: Callable[
 
 def test_an_image_that_does_not_exist_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """The NodeSet names the pod, the container and the image; the workers that run go on, and the cluster says what it misses."""
-    make("NodeSet", "ghost", cluster=lab.cluster, image="localhost/nothing:1")
+    make("NodeSet", "ghost", clusterRef={"name": lab.cluster}, image="localhost/nothing:1")
     shows(lab, "nodeset", "ghost", why, ("demo-ghost-0", "localhost/nothing:1", "spec.image"))
     assert condition(lab.status(), "Available")["status"] == "True"
     lab.until("the cluster tells too", lambda: "localhost/nothing:1" in why(lab.status()), 10)
+
+
+def test_a_volume_that_cannot_be_mounted_is_told(lab: Lab, make: Callable[..., None]) -> None:
+    """Kubernetes says it in Events alone; the NodeSet says it too, where the pod would be starting for ever."""
+    volumes = [{"name": "extra", "configMap": {"name": "nowhere"}}]
+    make("NodeSet", "mountless", clusterRef={"name": lab.cluster}, replicas=1, volumes=volumes)
+    shows(lab, "nodeset", "mountless", why, ("demo-mountless-0", "a volume cannot be mounted", "nowhere"))
