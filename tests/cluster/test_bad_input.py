@@ -43,13 +43,20 @@ def edit(lab: Lab) -> Iterator[Callable[[dict[str, Any], dict[str, Any]], None]]
         lab.patch("slurmcluster", lab.cluster, back)
 
 
-def shows(lab: Lab, kind: str, name: str, said: Callable[[dict[str, Any]], str], words: tuple[str, ...]) -> None:
+def shows(
+    lab: Lab,
+    kind: str,
+    name: str,
+    said: Callable[[dict[str, Any]], str],
+    words: tuple[str, ...],
+    seconds: float = SECONDS,
+) -> None:
     """Wait until a sentence of a status holds all words; it has to within seconds of the change, which was the last act."""
     began = time.monotonic()
     lab.until(
         f"{kind} {name} says {words}",
         lambda: all(word in said(lab.status(kind, name)) for word in words),
-        SECONDS,
+        seconds,
     )
     lab.timings.note(f"{kind} {name} tells of {words[1]}", time.monotonic() - began)
 
@@ -157,4 +164,4 @@ def test_a_volume_that_cannot_be_mounted_is_told(lab: Lab, make: Callable[..., N
     """Kubernetes says it in Events alone; the NodeSet says it too, where the pod would be starting for ever."""
     volumes = [{"name": "extra", "configMap": {"name": "nowhere"}}]
     make("NodeSet", "mountless", clusterRef={"name": lab.cluster}, replicas=1, volumes=volumes)
-    shows(lab, "nodeset", "mountless", why, ("demo-mountless-0", "a volume cannot be mounted", "nowhere"))
+    shows(lab, "nodeset", "mountless", why, ("demo-mountless-0", "a volume cannot be mounted", "nowhere"), 15.0)

@@ -22,8 +22,8 @@ POLICY = [
     ),
     Mutant(
         f"{D}/workers/drain.py",
-        "[DrainNode(pod.index, node.reason if node.is_administrators else why)]",
-        "[DrainNode(pod.index, why)]",
+        "[DrainNode(pod.index, node.reason if node.is_administrators else told)]",
+        "[DrainNode(pod.index, told)]",
         "the reason of an administrator's DOWN, after which the node is taken for ours",
         (HELD, TOWN),
     ),

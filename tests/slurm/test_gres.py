@@ -15,7 +15,7 @@ pytestmark = NEEDS
 SCRIPT = REPOSITORY / "examples/two-gpu-types.sh"
 #: The example's lines for its made-up GPUs, for our nodes.
 GPUS = (
-    next(yaml.safe_load_all((REPOSITORY / "examples/mixed.yaml").read_text()))["spec"]["config"]["gres"]
+    next(yaml.safe_load_all((REPOSITORY / "examples/mixed.yaml").read_text()))["spec"]["config"]["extraLines"]["gres"]
     .replace("h100-[0-99]", "w-[0-1]")
     .replace("a100-[0-99]", "w-[2-3]")
 )

@@ -246,6 +246,24 @@ async def test_a_rollout_lets_the_new_pod_register_anew(town):
     assert "worker-0" not in town.slurm.nodes
 
 
+async def test_a_rollout_says_what_is_new(town):
+    """The drain's reason in Slurm, the status and the Event have the first difference, which is read once."""
+    await town.up(CLUSTER, WORKERS)
+    for name in ("worker-0", "worker-1"):
+        town.slurm.set(name, "ALLOCATED")
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "features": ["blue"]})
+    await town.told(kinds.NODESET, "worker", "rollout: 0 of 2 are new (Feature=worker,blue)")
+    await town.settle(quiet=0.3)
+    reasons = {each["reason"] for each in town.slurm.nodes.values()} - {""}
+    assert reasons == {"soperator: new pod template: Feature=worker,blue"}
+    read = [
+        each
+        for each in town.fake.requests
+        if each.method == "GET" and (each.where.name or "").startswith("demo-worker-")
+    ]
+    assert len(read) == 1
+
+
 async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     """A job that began since the last poll makes its node busy: the other one is drained first."""
     await town.up(CLUSTER, WORKERS)

@@ -225,6 +225,13 @@ class Regarded(View, frozen=True):
     field_path: str = ""
 
 
+class WholePod(View, frozen=True):
+    """A pod with its whole spec, for who compares it with another."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
 class Said(View, frozen=True):
     """An Event, as others wrote it."""
 

@@ -31,6 +31,19 @@ def reason(why: str) -> str:
     return f"{REASON_PREFIX}{line.partition(UNTIL)[0][:200]}"
 
 
+def for_rollout(change: str) -> str:
+    """What Slurm shows for a drain by a rollout; `change` is what is new in the template, as far as it is known."""
+    return reason(f"{ROLLOUT.removeprefix(REASON_PREFIX)}: {change}") if change else ROLLOUT
+
+
+def base_of(node: SlurmNode) -> str:
+    """Why a node of ours is drained, without what changes while it lasts; this is noted on the pod, and compared."""
+    if not is_ours(node):
+        return ""
+    base = node.reason.partition(UNTIL)[0]
+    return ROLLOUT if base.startswith(f"{ROLLOUT}: ") else base
+
+
 def for_check(check: str, says: str) -> str:
     """What Slurm shows for a drain by a health check."""
     return reason(f"check {check}: {says}")

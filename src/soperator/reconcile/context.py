@@ -103,6 +103,8 @@ class Operator:
     written: dict[Key, tuple[str, ChildMeta]] = field(default_factory=dict)
     handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
     draining: dict[Key, asyncio.Lock] = field(default_factory=dict)
+    #: By a NodeSet's uid: the template of an old pod, the present one, and the first difference between them.
+    changes: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
     databases: dict[Key, str] = field(default_factory=dict)
     placed: dict[Key, TopologyPlan] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class Operator:
         """
         pods, namespace = self.stores.pods, obj.metadata.namespace
         texts = [fields.get("why", ""), *(each.message for each in conditions)]
-        look = await self.starts.look(self.api, pods, namespace, texts)
+        due = await self.starts.read_due(self.api, pods, namespace, texts)
         fields = {**fields, "why": self.starts.completed(pods, namespace, texts[0])}
         conditions = [
             replace(each, message=self.starts.completed(pods, namespace, each.message)) for each in conditions
@@ -141,10 +143,10 @@ class Operator:
         )
         is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
-            return min(wait, look or wait)
+            return min(wait, due or wait)
         if await self.status.write(kind, obj, fields, conditions):
             self.pace.wrote(obj.metadata.uid)
-        return look
+        return due
 
     async def write_status_at_once(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
@@ -206,6 +208,7 @@ class Operator:
         self.pace.forget(uid)
         self.held.pop(uid, None)
         self.unmade.pop(uid, None)
+        self.changes.pop(uid, None)
 
     def forget_cluster(self, key: Key) -> None:
         """Drop what is held of a cluster that is gone."""

@@ -1,11 +1,14 @@
 """The policy over workers, case by case and against a simulated cluster that is interrupted anywhere."""
 
+from dataclasses import replace
+
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN
+from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN, for_rollout
 from soperator.policy.workers import policy as workers_policy
 from soperator.policy.workers.types import (
+    AnnotatePod,
     ChangePolicy,
     Delete,
     DeleteNodeRecord,
@@ -97,6 +100,24 @@ class TestDecide:
         """A rollout begins with the idle node and waits for it."""
         pods = [pod(0, "old"), pod(1, "old")]
         assert decide(seen(2, pods, [node(0, "ALLOCATED"), node(1, "IDLE")])) == [DrainNode(1, ROLLOUT)]
+
+    def test_the_drain_and_the_status_say_what_is_new_and_the_note_does_not(self):
+        """An administrator who resumes the node has decided, whichever part of the template changes next."""
+        change = "image slurm:1 → slurm:2"
+        drained = for_rollout(change)
+        assert drained == "soperator: new pod template: image slurm:1 → slurm:2"
+        old = replace(seen(1, [pod(0, "old")], [node(0, "ALLOCATED")]), change=change, now=1000.0)
+        plan = workers_policy.decide(old)
+        assert plan.actions == (DrainNode(0, drained),)
+        assert f"rollout: 0 of 1 are new ({change})" in plan.said
+        lasting = node(0, "ALLOCATED", "DRAIN", reason=drained)
+        actions = workers_policy.decide(replace(old, nodes={lasting.name: lasting})).actions
+        assert [each.noted for each in actions if isinstance(each, AnnotatePod)] == [ROLLOUT]
+        assert not any(isinstance(each, DrainNode) for each in actions)
+        resumed = replace(
+            old, pods={0: replace(pod(0, "old"), noted=ROLLOUT, protected=True)}, change="image slurm:1 → slurm:3"
+        )
+        assert decide(resumed) == []
 
     def test_a_rollout_waits_for_the_new_pod_to_be_ready(self):
         """While a current pod isn't ready no further one is taken."""

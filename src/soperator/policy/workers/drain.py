@@ -10,7 +10,8 @@ says so, written once a drain has lasted) has decided: the node stays in service
 
 from collections.abc import Iterator
 
-from soperator.policy.drain_reasons import LASTING, UNTIL, end_of, is_ours, stamp
+from soperator.policy import drain_reasons
+from soperator.policy.drain_reasons import LASTING, UNTIL, base_of, end_of, is_ours, stamp
 from soperator.policy.workers.types import (
     Action,
     AnnotatePod,
@@ -38,7 +39,8 @@ def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     if not node.is_draining:
         if is_refused(seen, pod) and pod.noted == why:
             return guard(seen, pod)
-        return [DrainNode(pod.index, node.reason if node.is_administrators else why)]
+        told = drain_reasons.for_rollout(seen.change) if why == drain_reasons.ROLLOUT else why
+        return [DrainNode(pod.index, node.reason if node.is_administrators else told)]
     return [*_note(seen, pod, node), *_press(seen, pod, node)]
 
 
@@ -63,7 +65,7 @@ def release(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
     if not pod.protected or pod.deleting:
         return []
     node = seen.node(pod.index)
-    return [AnnotatePod(pod.index, f"{why}: drained and idle", protected=False, noted=_base(node) if node else "")]
+    return [AnnotatePod(pod.index, f"{why}: drained and idle", protected=False, noted=base_of(node) if node else "")]
 
 
 def asks_jobs(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
@@ -88,9 +90,9 @@ def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
 
 def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]:
     """Write a drain that lasts on the pod, so that we know later who took it back."""
-    if not is_ours(node) or pod.noted == _base(node) or seen.now - node.reason_at < LASTING:
+    if not is_ours(node) or pod.noted == base_of(node) or seen.now - node.reason_at < LASTING:
         return []
-    return [AnnotatePod(pod.index, f"{node.name} drains", protected=pod.protected, noted=_base(node))]
+    return [AnnotatePod(pod.index, f"{node.name} drains", protected=pod.protected, noted=base_of(node))]
 
 
 def _press(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]:
@@ -99,7 +101,7 @@ def _press(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action
         return []
     jobs, policy, end = tuple(seen.jobs_of(pod.index)), seen.policy, end_of(node)
     if end is not None:
-        why = f"{_base(node)}: they had until {stamp(end)} (drain.onTimeout: {policy.on_timeout})"
+        why = f"{base_of(node)}: they had until {stamp(end)} (drain.onTimeout: {policy.on_timeout})"
         return [EndJobs(pod.index, why, jobs, policy.on_timeout == "Requeue")] if seen.now >= end and jobs else []
     if seen.now < _warning(seen, node):
         return []
@@ -113,7 +115,3 @@ def _is_bounded(seen: WorkerSnapshot, node: SlurmNode) -> bool:
 
 def _warning(seen: WorkerSnapshot, node: SlurmNode) -> float:
     return node.reason_at + (seen.policy.drain_timeout or 0.0) - seen.policy.warning_period
-
-
-def _base(node: SlurmNode) -> str:
-    return node.reason.partition(UNTIL)[0] if is_ours(node) else ""

@@ -35,7 +35,8 @@ def _parts(seen: WorkerSnapshot, fates: Classification) -> Iterator[str]:
         done = sum(1 for pod in fates.kept if pod.template == seen.template and is_in_service(seen, pod))
         now = fates.chosen
         doing = _names(seen, now) if now else ""
-        yield f"rollout: {done} of {seen.wanted} are new" + "".join(
+        change = f" ({seen.change})" if seen.change else ""
+        yield f"rollout: {done} of {seen.wanted} are new{change}" + "".join(
             f", {part}" for part in (doing, fates.pause) if part
         )
     restless = [pod for pod in fates.kept if pod.index not in seen.calm]

@@ -90,7 +90,8 @@ class WorkerSnapshot:
 
     `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
     NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `settled.is_calm` is true,
-    for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing.
+    for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing. `change` is the first difference
+    between an old pod and the template, in words.
     """
 
     nodeset: str
@@ -105,6 +106,7 @@ class WorkerSnapshot:
     ending: str = ""
     calm: frozenset[int] = frozenset()
     on_demand: OnDemand | None = None
+    change: str = ""
 
     def name(self, index: int) -> str:
         """The name of the Slurm node of an index."""

@@ -50,11 +50,11 @@ class StartEvents:
     clock: Callable[[], float]
     _starts: dict[str, _Start] = field(default_factory=dict)
 
-    async def look(self, api: Api, pods: Store[Pod], namespace: str, texts: Iterable[str]) -> float | None:
+    async def read_due(self, api: Api, pods: Store[Pod], namespace: str, texts: Iterable[str]) -> float | None:
         """Read what is due of the pods that texts call starting; return in how many seconds more is due. Never raises."""
         named = sorted({name for text in texts for name in _NAMED.findall(text)})[:_MOST]
         found = [pod for name in named if (pod := pods.get(namespace, name)) is not None]
-        waits = [await self._look(api, pod) for pod in found]
+        waits = [await self._read_due(api, pod) for pod in found]
         return min(waits, default=None)
 
     def completed(self, pods: Store[Pod], namespace: str, text: str) -> str:
@@ -76,7 +76,7 @@ class StartEvents:
         """Drop what is held of a pod that is gone."""
         self._starts.pop(uid, None)
 
-    async def _look(self, api: Api, pod: Pod) -> float:
+    async def _read_due(self, api: Api, pod: Pod) -> float:
         now = self.clock()
         start = self._starts.setdefault(pod.metadata.uid, _Start(now, now + MOMENTS[0]))
         if now >= start.due:

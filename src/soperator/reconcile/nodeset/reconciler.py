@@ -26,6 +26,7 @@ from soperator.reconcile.nodeset import (
     jail_drain,
     job_comments,
     lost_jobs,
+    template_change,
 )
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.render.parts import labels, names
@@ -86,6 +87,7 @@ class NodeSetControl:
         seen = await jail_drain.with_jail_reasons(self.operator, nodeset, inputs.seen(self.operator, cluster, nodeset))
         note = render_record.of_nodeset(self.operator, obj, self._cluster_of(obj), cluster, seen.template)
         seen = render_record.with_same(seen, note)
+        seen = await template_change.with_change(self.operator, cluster, nodeset, obj.metadata.uid, seen)
         if unnamed := inputs.gpu_wait(self.operator, cluster, nodeset, seen):
             return await self._status(obj, nodeset, PassResult(unnamed, "GpusNotNamed", seen=seen))
         if unready := inputs.power_wait(self.operator, cluster, nodeset, seen):

@@ -1,0 +1,45 @@
+"""What a rollout changes: read once from a worker that is not as its NodeSet says by now."""
+
+from dataclasses import replace
+
+import msgspec
+
+from soperator.kube import kinds
+from soperator.kube.errors import KubeError
+from soperator.kube.objects import WholePod
+from soperator.policy.workers.types import WorkerSnapshot
+from soperator.reconcile.context import Operator
+from soperator.render.parts import names
+from soperator.render.parts.model import Cluster, NodeSet
+from soperator.render.worker import pod, template_difference
+
+
+async def with_change(
+    operator: Operator, cluster: Cluster, nodeset: NodeSet, uid: str, seen: WorkerSnapshot
+) -> WorkerSnapshot:
+    """The snapshot with the first difference between the template of an old pod and the present one; it is read once for each pair of templates."""
+    if not seen.template:
+        return seen
+    old = next((each for each in seen.pods.values() if each.template not in ("", seen.template)), None)
+    if old is None:
+        operator.changes.pop(uid, None)
+        return seen
+    known = operator.changes.get(uid)
+    if known is None or known[:2] != (old.template, seen.template):
+        found = await _first_difference(operator, cluster, nodeset, old.index)
+        if found is None:
+            return seen
+        known = operator.changes[uid] = (old.template, seen.template, found)
+    return replace(seen, change=known[2])
+
+
+async def _first_difference(operator: Operator, cluster: Cluster, nodeset: NodeSet, index: int) -> str | None:
+    """None where the pod cannot be read."""
+    name = names.worker_pod(cluster.name, nodeset.name, index)
+    try:
+        found = await operator.api.get(kinds.POD, WholePod, nodeset.namespace, name)
+    except KubeError:
+        return None
+    meta = {"labels": found.metadata.labels, "annotations": found.metadata.annotations}
+    old = {"metadata": meta, "spec": msgspec.json.decode(found.spec)}
+    return template_difference.first_difference(old, pod.render_worker(cluster, nodeset, index, operator.defaults))
