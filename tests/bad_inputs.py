@@ -101,7 +101,7 @@ CASES = (
     _cluster("spec.jail.submounts[0].readOnly", "stays empty", _memory(readOnly=True)),
     _cluster(
         "spec.jail.submounts[0].subPath",
-        "name the claim",
+        "give claimName",
         {"jail": {"submounts": [{"path": "/data", "subPath": "a", "tmpfs": {"size": "1Gi"}}]}},
     ),
     _cluster(

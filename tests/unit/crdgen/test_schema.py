@@ -1,5 +1,7 @@
 """The schema accepts what the model accepts, and refuses what the model refuses."""
 
+import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from soperator.api.validation.strict import read
-from soperator.crdgen.columns import CLUSTER, NODESET, Definition
+from soperator.crdgen.columns import ALL, CLUSTER, NODESET, Definition
+from soperator.crdgen.generate import definition_of
 from soperator.crdgen.schema import structural
 from soperator.crdgen.values import values_schema
 from tests.examples import examples
@@ -99,3 +102,23 @@ def test_values_schema_takes_specs_and_refuses_unknown_fields() -> None:
     assert validator.is_valid(
         {"nodeSets": {"w": {"podTemplate": {"spec": {"anything": 1}}, "resources": {"limits": {"cpu": 2}}}}}
     )
+
+
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.kind)
+def test_every_rule_names_fields_that_are_there(kind: Definition) -> None:
+    """The API server refuses a definition whose rule has a field of a former name."""
+    root = definition_of(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert [f"{path}: {field}" for path, field in _foreign_fields(root, "")] == []
+
+
+def _foreign_fields(node: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Fields of `self` that a rule names and that its object lacks."""
+    known = node.get("properties", {})
+    for rule in node.get("x-kubernetes-validations", ()) if known else ():
+        for field in re.findall(r"\b(?:self|oldSelf)\.\??([a-z]\w*)", rule["rule"]):
+            if field not in known:
+                yield path, field
+    for name, each in known.items():
+        yield from _foreign_fields(each, f"{path}.{name}")
+    if isinstance(node.get("items"), dict):
+        yield from _foreign_fields(node["items"], f"{path}[]")

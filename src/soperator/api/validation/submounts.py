@@ -58,13 +58,13 @@ def _sources(mount: Submount) -> int:
 
 SUBMOUNT = (
     Rule(
-        cel=f"[{cel_text('claim')} != '', has(self.tmpfs), has(self.hostPath), has(self.volume)].exists_one(given, given)",
-        message="a submount needs exactly one of claim, tmpfs, hostPath and volume: keep one and remove the others",
+        cel=f"[{cel_text('claimName')} != '', has(self.tmpfs), has(self.hostPath), has(self.volume)].exists_one(given, given)",
+        message="a submount needs exactly one of claimName, tmpfs, hostPath and volume: keep one and remove the others",
         holds=lambda mount: _sources(mount) == 1,
     ),
     Rule(
-        cel=f"{cel_text('subPath')} == '' || {cel_text('claim')} != ''",
-        message="subPath is a folder inside a claim: name the claim, or remove subPath",
+        cel=f"{cel_text('subPath')} == '' || {cel_text('claimName')} != ''",
+        message="subPath is a folder inside a claim: give claimName, or remove subPath",
         holds=lambda mount: not mount.sub_path or bool(mount.claim_name),
         field="sub_path",
     ),
