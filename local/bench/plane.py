@@ -116,7 +116,7 @@ def _write_files(plane: Plane, tokens: Mapping[str, str], port: int) -> None:
                 }
             ],
             "users": [{"name": user, "user": {"token": token}}],
-            "contexts": [{"name": "alone", "context": {"clusterRef": {"name": "alone"}, "user": user}}],
+            "contexts": [{"name": "alone", "context": {"cluster": "alone", "user": user}}],
             "current-context": "alone",
         }
         plane.kubeconfig(user).write_text(json.dumps(config))

@@ -108,9 +108,9 @@ def _kubeconfig(folder: Path, port: int, token: str) -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "test", "clusterRef": {"name": cluster}}],
+        "clusters": [{"name": "test", "cluster": cluster}],
         "users": [{"name": "test", "user": {"token": token}}],
-        "contexts": [{"name": "test", "context": {"clusterRef": {"name": "test"}, "user": "test"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         "current-context": "test",
     }
     path.write_text(json.dumps(config))

@@ -148,7 +148,7 @@ def records(
 def start(root: Path, api: int, backend: int) -> "subprocess.Popen[bytes]":
     """The collector with the example's configuration; the test sets what a cluster would, and JSON, which Python reads."""
     cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{api}"}}
-    context = {"name": "c", "context": {"clusterRef": {"name": "c"}, "user": "u"}}
+    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
     kubeconfig = {
         "clusters": [cluster],
         "contexts": [context],
