@@ -200,7 +200,7 @@ def test_kubectl_get_shows_the_state_and_the_reason(kubectl: Kubectl) -> None:
     now = "2026-01-01T00:00:00Z"
     available = {"type": "Available", "status": "False", "reason": "Jail", "message": "x", "lastTransitionTime": now}
     status = {
-        "conditions": [available],
+        "conditions": [available, available | {"type": "Ready"}],
         "controller": "1/1",
         "login": "0/1",
         "workers": "2/2",
@@ -212,6 +212,7 @@ def test_kubectl_get_shows_the_state_and_the_reason(kubectl: Kubectl) -> None:
     assert done.returncode == 0, done.stderr
     head, row = kubectl("get", "slurmcluster", "shown").stdout.splitlines()
     assert head.split() == ["NAME", "READY", "AVAILABLE", "CONTROLLER", "LOGIN", "WORKERS", "ADDRESS", "REASON", "AGE"]
-    assert row.split()[:5] == ["shown", "False", "1/1", "0/1", "2/2"]
-    assert row.endswith("the jail is being filled")
+    assert row.split()[:6] == ["shown", "False", "False", "1/1", "0/1", "2/2"]
+    assert row.split()[-2] == "Jail"
+    assert kubectl("get", "slurmcluster", "shown", "-o", "wide").stdout.strip().endswith("the jail is being filled")
     assert "slurmcluster.slurm.soperator.io/shown" in kubectl("get", "slurm", "-o", "name").stdout
