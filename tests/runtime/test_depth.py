@@ -98,7 +98,7 @@ async def create(plane: ControlPlane, name: str, depth: int) -> tuple[int, str]:
     """What a tenant gets who makes a NodeSet so deep."""
     inner = '{"a":' * depth + "1" + "}" * depth
     head = f'{{"apiVersion":"slurm.soperator.io/v1alpha1","kind":"NodeSet","metadata":{{"name":"{name}"}}'
-    body = f'{head},"spec":{{"cluster":"demo","scheduling":{{"affinity":{{"a":{inner}}}}}}}}}'
+    body = f'{head},"spec":{{"clusterRef":{{"name":"demo"}},"scheduling":{{"affinity":{{"a":{inner}}}}}}}}}'
     async with client(plane.url, GUEST) as guest:
         answer = await guest.post(TENANT, content=body, headers={"Content-Type": "application/json"}, timeout=60)
     return answer.status_code, answer.text
