@@ -14,14 +14,14 @@ CONTROL = [
         (f"{W}/test_late_acts.py",),
     ),
     Mutant(
-        f"{C}/nodeset/actions.py",
+        f"{C}/nodeset/decision.py",
         "if clock() - asked_at > _SOON:",
         "if False:",
         "a job on a node that was resumed while the jobs were listed",
         (f"{W}/test_late_acts.py",),
     ),
     Mutant(
-        f"{C}/nodeset/actions.py",
+        f"{C}/nodeset/decision.py",
         "if not pressed or not (wrong := await _disagreement(seen, pressed[0].index, client)):",
         "if not (wrong := ''):",
         "a job whose time is over by a clock that is wrong",
@@ -77,14 +77,14 @@ CONTROL = [
         (f"{W}/test_refill.py",),
     ),
     Mutant(
-        f"{C}/nodeset/actions.py",
+        f"{C}/nodeset/decision.py",
         '        return replace(plan, actions=made), f"Slurm does not answer',
         '        return replace(plan), f"Slurm does not answer',
         "a job that began since the last answer of Slurm",
         (f"{U}/reconcile/test_choose.py",),
     ),
     Mutant(
-        f"{C}/nodeset/actions.py",
+        f"{C}/nodeset/decision.py",
         "return not isinstance(action, Create | SetPodCondition) or",
         "return not isinstance(action, Create | SetPodCondition | Delete) or",
         "a job that began since the last answer of Slurm",

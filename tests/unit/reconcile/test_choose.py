@@ -16,7 +16,7 @@ from soperator.policy.workers.types import (
     WorkerPod,
     WorkerSnapshot,
 )
-from soperator.reconcile.nodeset.actions import choose
+from soperator.reconcile.nodeset.decision import choose
 from soperator.slurm.job import SlurmJob
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError

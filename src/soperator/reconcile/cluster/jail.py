@@ -16,7 +16,7 @@ from soperator.policy.cluster.jail_refill import JailSnapshot, JailStep
 from soperator.policy.drain_reasons import JAIL
 from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator
-from soperator.reconcile.nodeset.actions import listed_after
+from soperator.reconcile.nodeset.decision import listed_after
 from soperator.render.jail.claims import jail_claim
 from soperator.render.jail.populate_job import jail_image, render_populate, request
 from soperator.render.parts import labels, names

@@ -1,6 +1,6 @@
 """Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
 
-Whatever could touch a job is decided anew on a fresh answer of Slurm's, given in this very pass; without one only missing pods are made.
+What could touch a job was decided on an answer of Slurm's that was given in this very pass (`decision.py`).
 That answer holds for some seconds: what has not begun by then, because the API server or slurmrestd is slow, is decided anew. So nothing that touches
 a worker waits for pods that are made.
 A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails, or is newer by now, decides nothing.
@@ -24,7 +24,6 @@ from soperator.kube.errors import (
     explain,
 )
 from soperator.kube.views import Custom, Pod
-from soperator.policy.workers import on_demand, policy
 from soperator.policy.workers.pod_condition import IN_SERVICE
 from soperator.policy.workers.types import (
     Action,
@@ -45,6 +44,7 @@ from soperator.policy.workers.types import (
 )
 from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator, Unmade
+from soperator.reconcile.nodeset.decision import choose, indexes_of
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet, Object
 from soperator.render.slurm_conf.node_conf import hosts, record
@@ -52,8 +52,6 @@ from soperator.render.worker import pod as worker_pod
 from soperator.runtime.controller import TransientError
 from soperator.runtime.events import EventNote, Regarding
 from soperator.runtime.status import timestamp
-from soperator.slurm.job import SlurmJob
-from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError, SlurmRest
 
 _AT_ONCE = 16
@@ -65,16 +63,6 @@ _CHANGED = 1.0
 _HOLDS = 5.0
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
-#: The most Slurm nodes that are read one by one before an action; more are read as one list.
-_ONE_BY_ONE = 8
-#: Seconds after which the list of nodes is too old, if reading the jobs took longer.
-_SOON = 1.0
-#: Seconds until the jobs are read again after a failure.
-_WITHOUT_JOBS = 5.0
-#: Seconds by which Slurm's clock and ours may differ.
-_SKEW = 5.0
-#: Seconds of difference from which on no deadline of a job counts as passed.
-_APART = 60.0
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {
     Create: ("Create", "PodCreated"),
@@ -88,7 +76,6 @@ _EVENTS: Mapping[type, tuple[str, str]] = {
     SetPodCondition: ("SetCondition", "PodConditionSet"),
     Register: ("Register", "Registering"),
 }
-_RECORDS = DeleteNodeRecord | UpdateNodes
 _UPDATES: Mapping[Verb, tuple[str, str]] = {
     Verb.RECORD: ("Create", "NodeRecordCreated"),
     Verb.ERASE: ("Delete", "NodeRecordDeleted"),
@@ -371,135 +358,3 @@ def event_of(action: Action) -> tuple[str, str]:
     if isinstance(action, UpdateNodes):
         return _UPDATES[action.verb]
     return _EVENTS[type(action)]
-
-
-def indexes_of(action: Action) -> tuple[int, ...]:
-    """Whom an action is about."""
-    return action.indexes if isinstance(action, UpdateNodes) else (action.index,)
-
-
-def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """The policy that a NodeSet's workers are under."""
-    return on_demand.decide(seen) if seen.on_demand else policy.decide(seen)
-
-
-async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[WorkerPlan, str]:
-    """The plan, decided with a fresh look at Slurm where that matters; without an answer only what is to be made, and why."""
-    plan = decide(seen if client else replace(seen, nodes=None))
-    if (
-        client is None
-        or seen.nodes is None
-        or not (plan.asks_jobs or any(_matters(seen, each) for each in plan.actions))
-    ):
-        return plan, ""
-    try:
-        return await _fresh(seen, plan, client)
-    except SlurmError as error:
-        # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
-        former = {each.index for each in plan.actions if isinstance(each, DeleteNodeRecord)}
-        made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
-        return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
-
-
-def _pressed(plan: WorkerPlan) -> list[int]:
-    """The jobs that a plan warns or ends."""
-    return sorted({job.number for each in plan.actions if isinstance(each, SignalJobs | EndJobs) for job in each.jobs})
-
-
-async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
-    """These jobs as they are now; raises SlurmError."""
-    found: list[SlurmJob | None] = []
-    for start in range(0, len(numbers), _AT_ONCE):
-        found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
-    return found
-
-
-async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, decided on a fresh answer of Slurm's about every node that it touches, and what Slurm refused; raises SlurmError.
-
-    A few nodes are asked for one by one. Where Slurm does not know one, or its answer leads to a plan that touches others, all are asked for.
-    """
-    asked = _touched(seen, plan)
-    if seen.nodes is not None and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
-        with contextlib.suppress(SlurmError):
-            few = seen.on({**seen.nodes, **await client.only(asked)})
-            again, failed = await _with_jobs(few, client)
-            if _touched(few, again) <= asked:
-                return again, failed
-    return await _with_jobs(seen.on(await client.nodes()), client)
-
-
-async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, with a look at the jobs where it asks for one.
-
-    Without their list it drains in whatever order, since a drain ends no job; no job is warned or ended, and no pod goes that a suspended job may
-    be on.
-    """
-    plan = decide(seen)
-    if not plan.asks_jobs:
-        return plan, ""
-    ends = [each for each in plan.actions if policy.ends_jobs(seen, each)]
-    # A record goes seconds after its pod, for which the jobs were looked at: the list of then is new enough.
-    records = {seen.name(index) for each in ends if isinstance(each, _RECORDS) for index in indexes_of(each)}
-    taken = {seen.name(index) for each in ends if not isinstance(each, _RECORDS) for index in indexes_of(each)}
-    # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
-    draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
-    try:
-        clock = asyncio.get_running_loop().time
-        asked_at, since = clock(), listed_after(seen.nodes or {}, taken | draining, seen.now)
-        listed = {job.number: job for job in await client.jobs(since)}
-        held = {number for number, job in listed.items() if job.nodes & (taken | records)}
-        # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
-        if asked := sorted(held.union(_pressed(decide(seen.with_jobs(listed.values()))))):
-            by_now = dict(zip(asked, await _each(client, asked), strict=True))
-            current = ((number, by_now.get(number, job)) for number, job in listed.items())
-            listed = {number: job for number, job in current if job is not None}
-        if clock() - asked_at > _SOON:  # the answer about the nodes has become old meanwhile
-            seen = seen.on(await client.nodes())
-        final = decide(seen.with_jobs(listed.values()))
-        pressed = [each for each in final.actions if isinstance(each, SignalJobs | EndJobs)]
-        if not pressed or not (wrong := await _disagreement(seen, pressed[0].index, client)):
-            return final, ""
-        return replace(final, actions=tuple(each for each in final.actions if each not in pressed)), wrong
-    except SlurmError as error:
-        lasting = {
-            each.index for each in plan.actions if isinstance(each, DeleteNodeRecord) and policy.ends_jobs(seen, each)
-        }
-        safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
-        safe = [each for each in safe if not (isinstance(each, Create) and each.index in lasting)]
-        again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
-        said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
-        return replace(
-            plan, actions=tuple(each for each in safe if not policy.ends_jobs(seen, each)), again=again
-        ), said
-
-
-async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
-    """Why it is not known for how long jobs have been waited for: since when is told by slurmctld's clock, until when by ours. Raises SlurmError."""
-    apart = abs(await client.clock(seen.name(index)) - seen.now)
-    if apart <= _APART or apart == seen.now:
-        return ""
-    return (
-        f"no job is warned or ended, for the clock of slurmctld and that of the operator are {apart:.0f} s apart: "
-        "set the clocks of their Nodes right"
-    )
-
-
-def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:
-    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop.
-
-    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. Clocks may differ by some seconds.
-    """
-    ages = [now - nodes[name].reason_at for name in names if name in nodes]
-    return asyncio.get_running_loop().time() - max(0.0, min(ages) - _SKEW) if ages else float("-inf")
-
-
-def _touched(seen: WorkerSnapshot, plan: WorkerPlan) -> set[str]:
-    return {seen.name(index) for each in plan.actions if _matters(seen, each) for index in indexes_of(each)}
-
-
-def _matters(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action needs a fresh answer; a new pod under a name that Slurm does not know does not, nor does a mere report."""
-    return not isinstance(action, Create | SetPodCondition) or (
-        isinstance(action, Create) and seen.node(action.index) is not None
-    )

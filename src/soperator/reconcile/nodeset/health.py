@@ -17,7 +17,8 @@ from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import read_healthcheck
 from soperator.reconcile.healthcheck.context import follows
 from soperator.reconcile.nodeset import node_replacement
-from soperator.reconcile.nodeset.actions import Workers, listed_after
+from soperator.reconcile.nodeset.actions import Workers
+from soperator.reconcile.nodeset.decision import listed_after
 from soperator.render.parts.model import HealthCheck
 from soperator.render.slurm_conf import health_checks
 from soperator.runtime.status import ReportedCondition

@@ -3,7 +3,8 @@
 from soperator.policy import drain_reasons
 from soperator.policy.workers import job_comment
 from soperator.policy.workers.types import WorkerSnapshot
-from soperator.reconcile.nodeset.actions import Workers, listed_after
+from soperator.reconcile.nodeset.actions import Workers
+from soperator.reconcile.nodeset.decision import listed_after
 from soperator.slurmrest.client import SlurmError
 
 
