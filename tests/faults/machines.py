@@ -125,18 +125,18 @@ def two_operators(stage: Stage) -> Steps:
 
 @contextmanager
 def _applied(stage: Stage, settings: Sequence[str]) -> Iterator[None]:
-    """The chart's objects without helm's care: what `kubectl apply` of a rendered chart does."""
+    """The chart's objects without helm's care, as by `kubectl apply` of a rendered chart; the mark of the first release stays helm's."""
     words = [word for setting in settings for word in ("--set", setting)]
     chart = str(demo.ROOT / "charts" / "soperator")
     rendered = stage.lab.target.run("helm", "template", "second", chart, "-n", SECOND, *words)
+    others = "\n---".join(each for each in rendered.split("\n---") if "soperator-is-here" not in each)
     stage.lab.kubectl("create", "namespace", SECOND)
     try:
-        stage.lab.target.run("kubectl", "apply", "-f", "-", stdin=rendered)
+        stage.lab.target.run("kubectl", "apply", "-f", "-", stdin=others)
         stage.lab.target.run("kubectl", "rollout", "status", "deployment/second", "-n", SECOND, "--timeout=60s")
         yield
     finally:
-        others = [each for each in rendered.split("\n---") if "soperator-is-here" not in each]
-        stage.lab.target.run("kubectl", "delete", "--ignore-not-found", "-f", "-", stdin="\n---".join(others))
+        stage.lab.target.run("kubectl", "delete", "--ignore-not-found", "-f", "-", stdin=others)
         stage.lab.kubectl("delete", "namespace", SECOND, "--ignore-not-found", "--timeout=60s")
 
 
