@@ -163,5 +163,6 @@ def test_an_image_that_does_not_exist_is_told(lab: Lab, make: Callable[..., None
 def test_a_volume_that_cannot_be_mounted_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """Kubernetes says it in Events alone; the NodeSet says it too, where the pod would be starting for ever."""
     volumes = [{"name": "extra", "configMap": {"name": "nowhere"}}]
-    make("NodeSet", "mountless", clusterRef={"name": lab.cluster}, replicas=1, volumes=volumes)
+    mounts = [{"name": "extra", "mountPath": "/extra"}]
+    make("NodeSet", "mountless", clusterRef={"name": lab.cluster}, replicas=1, volumes=volumes, volumeMounts=mounts)
     shows(lab, "nodeset", "mountless", why, ("demo-mountless-0", "a volume cannot be mounted", "nowhere"), 15.0)
