@@ -104,7 +104,7 @@ def export(state: State) -> list[str]:
 
     found = [each["metadata"] for each in json.loads(run("get", "slurmclusters", "-A", "-o", "json"))["items"]]
     for each in found:
-        on = json.dumps({"spec": {"metrics": {"enabled": True}}})
+        on = json.dumps({"spec": {"metrics": {"exporter": {}}}})
         run("patch", "slurmcluster", each["name"], "-n", each["namespace"], "--type=merge", "-p", on)
     return [f"{each['namespace']}/{each['name']}" for each in found]
 

@@ -73,7 +73,7 @@ def moments(seen: Mapping[str, list[Object]]) -> dict[str, bool]:
         "workers made": len(workers) == 2,
         "workers ready": ready.count("worker") == 2,
         "login ready": "login" in ready,
-        "workers registered (status)": status.get("workers") == "2/2",
+        "workers registered (status)": status.get("workers", {}).get("readyReplicas") == 2,
     }
 
 

@@ -59,7 +59,7 @@ def told(lab: Lab) -> tuple[str, str]:
 def switch_on(lab: Lab, mariadb: str, said: dict[str, Any]) -> float:
     """Switch accounting on, and wait until slurmctld runs with it; return how long that took in seconds."""
     began = time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"images": {"mariadb": mariadb}, "accounting": {"enabled": True, **said}})
+    lab.patch("slurmcluster", lab.cluster, {"images": {"mariadb": mariadb}, "accounting": said})
     lab.until("accounting is on", lambda: told(lab) == WELL, 400)
     return time.monotonic() - began
 

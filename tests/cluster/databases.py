@@ -95,7 +95,7 @@ def operated(lab: Lab, image: str) -> Iterator[Database]:
     name = f"{lab.cluster}-database"
     said = {"mariadbOperator": {"size": "1Gi", "resources": {"requests": {"memory": "256Mi"}}}}
     try:
-        lab.patch("slurmcluster", lab.cluster, {"accounting": {"enabled": True, **said}})
+        lab.patch("slurmcluster", lab.cluster, {"accounting": said})
         lab.until("the resource is there", lambda: lab.look("mariadb", name), 120)
         password = lab.until("the password is there", lambda: lab.look("secret", f"{name}-password"), 60)
         wanted = lab.look("mariadb", name)["spec"]

@@ -244,7 +244,7 @@ def is_settled(nodeset: dict[str, Any]) -> bool:
     status, spec = nodeset.get("status", {}), nodeset["spec"]
     wanted = status.get("replicas") if spec.get("powerSaving") else spec["replicas"]
     fresh = status.get("observedGeneration") == nodeset["metadata"]["generation"]
-    return fresh and not status.get("why") and status.get("ready") == status.get("replicas") == wanted
+    return fresh and not status.get("why") and status.get("readyReplicas") == status.get("replicas") == wanted
 
 
 def is_ready(pod: dict[str, Any]) -> bool:

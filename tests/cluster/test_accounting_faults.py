@@ -55,7 +55,7 @@ def outside(lab: Lab, mariadb: str) -> Iterator[None]:
     """Accounting is to be on with a database elsewhere, whose host says nothing and whose password slurmdbd cannot take."""
     books.apply(lab, databases.secret("outside", {"password": 'no "quotes"'}))
     books.apply(lab, {"kind": "Service", "metadata": {"name": "outside"}, "spec": {"ports": [{"port": 3306}]}})
-    lab.patch("slurmcluster", lab.cluster, {"accounting": {"enabled": True, "externalDatabase": OUTSIDE}})
+    lab.patch("slurmcluster", lab.cluster, {"accounting": {"externalDatabase": OUTSIDE}})
     try:
         yield
     finally:

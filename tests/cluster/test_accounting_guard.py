@@ -35,7 +35,7 @@ def on(lab: Lab, mariadb: str) -> Iterator[None]:
 def is_unknown(lab: Lab) -> bool:
     """Whether the condition says that the database does not know the cluster, and what to do."""
     message = str(condition(lab.status(), "AccountingReady")["message"])
-    return books.told(lab) == ("False", "UnknownCluster") and "spec.accounting.enabled: false" in message
+    return books.told(lab) == ("False", "UnknownCluster") and "remove spec.accounting" in message
 
 
 def begin_anew(lab: Lab, mariadb: str, kept: set[str]) -> None:

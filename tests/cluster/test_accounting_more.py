@@ -46,7 +46,7 @@ def booked(lab: Lab, mariadb: str) -> Iterator[Lab]:
         kept = {"purge": {"jobs": "1hours", "steps": "1hours"}, "archive": {"claimName": ARCHIVE}}
         spec = {
             "auth": {"type": "munge"},
-            "accounting": {"enabled": True, **kept},
+            "accounting": kept,
             "images": {"mariadb": mariadb},
             "config": {"extraLines": {"slurm": "AccountingStoreFlags=job_comment"}},
         }
@@ -142,7 +142,7 @@ def age(lab: Lab, jobs: set[str]) -> None:
 def backed(booked: Lab) -> Iterator[None]:
     """slurmctld has a backup."""
     booked.patch("slurmcluster", CLUSTER, {"controller": {"replicas": 2}, "config": {"extraLines": {"slurm": QUICK}}})
-    booked.until("two slurmctlds", lambda: booked.status().get("controller") == "2/2", 240)
+    booked.until("two slurmctlds", lambda: booked.status().get("controller", {}).get("summary") == "2/2", 240)
     booked.until("clients know both", lambda: pings(booked) == ["UP", "UP"], 120)
     yield
     booked.patch("slurmcluster", CLUSTER, {"controller": {"replicas": None}})

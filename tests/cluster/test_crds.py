@@ -131,13 +131,13 @@ def test_what_is_handed_through_is_kept(kubectl: Kubectl) -> None:
             "size of a claim can only grow",
         ),
         (
-            {"accounting": {"enabled": True, "managedDatabase": {"claim": {"storageClassName": "fast"}}}},
-            {"accounting": {"enabled": True}},
+            {"accounting": {"managedDatabase": {"claim": {"storageClassName": "fast"}}}},
+            {"accounting": {}},
             "storageClassName of the database's claim cannot be changed",
         ),
         (
-            {"accounting": {"enabled": True, "managedDatabase": {"claim": {"size": "20Gi"}}}},
-            {"accounting": {"enabled": True}},
+            {"accounting": {"managedDatabase": {"claim": {"size": "20Gi"}}}},
+            {"accounting": {}},
             "size of the database's claim can only grow",
         ),
     ],
@@ -164,18 +164,17 @@ def test_what_may_change_may_change(kubectl: Kubectl) -> None:
     "after",
     [
         None,
-        {"enabled": False},
-        {"enabled": True, "managedDatabase": {"claim": {"name": "other"}}},
-        {"enabled": True, "externalDatabase": {"host": "db", "password": {"secretName": "db"}}},
-        {"enabled": True, "mariadbOperator": {"size": "1Gi"}},
-        {"enabled": True, "managedDatabase": {"claim": {"size": "20Gi", "storageClassName": "fast"}}},
+        {"managedDatabase": {"claim": {"name": "other"}}},
+        {"externalDatabase": {"host": "db", "password": {"secretName": "db"}}},
+        {"mariadbOperator": {"size": "1Gi"}},
+        {"managedDatabase": {"claim": {"size": "20Gi", "storageClassName": "fast"}}},
     ],
-    ids=["removed", "off", "another claim", "external", "mariadb", "grown"],
+    ids=["removed", "another claim", "external", "mariadb", "grown"],
 )
 def test_accounting_leaves_the_database_that_it_had(kubectl: Kubectl, after: dict[str, Any] | None) -> None:
     """The size and the class of the database's claim bind only while the operator makes that claim."""
     name = f"a{zlib.crc32(str(after).encode())}"
-    before = {"enabled": True, "managedDatabase": {"claim": {"size": "15Gi", "storageClassName": "fast"}}}
+    before = {"managedDatabase": {"claim": {"size": "15Gi", "storageClassName": "fast"}}}
     assert kubectl("create", "-f", "-", obj=cluster(name, accounting=before)).returncode == 0
     edited = cluster(name, **({} if after is None else {"accounting": after}))
     done = kubectl("replace", "--dry-run=server", "-f", "-", obj=edited)
@@ -201,9 +200,9 @@ def test_kubectl_get_shows_the_state_and_the_reason(kubectl: Kubectl) -> None:
     available = {"type": "Available", "status": "False", "reason": "Jail", "message": "x", "lastTransitionTime": now}
     status = {
         "conditions": [available, available | {"type": "Ready"}],
-        "controller": "1/1",
-        "login": "0/1",
-        "workers": "2/2",
+        "controller": {"summary": "1/1"},
+        "login": {"summary": "0/1"},
+        "workers": {"summary": "2/2"},
         "why": "the jail is being filled",
     }
     done = kubectl(

@@ -105,7 +105,7 @@ def watched(lab: Lab, alice: str) -> Iterator[Watched]:
             "scancel -u alice; scontrol delete reservation=quiet; scontrol update nodename=worker-1 state=resume || true",
         )
         run(lab, "-m", "local.monitoring", "--stop")
-        lab.patch("slurmcluster", lab.cluster, {"metrics": had})
+        lab.patch("slurmcluster", lab.cluster, {"metrics": {"exporter": None, **had} if had else None})
         lab.until("the exporter is gone", lambda: had or not lab.pods("exporter"), PATIENCE)
         lab.wait_available()
 

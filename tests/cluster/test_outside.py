@@ -147,7 +147,7 @@ def test_jobs_run_on_the_host_alone_and_with_pods(lab: Lab, node: str, alice: st
 def test_the_operator_leaves_the_node_alone(lab: Lab, node: str) -> None:
     """It is in the partition of the NodeSet that it is like, and no pod of that is missing for it."""
     assert "worker" in lab.ssh("root", f"scontrol show node {node} | grep -o 'ActiveFeatures=.*'")
-    assert lab.look("nodeset", "worker")["status"]["ready"] == 2
+    assert lab.look("nodeset", "worker")["status"]["readyReplicas"] == 2
     lab.wait_available()
 
 

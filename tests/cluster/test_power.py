@@ -47,7 +47,7 @@ def test_a_job_wakes_the_node_that_it_needs_and_an_administrator_another(lab: La
     lab.timings.note("on demand: sbatch → the job runs on a node that slept", ran - began)
     left = {"owl-0": "idle", "owl-1": "idle~", "owl-2": "idle~", "owl-3": "idle~"}
     lab.until("owl-2 sleeps", lambda: owls.pods() == ["demo-owl-0"] and owls.states() == left, 60)
-    lab.until("one is wanted", lambda: lab.status("nodeset", "owl").get("wanted") == 1, 30)
+    lab.until("one is wanted", lambda: lab.status("nodeset", "owl").get("desiredReplicas") == 1, 30)
 
 
 def test_an_array_of_jobs_runs_and_all_sleep_in_the_end(lab: Lab, owls: Sleepers) -> None:

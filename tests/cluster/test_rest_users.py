@@ -46,7 +46,7 @@ def rest(lab: Lab, alice: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     lab.ssh("root", "rm -f /home/alice/ca.crt")
     certificate(lab, tmp_path_factory.mktemp("tls"))
     tokens = [{"user": "alice", "secretName": "alice-token"}, {"user": "ghost", "secretName": "ghost-token"}]
-    users = {"enabled": True, "tls": {"secretName": "rest-tls"}, "tokens": tokens}
+    users = {"tls": {"secretName": "rest-tls"}, "tokens": tokens}
     try:
         lab.patch("slurmcluster", lab.cluster, {"images": {"proxy": proxy}, "rest": {"users": users}})
         lab.timed("a slurmrestd for users: kubectl patch → both pods are ready", lambda: whole(lab), 120)

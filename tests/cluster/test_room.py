@@ -71,7 +71,7 @@ def test_a_jail_that_is_almost_full_is_told_and_drains_nobody(small: Lab) -> Non
     wanted = r"the shared root is 9[78] % full, \d MiB are left: enlarge the claim small-jail, or remove files that nobody needs"
     assert re.fullmatch(wanted, said["message"]), said["message"]
     small.wait_available()
-    assert small.status("nodeset", NAME)["ready"] == 1
+    assert small.status("nodeset", NAME)["readyReplicas"] == 1
     on_node(f"rm {big}")
     began = time.monotonic()
     small.until("the condition is true again", lambda: has_room(small) == "True", 120)

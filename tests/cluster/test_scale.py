@@ -33,7 +33,7 @@ def test_a_third_node_takes_part_in_a_job(lab: Lab, alice: str) -> None:
     lab.timed("scale out: kubectl scale → the third node is idle", lambda: states(lab).get("worker-2") == "idle", 60)
     assert sorted(lab.ssh(alice, "srun -N3 hostname").split()) == ["worker-0", "worker-1", "worker-2"]
     lab.wait_available()
-    assert lab.look("nodeset", "worker")["status"]["ready"] == 3
+    assert lab.look("nodeset", "worker")["status"]["readyReplicas"] == 3
 
 
 def test_scaling_in_takes_the_idle_node_first_and_waits_for_the_job(lab: Lab, alice: str) -> None:

@@ -246,7 +246,7 @@ def test_an_editors_server_is_installed_runs_on_and_is_found_again(
 def two_logins(lab: Lab) -> Iterator[None]:
     """Two login pods behind a Service that sends each connection to any."""
     lab.patch("slurmcluster", lab.cluster, {"login": {"replicas": 2, "service": {"sessionAffinity": "None"}}})
-    lab.until("two login pods", lambda: lab.status().get("login") == "2/2", 90)
+    lab.until("two login pods", lambda: lab.status().get("login", {}).get("summary") == "2/2", 90)
     yield
     lab.patch("slurmcluster", lab.cluster, {"login": {"replicas": 1, "service": {"sessionAffinity": None}}})
     lab.wait_available()

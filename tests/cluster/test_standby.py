@@ -92,7 +92,7 @@ def backup(lab: Lab) -> Iterator[None]:
     began = time.monotonic()
     lab.patch("slurmcluster", lab.cluster, {"controller": {"replicas": 2}, "config": {"extraLines": {"slurm": QUICK}}})
     try:
-        lab.until("two slurmctlds", lambda: lab.status().get("controller") == "2/2", 90)
+        lab.until("two slurmctlds", lambda: lab.status().get("controller", {}).get("summary") == "2/2", 90)
         lab.until("clients know both", lambda: pings(lab) == ["UP", "UP"], 60)
         lab.timings.note("controller.replicas 1 → 2: both answer, and clients know both", since(began))
         yield
@@ -100,7 +100,11 @@ def backup(lab: Lab) -> Iterator[None]:
         lab.patch(
             "slurmcluster", lab.cluster, {"controller": {"replicas": None}, "config": {"extraLines": {"slurm": None}}}
         )
-    lab.until("one slurmctld", lambda: lab.status().get("controller") == "1/1" and len(lab.pods("controller")) == 1, 90)
+    lab.until(
+        "one slurmctld",
+        lambda: lab.status().get("controller", {}).get("summary") == "1/1" and len(lab.pods("controller")) == 1,
+        90,
+    )
     lab.until("clients know one", lambda: pings(lab) == ["UP"], 60)
     lab.wait_available()
 

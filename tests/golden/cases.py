@@ -69,10 +69,8 @@ FULL_CLUSTER = {
     "rest": {"replicas": 2},
     "metrics": {
         "jobs": True,
-        "enabled": True,
-        "nodes": False,
         "allowFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
-        "resources": {"requests": {"memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+        "exporter": {"nodes": False, "resources": {"requests": {"memory": "96Mi"}, "limits": {"memory": "256Mi"}}},
     },
     "health": {"mode": "Drain", "interval": "2m", "maxUnhealthy": "5%", "disabledChecks": ["tmp-leftovers"]},
     "partitions": [
@@ -139,7 +137,6 @@ GPUS = (
 EMBEDDED = (
     {
         "accounting": {
-            "enabled": True,
             "enforce": ["limits", "qos"],
             "managedDatabase": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}},
             "purge": {"jobs": "12months", "steps": "30days", "usage": "36months"},
@@ -153,7 +150,6 @@ EXTERNAL = (
     {
         "auth": {"type": "munge"},
         "accounting": {
-            "enabled": True,
             "externalDatabase": {
                 "host": "db.example.com",
                 "port": 3307,
@@ -170,7 +166,6 @@ EXTERNAL = (
 MARIADB = (
     {
         "accounting": {
-            "enabled": True,
             "mariadbOperator": {
                 "replicas": 3,
                 "size": "50Gi",
@@ -189,10 +184,9 @@ ACCOUNTED = {"accounting": EMBEDDED, "accounting-external": EXTERNAL, "accountin
 #: Clusters with a slurmrestd for users, of which only what it adds or changes is written down.
 USERS = {
     "rest-users": {
-        "metrics": {"enabled": True},
+        "metrics": {"exporter": {}},
         "rest": {
             "users": {
-                "enabled": True,
                 "service": {"type": "LoadBalancer", "port": 443, "annotations": {"cloud/internal": "true"}},
                 "tls": {"secretName": "rest-tls"},
                 "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],

@@ -13,7 +13,7 @@ from tests.world.harness import NS, Town, operating, until
 
 CLUSTER = {"jail": {"claim": {"name": "demo-jail"}}, "controller": {"state": {"name": "demo-state"}}}
 WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}}
-ON = CLUSTER | {"accounting": {"enabled": True}}
+ON = CLUSTER | {"accounting": {}}
 EXTERNAL = {"host": "db.example.com", "password": {"secretName": "db"}}
 
 
@@ -174,10 +174,10 @@ async def test_a_database_that_does_not_know_the_cluster_is_told_and_off_and_on_
     said.text = "the database does not know the cluster demo: it is another one than before, or has lost its records\n"
     pod_is(town, "accounting", "slurmdbd", False)
     await until(lambda: told(town)[:2] == ("False", "UnknownCluster"))
-    assert "spec.accounting.enabled: false" in told(town)[2]
+    assert "remove spec.accounting" in told(town)[2]
     assert "slurmctld keeps what it has to tell" in told(town)[2]
     assert town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"] == template
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": False}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": None})
     await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
     assert town.find(kinds.CONFIGMAP, "demo-accounting")["data"]["registered"] == "demo"
     town.trial_ends()
@@ -194,7 +194,7 @@ async def test_a_wrong_password_is_told_and_slurmctld_is_left_alone(town, said):
     town.fake.world.seed(secret)
     await town.up(CLUSTER, WORKERS)
     said.text = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.0.0.7' (using password: YES)"
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"externalDatabase": EXTERNAL}})
     await town.settle()
     pod_is(town, "accounting", "slurmdbd", False)
     await until(lambda: told(town) and told(town)[1] == "WrongPassword")
@@ -213,7 +213,7 @@ async def test_another_password_starts_slurmdbd_anew(town):
             "data": {"password": "YQ=="},
         }
     )
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"externalDatabase": EXTERNAL}})
     await town.settle()
     before = town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"]["metadata"]["annotations"]
     town.fake.world.change(kinds.SECRET, (NS, "db"), {"data": {"password": "Yg=="}})
@@ -224,7 +224,7 @@ async def test_another_password_starts_slurmdbd_anew(town):
 
 async def test_a_secret_that_is_missing_is_named_and_nothing_is_made(town):
     """The condition names the field, the Secret and the remedy."""
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "externalDatabase": EXTERNAL}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"externalDatabase": EXTERNAL}})
     await town.told(
         kinds.SLURMCLUSTER, "demo", "spec.accounting.externalDatabase.password.secretName: db: no Secret has this name"
     )
@@ -235,7 +235,7 @@ async def test_switched_off_slurmctld_forgets_slurmdbd_before_that_goes(town):
     """slurmdbd and the database stay until slurmctld runs without them; the records and the password stay for ever."""
     await switched_on(town)
     await until(lambda: told(town)[0] == "True")
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": False}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": None})
     await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
     await town.settle()
     assert {"demo-accounting", "demo-database"} <= set(town.names(kinds.STATEFULSET))
@@ -311,7 +311,7 @@ async def test_a_settled_cluster_with_accounting_costs_no_request(town):
 async def test_without_mariadb_operator_its_absence_is_told(town):
     """The sentence says what to install, or which field to remove; once the kind is there the resource is applied."""
     town.fake.faults.append(Fault("patch", "mariadbs", 404, "NotFound", times=2))
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"enabled": True, "mariadbOperator": {}}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"mariadbOperator": {}}})
     await until(lambda: told(town) and told(town)[1] == "NoDatabase")
     assert (
         "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator"
@@ -323,7 +323,7 @@ async def test_without_mariadb_operator_its_absence_is_told(town):
 
 async def test_a_mariadb_resource_is_asked_for_once(town):
     """It is applied without an owner, and not again while nothing changes; slurmdbd finds it by its name."""
-    spec = CLUSTER | {"accounting": {"enabled": True, "mariadbOperator": {"size": "20Gi"}}}
+    spec = CLUSTER | {"accounting": {"mariadbOperator": {"size": "20Gi"}}}
     town.apply(kinds.SLURMCLUSTER, "demo", spec)
     await town.settle()
     made = town.find(kinds.MARIADB, "demo-database")

@@ -23,9 +23,9 @@ SOON = 5.0
 CLUSTER = {
     "jail": {"claim": {"name": "demo-jail"}},
     "controller": {"state": {"name": "demo-state"}, "replicas": 2},
-    "accounting": {"enabled": True},
-    "metrics": {"enabled": True},
-    "rest": {"users": {"enabled": True, "tokens": [{"user": "ci", "secretName": "ci-token", "lifetime": "1h"}]}},
+    "accounting": {},
+    "metrics": {"exporter": {}},
+    "rest": {"users": {"tokens": [{"user": "ci", "secretName": "ci-token", "lifetime": "1h"}]}},
 }
 WORKERS = {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2, "podTemplate": {}}}
 OWNERS = {kinds.SLURMCLUSTER: "demo", kinds.NODESET: "worker"}

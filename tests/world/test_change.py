@@ -146,7 +146,7 @@ async def test_the_counts_of_a_nodeset_are_slurms(town):
     await town.settle(quiet=0.4)
     await town.settle(quiet=4.0, longest=10)
     status = town.status(kinds.NODESET, "worker")
-    assert [status[key] for key in ("updated", "idle", "allocated", "draining", "down")] == [3, 1, 1, 1, 0]
+    assert [status[key] for key in ("updatedReplicas", "idle", "allocated", "draining", "down")] == [3, 1, 1, 1, 0]
 
 
 def in_service(town, name):
@@ -186,7 +186,7 @@ async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(to
         await town.settle()
         town.pods_run()
     await town.settle()
-    assert town.status(kinds.NODESET, "worker")["ready"] == size
+    assert town.status(kinds.NODESET, "worker")["readyReplicas"] == size
     assert all("blue" in str(town.find(kinds.POD, name)["spec"]) for name in workers(town))
     writes = [each for each in town.fake.writes()[before:] if " events " not in each]
     assert sum(" pods " in each for each in writes) == 2 * size, writes

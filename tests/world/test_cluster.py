@@ -23,7 +23,7 @@ async def test_a_cluster_comes_up_and_says_so(town):
     """When all pods are ready and Slurm knows the workers, it is available and nothing is left to say."""
     await town.up(CLUSTER, WORKERS)
     status = town.status(kinds.SLURMCLUSTER, "demo")
-    assert (status["controller"], status["login"], status["rest"], status["workers"], status["why"]) == (
+    assert (*(status[role]["summary"] for role in ("controller", "login", "rest", "workers")), status["why"]) == (
         "1/1",
         "1/1",
         "1/1",
@@ -305,7 +305,7 @@ async def test_the_exporter_comes_and_goes_with_its_field(town):
     """Metrics switched on later restart nothing, and switched off leave nothing."""
     await town.up(CLUSTER, WORKERS)
     pods = town.names(kinds.POD)
-    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "metrics": {"enabled": True}})
+    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "metrics": {"exporter": {}}})
     await town.settle(quiet=0.5)
     for kind in (kinds.DEPLOYMENT, kinds.SERVICE, kinds.NETWORKPOLICY):
         assert "demo-exporter" in town.names(kind)
@@ -317,7 +317,7 @@ async def test_the_exporter_comes_and_goes_with_its_field(town):
     assert condition(town, "MetricsServed")["status"] == "True"
     assert condition(town, "Available")["status"] == "True"
     assert {each for each in town.names(kinds.POD) if "exporter" not in each} == set(pods)
-    town.apply(kinds.SLURMCLUSTER, "demo", {**CLUSTER, "metrics": {"enabled": False}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"metrics": {"exporter": None}})
     await town.settle(quiet=0.5)
     for kind in (kinds.DEPLOYMENT, kinds.SERVICE, kinds.NETWORKPOLICY):
         assert "demo-exporter" not in town.names(kind)
@@ -361,8 +361,8 @@ async def test_a_nodeset_that_is_refused_is_not_missed(town):
     await town.told(kinds.NODESET, "other", "no such setting")
     await town.settle(quiet=0.5)
     status = town.status(kinds.SLURMCLUSTER, "demo")
-    assert (status["workers"], status["why"]) == ("2/2", "")
+    assert (status["workers"]["summary"], status["why"]) == ("2/2", "")
     town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 5, "extraConf": "Comment=x"})
     await town.told(kinds.NODESET, "worker", "no such setting")
     await town.settle(quiet=0.5)
-    assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == "2/2"
+    assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == {"replicas": 2, "readyReplicas": 2, "summary": "2/2"}

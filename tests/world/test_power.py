@@ -77,7 +77,10 @@ async def test_exactly_those_nodes_get_a_pod_that_a_job_needs_and_lose_it_when_t
         town.pods_run()
         scontrol.register("owl-1", "owl-3", state="IDLE")
         await until(
-            lambda: (town.status(kinds.NODESET, "owl")["ready"], town.status(kinds.NODESET, "owl")["asleep"]) == (2, 2)
+            lambda: (
+                (town.status(kinds.NODESET, "owl")["readyReplicas"], town.status(kinds.NODESET, "owl")["asleep"])
+                == (2, 2)
+            )
         )
         town.later = 3700.0
         town.apply(
@@ -93,14 +96,14 @@ async def test_exactly_those_nodes_get_a_pod_that_a_job_needs_and_lose_it_when_t
 async def test_who_has_registered_and_is_not_ready_yet_lacks_nothing():
     """Slurm hears of slurmd some seconds before Kubernetes looks; the set is available meanwhile, and wants what is awake."""
     async with sleeping(POWER) as (town, scontrol):
-        assert town.status(kinds.NODESET, "owl")["wanted"] == 0
+        assert town.status(kinds.NODESET, "owl")["desiredReplicas"] == 0
         scontrol.wake("owl-1", "owl-3")
         await until(lambda: len(owls(town)) == 2)
         scontrol.register("owl-1", "owl-3")
         await until(lambda: town.status(kinds.NODESET, "owl")["allocated"] == 2)
         await town.settle(quiet=0.6)
         status = town.status(kinds.NODESET, "owl")
-        assert (status["why"], status["wanted"], status["ready"], status["asleep"]) == ("", 2, 0, 2)
+        assert (status["why"], status["desiredReplicas"], status["readyReplicas"], status["asleep"]) == ("", 2, 0, 2)
         assert parts(town)["Available"]["status"] == "True"
 
 
@@ -144,7 +147,7 @@ async def wake(many):
         await until(lambda: len(owls(town)) == many)
         town.pods_run()
         scontrol.register(*names)
-        await until(lambda: town.status(kinds.NODESET, "owl")["ready"] == many)
+        await until(lambda: town.status(kinds.NODESET, "owl")["readyReplicas"] == many)
         took = time.monotonic() - began
         return len(town.fake.requests) - asked - many, len(scontrol.said) - said, took
 

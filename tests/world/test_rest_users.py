@@ -36,7 +36,7 @@ async def town():
 
 def wants(town, *tokens, **users):
     """Ask for a slurmrestd for users with these tokens."""
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": {"enabled": True, "tokens": tokens, **users}}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": {"tokens": tokens, **users}}})
 
 
 def token(town, name="ci-token"):
@@ -71,7 +71,7 @@ async def test_the_pods_come_when_slurmctld_bounds_tokens_and_go_with_their_swit
     assert town.find(kinds.DEPLOYMENT, "demo-rest-users") is None
     town.trial_ends()
     await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest-users"))
-    town.apply(kinds.SLURMCLUSTER, "demo", {"rest": {"users": {"enabled": False}}})
+    town.apply(kinds.SLURMCLUSTER, "demo", {"rest": {"users": None}})
     await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest-users") is None)
     await until(lambda: served(town) is None)
 
@@ -100,7 +100,7 @@ async def test_a_token_is_made_anew_when_half_of_it_is_over_and_when_the_key_cha
     town.fake.world.change(kinds.SECRET, (NS, "ci-token"), {"metadata": {"annotations": older}})
     await until(lambda: note(town)["ends"] >= ends)
     signed = town.find(kinds.SECRET, "ci-token")["data"]["token"]
-    users = {"enabled": True, "tokens": [CI]}
+    users = {"tokens": [CI]}
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"rest": {"users": users}, "auth": {"rotateRequest": "x"}})
     await until(lambda: town.find(kinds.SECRET, "ci-token")["data"]["token"] != signed)
 

@@ -13,7 +13,7 @@ from tests.world.harness import NS, Town, operating, until
 CLUSTER = {
     "jail": {"claim": {"name": "demo-jail"}},
     "controller": {"state": {"name": "demo-state"}},
-    "accounting": {"enabled": True},
+    "accounting": {},
 }
 PHYSICS = {
     "clusterRef": {"name": "demo"},
@@ -246,12 +246,10 @@ async def test_a_database_that_does_not_do_as_it_is_told_is_not_told_for_ever(to
 async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
     """Nothing is executed."""
     town = Town()
-    cluster(town, {}, accounting={"enabled": False})
+    cluster(town, {}, accounting=None)
     async with operating(town, execute=commands):
         town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS)
-        await town.told(
-            kinds.SLURMACCOUNT, "physics", "SlurmCluster demo has no accounting: set spec.accounting.enabled there"
-        )
+        await town.told(kinds.SLURMACCOUNT, "physics", "SlurmCluster demo has no accounting: give it spec.accounting")
         town.apply(kinds.SLURMACCOUNT, "bad", PHYSICS | {"limits": {"others": {"GrpTres": "cpu=1"}}})
         await town.told(kinds.SLURMACCOUNT, "bad", "spec.limits.others.GrpTres: cpu=1: there is no such field")
         town.apply(kinds.SLURMACCOUNT, "worse", PHYSICS | {"users": [{"name": "a,b"}]})

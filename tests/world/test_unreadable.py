@@ -98,7 +98,7 @@ async def test_a_nodeset_that_cannot_be_read_is_still_in_its_partition(town):
     await asyncio.sleep(10)
     assert condition(town, kinds.SLURMCLUSTER, "demo", "SpecAccepted")["status"] == "True"
     assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == before
-    assert town.status(kinds.SLURMCLUSTER, "demo")["workers"] == "2/2"
+    assert town.status(kinds.SLURMCLUSTER, "demo")["workers"]["summary"] == "2/2"
     assert town.find(kinds.POD, "demo-worker-1")
 
 

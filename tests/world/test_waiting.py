@@ -263,7 +263,7 @@ async def test_a_deletion_that_waits_begins_no_change(town):
     before = parts(town)
     changed = {
         "controller": {"state": {"name": "demo-state"}, "scheduling": {"nodeSelector": {"moved": "yes"}}},
-        "metrics": {"enabled": False},
+        "metrics": {},
         "config": {"extraLines": {"slurm": "MaxJobCount=20000"}},
     }
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | changed)

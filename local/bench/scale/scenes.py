@@ -81,7 +81,7 @@ def _roll(scene: Stage, workers: int) -> None:
     seen, began, at = record.look(), scene.read(), time.time()
     path = f"{GROUP}/namespaces/bench/nodesets/worker"
     scene.ask("PATCH", path, {"spec": {"image": IMAGE}}, "application/merge-patch+json")
-    _until(scene, "bench", lambda status: status.get("updated") == workers and _all_idle(status, workers))
+    _until(scene, "bench", lambda status: status.get("updatedReplicas") == workers and _all_idle(status, workers))
     ended, found = scene.read(), scene.requests(at)
     measured = {"done": ended.at - at, "cpu": ended.cpu - began.cpu, "requests": float(len(found))}
     parts = {f"requests: {verb}": float(count) for verb, count in sorted(audit.by_verb(found).items())}
@@ -161,4 +161,4 @@ def _keep(scene: str, measured: dict[str, float], seen: record.Scene, parts: dic
 
 def _all_idle(status: Object, workers: int) -> bool:
     """Whether Kubernetes calls every worker ready and Slurm calls it idle."""
-    return bool(status.get("ready") == status.get("idle") == workers)
+    return bool(status.get("readyReplicas") == status.get("idle") == workers)

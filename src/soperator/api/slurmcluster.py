@@ -34,7 +34,7 @@ class Images(Model):
     mariadb: str = Field(
         default="",
         max_length=512,
-        description="MariaDB; used with accounting.enabled and a database of the operator's own only.",
+        description="MariaDB; used where accounting has a database of the operator's own only.",
     )
     proxy: str = Field(
         default="", max_length=512, description="nginx, before the operator's slurmrestd and that of users."
@@ -368,6 +368,17 @@ class SlurmClusterSpec(Model):
         default_factory=Upgrade, description="When the cluster takes over what a newer operator brings."
     )
     health: HealthSpec = Field(default_factory=HealthSpec, description="Health checks of the workers.")
-    accounting: Accounting = Field(default_factory=Accounting, description="Who used what: slurmdbd and its database.")
+    accounting: Accounting | None = Field(
+        default=None,
+        description=(
+            "Who used what: slurmdbd and its database. Jobs are accounted where this is there; {} takes a MariaDB that the operator runs. It may "
+            "come while jobs run. Where it is removed the records stay: the operator never deletes the claim of the database, nor its password."
+        ),
+    )
     metrics: MetricsSpec = Field(default_factory=MetricsSpec, description="Slurm's metrics for Prometheus.")
     external_nodes: ExternalNodes = Field(default_factory=ExternalNodes, description="Hosts outside Kubernetes.")
+
+    @property
+    def accounting_or_default(self) -> Accounting:
+        """Accounting, with all defaults where it is off."""
+        return self.accounting or Accounting()

@@ -1,8 +1,8 @@
 """What the operator says about our kinds: the status subresources.
 
-A person reads these before anything else, so every count is written as they would say it ("2/3": ready of wanted),
-and `why` holds the one sentence that `kubectl get` shows while something is not available. What is read back (`config`,
-`refilled`, `images`) says what was done, never what is.
+Counts are integers. Where `kubectl get` shows one as a person says it ("2/3": ready of wanted), that text stands beside them, for a printer
+column cannot be made of two fields. `why` holds the one sentence that `kubectl get` shows while something is not available. What is read back
+(`config`, `refilled`, `images`) says what was done, never what is.
 """
 
 from typing import Annotated, Literal
@@ -62,6 +62,14 @@ class KeyRotation(Model):
     )
 
 
+class RoleStatus(Model):
+    """How many pods of one role there are."""
+
+    replicas: int = Field(default=0, ge=0, description="Pods that should be there.")
+    ready_replicas: int = Field(default=0, ge=0, description="Pods that are ready.")
+    summary: Count = Field(default="", description="Both, as kubectl get shows them: 1/1.")
+
+
 class SlurmClusterStatus(Model):
     """How the cluster is, as the operator saw it last."""
 
@@ -71,10 +79,13 @@ class SlurmClusterStatus(Model):
         max_length=32,
         description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
-    controller: Count = Field(default="", description="Controllers, ready of wanted: 1/1.")
-    login: Count = Field(default="", description="Login nodes, ready of wanted.")
-    rest: Count = Field(default="", description="slurmrestd pods, ready of wanted.")
-    workers: Count = Field(default="", description="Workers of all NodeSets, ready of wanted.")
+    controller: RoleStatus = Field(default_factory=RoleStatus, description="slurmctld.")
+    login: RoleStatus = Field(default_factory=RoleStatus, description="Login nodes.")
+    rest: RoleStatus = Field(default_factory=RoleStatus, description="The operator's slurmrestd.")
+    workers: RoleStatus = Field(
+        default_factory=RoleStatus,
+        description="Workers of all NodeSets; ready are those that Slurm can give jobs to. Nodes that sleep do not count.",
+    )
     address: str = Field(default="", max_length=1024, description="How to reach the login nodes: the ssh command.")
     config: str = Field(
         default="", max_length=64, description="Hash of the configuration that slurmctld runs with and has handed out."
@@ -115,13 +126,13 @@ class NodeSetStatus(Model):
         description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
-    ready: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")
-    updated: int = Field(default=0, ge=0, description="Worker pods that are as the present spec says.")
+    ready_replicas: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")
+    updated_replicas: int = Field(default=0, ge=0, description="Worker pods that are as the present spec says.")
     idle: int = Field(default=0, ge=0, description="Workers that are idle and take jobs.")
     allocated: int = Field(default=0, ge=0, description="Workers with a job on them, whole or in part.")
     draining: int = Field(default=0, ge=0, description="Workers that take no more jobs, whoever said so.")
     down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
-    wanted: int = Field(
+    desired_replicas: int = Field(
         default=0,
         ge=0,
         description="The number of nodes that should exist: replicas, or with powerSaving those that Slurm has woken.",

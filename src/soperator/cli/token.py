@@ -55,7 +55,7 @@ async def _token(user: str, name: str, namespace: str, lifetime: str, admin: boo
         cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, where, name))
         if not isinstance(cluster, Cluster):
             raise CliError("\n".join(map(str, cluster)))
-        long = bounded(lifetime, cluster.spec.rest.users.max_lifetime)
+        long = bounded(lifetime, cluster.spec.rest.users_or_default.max_lifetime)
         await _check(api, cluster, user, admin)
         secret = await api.get(SECRET, Secret, where, names.jwt_key(name))
     return sign(secret.data[REST_FILE], user, int(time.time()), long)

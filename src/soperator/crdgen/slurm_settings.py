@@ -11,7 +11,7 @@ from soperator.slurm.settings import managed
 NAME = "slurm-settings.md"
 _OWNED = (
     ("slurm.conf", "A line of `spec.config.extraLines.slurm` with one of these is refused.", managed.OWNED),
-    ("slurm.conf, where accounting is on", "With `spec.accounting.enabled` these are refused too.", managed.ACCOUNTING),
+    ("slurm.conf, where accounting is on", "With `spec.accounting` these are refused too.", managed.ACCOUNTING),
     ("slurm.conf, with a topology", "With `spec.topology.type` this is refused too.", managed.TOPOLOGY),
     ("A node", "A word of `extraConf` of a NodeSet with one of these is refused.", managed.OWNED_NODE),
     ("A partition", "An entry of `spec.partitions[].options` with one of these is refused.", managed.OWNED_PARTITION),

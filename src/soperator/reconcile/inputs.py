@@ -160,13 +160,19 @@ def counts(
     operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
 ) -> Mapping[str, int]:
     """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
-    wanted = {"wanted": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas}
+    wanted = {
+        "desiredReplicas": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas
+    }
     if seen is None or seen.nodes is None:
-        kept = ("updated", *COLUMNS, *(("asleep", "waking", "wanted") if nodeset.spec.power_saving else ()))
+        kept = (
+            "updatedReplicas",
+            *COLUMNS,
+            *(("asleep", "waking", "desiredReplicas") if nodeset.spec.power_saving else ()),
+        )
         return wanted | {key: former[key] for key in kept if key in former}
     crew = roster(operator, nodeset)
     asleep = power_states.counts(seen) if seen.on_demand else {}
-    return {**wanted, "updated": crew.templates.get(seen.template, 0), **crew.columns, **asleep}
+    return {**wanted, "updatedReplicas": crew.templates.get(seen.template, 0), **crew.columns, **asleep}
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
@@ -272,7 +278,7 @@ def _host_users(operator: Operator, cluster: Cluster) -> str:
 
 def exporter(operator: Operator, cluster: Cluster) -> Role | None:
     """Whether the exporter's pod is ready; None where the spec asks for none."""
-    return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.enabled else None
+    return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.exporter else None
 
 
 def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:

@@ -24,7 +24,7 @@ def read(**said: Any) -> SlurmClusterSpec | None:
         {"auth": "ofTheNextRelease", "login": {"replicas": "some"}},
         {"login": {"replicas": -1, "scheduling": {"tolerations": 5}}},
         {"partitions": [{"name": "good"}, {"name": 5}, {"noName": ""}, {"name": "/"}]},
-        {"accounting": {"externalDatabase": {"host": 7}, "enabled": "perhaps"}},
+        {"accounting": {"externalDatabase": {"host": 7}, "enforce": "perhaps"}},
         {"controller": {"replicas": "two", "state": {"name": "mine"}}},
     ],
     ids=str,

@@ -163,7 +163,11 @@ def test_moments_are_read_off_the_objects():
         return {"metadata": {"labels": {"slurm.soperator.io/role": role}}, "status": ready}
 
     job = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
-    seen = {"pods": [pod("worker"), pod("login")], "jobs": [job], "clusters": [{"status": {"workers": "1/2"}}]}
+    seen = {
+        "pods": [pod("worker"), pod("login")],
+        "jobs": [job],
+        "clusters": [{"status": {"workers": {"readyReplicas": 1}}}],
+    }
     assert {name for name, holds in watch.moments(seen).items() if holds} == {
         "pods made",
         "login ready",

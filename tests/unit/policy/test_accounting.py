@@ -49,7 +49,7 @@ def test_the_first_cause_in_the_order_of_start_up_is_told():
             "demands TLS",
         ),
         ("error: mysql_query failed: 1114 The table 'x' is full", "DatabaseFull", "enlarge the volume"),
-        ("the database does not know the cluster demo: it is another one", "UnknownCluster", "enabled: false"),
+        ("the database does not know the cluster demo: it is another one", "UnknownCluster", "remove spec.accounting"),
         ("fatal: something else", "SlurmdbdNotReady", "something else"),
     ],
 )

@@ -6,8 +6,17 @@ from soperator.api.nodeset import NodeSetSpec
 from soperator.reconcile import inputs
 from soperator.render.parts.model import NodeSet
 
-FORMER = {"updated": 3, "idle": 1, "allocated": 2, "draining": 0, "down": 0, "ready": 3, "wanted": 3, "why": ""}
-KEPT = {"updated": 3, "idle": 1, "allocated": 2, "draining": 0, "down": 0}
+FORMER = {
+    "updatedReplicas": 3,
+    "idle": 1,
+    "allocated": 2,
+    "draining": 0,
+    "down": 0,
+    "readyReplicas": 3,
+    "desiredReplicas": 3,
+    "why": "",
+}
+KEPT = {"updatedReplicas": 3, "idle": 1, "allocated": 2, "draining": 0, "down": 0}
 
 
 def counts(former: dict[str, Any], **spec: object) -> Any:
@@ -18,11 +27,11 @@ def counts(former: dict[str, Any], **spec: object) -> Any:
 
 def test_while_slurm_does_not_answer_the_counts_are_what_was_known_last() -> None:
     """A new operator has heard nothing yet; that is not the same as none. How many are wanted, the spec says."""
-    assert counts(FORMER, replicas=4) == KEPT | {"wanted": 4}
-    assert counts({}, replicas=4) == {"wanted": 4}
+    assert counts(FORMER, replicas=4) == KEPT | {"desiredReplicas": 4}
+    assert counts({}, replicas=4) == {"desiredReplicas": 4}
 
 
 def test_of_nodes_that_sleep_slurm_says_how_many_are_wanted() -> None:
     """Until it does, those that were, or as many as are kept awake."""
-    assert counts(FORMER, powerSaving={"maxNodes": 8, "minNodes": 2}) == KEPT | {"wanted": 3}
-    assert counts({}, powerSaving={"maxNodes": 8, "minNodes": 2}) == {"wanted": 2}
+    assert counts(FORMER, powerSaving={"maxNodes": 8, "minNodes": 2}) == KEPT | {"desiredReplicas": 3}
+    assert counts({}, powerSaving={"maxNodes": 8, "minNodes": 2}) == {"desiredReplicas": 2}

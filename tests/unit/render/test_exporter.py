@@ -11,9 +11,9 @@ from soperator.render.parts.model import Cluster, Defaults
 DEFAULTS = Defaults("slurm:1", "login:1", "munge:1", "populate:1", "jail:1")
 
 
-def rendered(**metrics):
-    config = metrics.pop("config", {})
-    spec = SlurmClusterSpec.model_validate({"metrics": {"enabled": True, **metrics}, "config": config})
+def rendered(config=(), allow_from=(), **exporter):
+    metrics = {"exporter": exporter, "allowFrom": list(allow_from)}
+    spec = SlurmClusterSpec.model_validate({"metrics": metrics, "config": dict(config)})
     return {each["kind"]: each for each in render_exporter(Cluster("slurm", "demo", "1", spec), DEFAULTS)}
 
 
@@ -61,7 +61,7 @@ def test_it_may_be_scraped_and_reaches_slurmrestd():
     (rule,) = rendered()["NetworkPolicy"]["spec"]["ingress"]
     assert rule == {"from": [{"namespaceSelector": {}}], "ports": [{"port": 8080, "protocol": "TCP"}]}
     peer = {"podSelector": {"matchLabels": {"app": "prometheus"}}}
-    assert rendered(allowFrom=[peer])["NetworkPolicy"]["spec"]["ingress"][0]["from"] == [peer]
+    assert rendered(allow_from=[peer])["NetworkPolicy"]["spec"]["ingress"][0]["from"] == [peer]
     template = rendered()["Deployment"]["spec"]["template"]
     inside = next(
         each

@@ -34,7 +34,7 @@ def mounts(container):
     return {each["name"]: each for each in container.get("volumeMounts", [])}
 
 
-MUNGE = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "accounting": {"enabled": True}})
+MUNGE = SlurmClusterSpec.model_validate({"auth": {"type": "munge"}, "accounting": {}})
 
 
 def pods():

@@ -86,7 +86,7 @@ def test_from_outside_only_ssh_to_login():
 @pytest.mark.parametrize("role", ["login", "worker", "controller", "rest", "accounting", "rest-users"])
 def test_no_pod_of_the_cluster_reaches_the_operators_slurmrestd(role, users):
     """Whether users have a slurmrestd of their own or not: its connections are the operator's, and the exporter's where there is one."""
-    spec = {"rest": {"users": {"enabled": users}}, "metrics": {"enabled": True}}
+    spec = {"rest": {"users": {}} if users else {}, "metrics": {"exporter": {}}}
     cluster = Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec))
     policies = [each for each in render_network(cluster, ELSEWHERE) if each["kind"] == "NetworkPolicy"]
     assert not reaches(of(role), of("rest"), 6820, policies=policies)

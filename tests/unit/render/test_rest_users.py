@@ -14,9 +14,7 @@ from tests.golden.cases import DEFAULTS
 
 
 def cluster(**users):
-    return Cluster(
-        "slurm", "demo", "1", SlurmClusterSpec.model_validate({"rest": {"users": {"enabled": True, **users}}})
-    )
+    return Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate({"rest": {"users": {**users}}}))
 
 
 def rendered(of, state=None):

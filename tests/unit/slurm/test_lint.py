@@ -168,7 +168,7 @@ def test_lines_about_slurmdbd_are_the_operators_where_accounting_is_on() -> None
         }
     }
     assert lint_cluster(SlurmClusterSpec.model_validate(lines)) == []
-    problems = lint_cluster(SlurmClusterSpec.model_validate(lines | {"accounting": {"enabled": True}}))
+    problems = lint_cluster(SlurmClusterSpec.model_validate(lines | {"accounting": {}}))
     assert [each.field for each in problems] == [
         "spec.config.extraLines.slurm, line 1",
         "spec.config.extraLines.slurm, line 2",

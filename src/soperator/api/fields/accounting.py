@@ -140,13 +140,6 @@ Enforced = Literal["associations", "limits", "qos", "safe", "wckeys", "nojobs", 
 class Accounting(Model):
     """Who used what: slurmdbd and its database."""
 
-    enabled: bool = Field(
-        default=False,
-        description=(
-            "Whether jobs are accounted. It may be switched on while jobs run. Switched off, the records stay: the claim of the database "
-            "and its password are never deleted by the operator."
-        ),
-    )
     enforce: list[Enforced] = Field(
         default_factory=list,
         max_length=7,
@@ -173,7 +166,7 @@ class Accounting(Model):
 _PURGED = " || ".join(f"(has(self.purge.{field}) && self.purge.{field} != '')" for field in Purge.model_fields)
 _CLAIM = "self.managedDatabase.claim"
 #: Whether the operator makes no claim, and so holds none to what it was.
-_NOT_MADE = f"!self.enabled || has(self.externalDatabase) || has(self.mariadbOperator) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
+_NOT_MADE = f"has(self.externalDatabase) || has(self.mariadbOperator) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
 
 ACCOUNTING = (
     Rule(

@@ -6,16 +6,23 @@ from soperator.api.base import Model, Opaque
 from soperator.api.common import Resources, Scheduling
 
 
-class MetricsSpec(Model):
+class ExporterSpec(Model):
     """The exporter, which tells Prometheus of Slurm's nodes, jobs and scheduler."""
 
-    enabled: bool = Field(
-        default=False,
-        description="Whether there is an exporter. It asks slurmrestd as a user without rights, or as SlurmUser where config.extraLines.slurm has "
-        "PrivateData.",
-    )
     nodes: bool = Field(
         default=True, description="Whether each Slurm node has series of its own, beside what is summed over all."
+    )
+    resources: Resources = Field(default_factory=Resources, description="Requests and limits of the exporter.")
+    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the exporter may run.")
+
+
+class MetricsSpec(Model):
+    """What Prometheus can scrape of the cluster."""
+
+    exporter: ExporterSpec | None = Field(
+        default=None,
+        description="Series of Slurm's nodes, jobs and scheduler, where this is there; {} takes all defaults. It asks slurmrestd as a user without "
+        "rights, or as SlurmUser where config.extraLines.slurm has PrivateData.",
     )
     jobs: bool = Field(
         default=False,
@@ -26,5 +33,3 @@ class MetricsSpec(Model):
         max_length=16,
         description="Who may scrape, as peers of a Kubernetes NetworkPolicy; empty means every pod. The cluster's own pods always may.",
     )
-    resources: Resources = Field(default_factory=Resources, description="Requests and limits of the exporter.")
-    scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the exporter may run.")

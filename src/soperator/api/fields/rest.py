@@ -62,7 +62,6 @@ class KeptToken(Model):
 class RestUsers(Model):
     """slurmrestd for users, apart from the operator's."""
 
-    enabled: bool = Field(default=False, description="Whether users have a slurmrestd.")
     replicas: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Number of pods.")
     service: RestService = Field(default_factory=RestService, description="How users reach it.")
     tls: RestTls = Field(default_factory=RestTls, description="TLS.")
@@ -92,7 +91,14 @@ class RestSpec(Model):
     replicas: Annotated[int, Field(ge=1, le=10)] = Field(default=1, description="Number of slurmrestd pods.")
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmrestd.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmrestd may run.")
-    users: RestUsers = Field(default_factory=RestUsers, description="A slurmrestd for users.")
+    users: RestUsers | None = Field(
+        default=None, description="A slurmrestd for users, where this is there; {} takes all defaults."
+    )
+
+    @property
+    def users_or_default(self) -> RestUsers:
+        """The slurmrestd for users, with all defaults where there is none."""
+        return self.users or RestUsers()
 
 
 REST_USERS = (

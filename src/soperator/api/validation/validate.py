@@ -102,7 +102,7 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         _resources(spec),
         _keys(spec),
         _networks(spec),
-        rest_problems(spec.rest.users),
+        rest_problems(spec.rest.users) if spec.rest.users else (),
         _partitions(name, spec, world),
         topology_problems(spec.topology, spec.config.topology),
         mount_problems("spec.jail.submounts", spec.jail.submounts, []),
@@ -263,12 +263,13 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
         for path, claim in (
             ("jail.claim", spec.jail.claim.name),
             ("controller.state", spec.controller.state.name),
-            ("accounting.managedDatabase.claim", spec.accounting.managed_database.claim.name),
+            ("accounting.managedDatabase.claim", spec.accounting_or_default.managed_database.claim.name),
         ):
             if claim and claim not in world.claims:
                 yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
     yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
-    yield from accounting_references(spec.accounting, world.claims, world.secrets)
+    if spec.accounting:
+        yield from accounting_references(spec.accounting, world.claims, world.secrets)
     if world.secrets is not None:
         for number, secret in enumerate(spec.images.pull_secrets):
             if secret not in world.secrets:

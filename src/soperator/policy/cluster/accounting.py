@@ -53,7 +53,7 @@ def _cause(seen: AccountingSnapshot) -> tuple[str, str]:
 _FAULTS = {
     "does not know the cluster": (
         "UnknownCluster",
-        "give the former database back; or, to begin with this one, set spec.accounting.enabled: false, and when slurmdbd's pod is gone, true",
+        "give the former database back; or, to begin with this one, remove spec.accounting, and put it back when slurmdbd's pod is gone",
     ),
     " 1044 ": ("NoRights", "give the user all rights on the database"),
     " 1045 ": ("WrongPassword", "correct the password in the Secret, or the user, who may have to show a certificate"),

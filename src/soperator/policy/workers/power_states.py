@@ -66,4 +66,8 @@ def counts(seen: WorkerSnapshot) -> dict[str, int]:
     """How many nodes sleep, how many wake, and how many are to be there: who wakes and who is awake, and so many as are kept awake."""
     found = Counter(phase_of(node) for node in (seen.nodes or {}).values() if is_of(seen, node.name))
     wanted = max(found[Phase.WAKING] + found[Phase.AWAKE], seen.on_demand.least if seen.on_demand else 0)
-    return {"asleep": found[Phase.ASLEEP] + found[Phase.FALLING], "waking": found[Phase.WAKING], "wanted": wanted}
+    return {
+        "asleep": found[Phase.ASLEEP] + found[Phase.FALLING],
+        "waking": found[Phase.WAKING],
+        "desiredReplicas": wanted,
+    }

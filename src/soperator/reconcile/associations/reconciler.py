@@ -168,7 +168,7 @@ class TenancyControl:
         """Whether there is something in a database that is to go with the object; not where nobody could be asked any more, or nobody asks."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         cluster = read_cluster(found) if found else None
-        is_off = isinstance(cluster, Cluster) and not cluster.spec.accounting.enabled
+        is_off = isinstance(cluster, Cluster) and cluster.spec.accounting is None
         is_given_up = obj.metadata.annotations.get(labels.ABANDON) == "true"
         is_wanted = tenant.deletes and finalizers.holds(obj) and self._holder(obj, tenant) is obj
         return is_wanted and found is not None and not is_off and not is_given_up
@@ -181,8 +181,8 @@ class TenancyControl:
         cluster = read_cluster(found)
         if not isinstance(cluster, Cluster):
             return None, f"SlurmCluster {tenant.cluster[1]} is refused; its own status says why"
-        if not cluster.spec.accounting.enabled:
-            return None, f"SlurmCluster {cluster.name} has no accounting: set spec.accounting.enabled there"
+        if cluster.spec.accounting is None:
+            return None, f"SlurmCluster {cluster.name} has no accounting: give it spec.accounting"
         if self.operator.status.current(found).get("accounting") != "On":
             return (
                 None,

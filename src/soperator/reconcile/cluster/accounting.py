@@ -36,7 +36,7 @@ class AccountingStatus:
 
 def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
     """Whether slurm.conf is to name slurmdbd: when that answers, and ever after."""
-    if not cluster.spec.accounting.enabled:
+    if cluster.spec.accounting is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
     if obj and operator.status.current(obj).get("accounting") == ON:
@@ -51,7 +51,7 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
 
 def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
     """The image with which slurmdbd is ready, empty while it is not; None where slurmctld does not speak to it."""
-    if not cluster.spec.accounting.enabled or status.get("accounting") != ON:
+    if cluster.spec.accounting is None or status.get("accounting") != ON:
         return None
     ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
     return ready[0].metadata.annotations.get(labels.IMAGE, "") if ready else ""
@@ -59,7 +59,7 @@ def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
 
 def objects(operator: Operator, cluster: Cluster) -> list[Object]:
     """What is to be applied, once every Secret that it reads is there; `cluster` names slurmdbd's image."""
-    if not cluster.spec.accounting.enabled:
+    if cluster.spec.accounting is None:
         return []
     found = _secrets(operator, cluster)
     versions = " ".join(_version(operator, each) for each in found if each)
@@ -71,7 +71,7 @@ def objects(operator: Operator, cluster: Cluster) -> list[Object]:
 
 def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
     """The names of what stays although it is not rendered: until slurmctld has forgotten slurmdbd, and while a Secret is missing."""
-    is_on = cluster.spec.accounting.enabled
+    is_on = cluster.spec.accounting is not None
     stays = None in _secrets(operator, cluster) if is_on else not is_forgotten
     return frozenset({names.accounting(cluster.name), names.database(cluster.name)}) if stays else frozenset()
 
@@ -93,7 +93,7 @@ def _version(operator: Operator, secret: Meta) -> str:
 async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
     """Apply the MariaDB resource where one is wanted and is another than before; return why that cannot be."""
     said = cluster.spec.accounting
-    if not said.enabled or said.mariadb_operator is None:
+    if said is None or said.mariadb_operator is None:
         operator.databases.pop(cluster.key, None)
         return ""
     wanted = next(
@@ -116,7 +116,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
 async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:
     """How accounting does; nothing where it is off. Asks slurmdbd's pod only while that is not ready. Never raises."""
     said = cluster.spec.accounting
-    if not said.enabled:
+    if said is None:
         return AccountingStatus()
     found = operator.stores.role_pods(cluster.key, "accounting")
     mine = operator.stores.role_pods(cluster.key, "database")

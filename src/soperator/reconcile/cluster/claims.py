@@ -65,7 +65,7 @@ def _claims(cluster: Cluster) -> Iterator[tuple[str, str]]:
         yield jail_claim(cluster), "the jail with every user's files"
     yield state_claim(cluster), "slurmctld's state with the queue"
     said = cluster.spec.accounting
-    if said.enabled and database_connection.is_embedded(said):
+    if said and database_connection.is_embedded(said):
         yield database_claim(cluster), "all records of accounting"
-    if said.enabled and said.archive.claim_name:
+    if said and said.archive.claim_name:
         yield said.archive.claim_name, "archived records"

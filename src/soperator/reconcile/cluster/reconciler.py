@@ -207,10 +207,10 @@ class ClusterControl:
         facts = replace(facts, claims=claims.leaving(self.operator, cluster) if cluster else "")
         verdict = judge(facts)
         fields = {
-            "controller": str(facts.controller),
-            "login": str(facts.login),
-            "rest": str(facts.rest),
-            "workers": str(facts.workers),
+            "controller": _role(facts.controller),
+            "login": _role(facts.login),
+            "rest": _role(facts.rest),
+            "workers": _role(facts.workers),
             "address": inputs.address(self.operator, cluster) if cluster else "",
             "config": done.config.state.good or obj.status.get("config", ""),
             "refilled": done.filling.carried_out,
@@ -249,6 +249,11 @@ class ClusterControl:
         jail = await said.of_jail(cluster, role_pods(cluster.key, "worker"))
         state = await said.of_state(cluster, role_pods(cluster.key, "controller"))
         return [*jail, *state, *await said.of_database(cluster, role_pods(cluster.key, "database"))]
+
+
+def _role(role: Role) -> dict[str, int | str]:
+    """A role in the status."""
+    return {"replicas": role.wanted, "readyReplicas": role.ready, "summary": str(role)}
 
 
 def _metrics(exporter: Role | None) -> list[ReportedCondition]:

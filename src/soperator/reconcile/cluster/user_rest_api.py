@@ -31,7 +31,7 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
     """Keep the tokens, and look how it does."""
     said = cluster.spec.rest.users
     kept = await user_tokens.keep(operator, cluster)
-    if not said.enabled:
+    if said is None:
         return UserRestStatus()
     secret = said.tls.secret_name
     bad = await _fault(operator, cluster.namespace, secret) if secret else ""

@@ -39,7 +39,7 @@ class Kept:
 async def keep(operator: Operator, cluster: Cluster) -> Kept:
     """Bring the Secrets to what the spec asks for."""
     users = cluster.spec.rest.users
-    wanted = {each.secret_name: each for each in users.tokens} if users.enabled else {}
+    wanted = {each.secret_name: each for each in users.tokens} if users else {}
     secrets = operator.stores.children[kinds.SECRET]
     for each in secrets.by("cluster", cluster.key):
         if _is_ours(cluster, each) and each.metadata.name not in wanted:

@@ -198,7 +198,7 @@ class NodeSetControl:
         why = "; ".join(part for part in (told.trouble or short, told.plan.said) if part)
         fields = {
             "replicas": len(found),
-            "ready": role.ready,
+            "readyReplicas": role.ready,
             **(inputs.counts(self.operator, nodeset, told.seen, self.operator.status.current(obj)) if nodeset else {}),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,

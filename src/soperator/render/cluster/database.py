@@ -22,7 +22,7 @@ _MEMORY = "1Gi"
 
 def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
     """The objects of the database; none for one that is elsewhere. `secrets` is the version of its password."""
-    said = cluster.spec.accounting
+    said = cluster.spec.accounting_or_default
     if said.mariadb_operator is not None:
         return [_resource(cluster, said.mariadb_operator)]
     if not database_connection.is_embedded(said):
@@ -39,12 +39,12 @@ def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> 
 
 def database_claim(cluster: Cluster) -> str:
     """The claim of the MariaDB that the operator runs."""
-    return cluster.spec.accounting.managed_database.claim.name or names.database(cluster.name)
+    return cluster.spec.accounting_or_default.managed_database.claim.name or names.database(cluster.name)
 
 
-def has_password(said: Accounting) -> bool:
+def has_password(said: Accounting | None) -> bool:
     """Whether the operator makes the password."""
-    return said.enabled and said.external_database is None
+    return said is not None and said.external_database is None
 
 
 def buffers(resources: Resources) -> int:
@@ -59,7 +59,7 @@ def _log(pool: int) -> int:
 
 
 def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
-    selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting.managed_database
+    selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting_or_default.managed_database
     name = names.database(cluster.name)
     spec = pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
         "terminationGracePeriodSeconds": 120,  # what is in its buffers is to be written
@@ -91,7 +91,7 @@ def _image(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def _mariadb(cluster: Cluster, defaults: Defaults) -> Object:
-    resources = cluster.spec.accounting.managed_database.resources
+    resources = cluster.spec.accounting_or_default.managed_database.resources
     pool = buffers(resources)
     ping = ["mariadb-admin", "--no-defaults", "--socket=/run/mysqld/socket", "ping"]
     return pod.container(cluster, "mariadb", _image(cluster, defaults), resources) | {

@@ -48,7 +48,7 @@ def is_embedded(said: Accounting) -> bool:
 
 def storage(cluster: Cluster) -> Storage:
     """The database of a cluster."""
-    said = cluster.spec.accounting
+    said = cluster.spec.accounting_or_default
     if said.external_database is not None:
         return _external(said.external_database)
     host = names.database(cluster.name)
@@ -79,7 +79,7 @@ def files(cluster: Cluster) -> dict[str, str]:
 
 
 def _slurmdbd(cluster: Cluster, more: Mapping[str, str]) -> dict[str, str | int]:
-    said, at = cluster.spec.accounting, storage(cluster)
+    said, at = cluster.spec.accounting_or_default, storage(cluster)
     tls = {
         "SSL_CA": at.ca and f"{pod.PRIVATE}/ca.crt",
         "SSL_CERT": at.certificate and f"{pod.PRIVATE}/tls.crt",

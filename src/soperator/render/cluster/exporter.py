@@ -9,6 +9,7 @@ slurmrestd does not know the users of the jail, whose names are labels. The cont
 
 from soperator.api.common import Resources
 from soperator.api.fields.change import seconds
+from soperator.api.fields.metrics import ExporterSpec
 from soperator.checks.node_plan import SILENCE
 from soperator.render.cluster import slurmrestd
 from soperator.render.cluster.keys import REST_FILE
@@ -28,11 +29,15 @@ _EVERY = "10"
 
 def render_exporter(cluster: Cluster, defaults: Defaults) -> list[Object]:
     """The Deployment, the Service and the NetworkPolicy; nothing where there is to be no exporter."""
-    if not cluster.spec.metrics.enabled:
+    if cluster.spec.metrics.exporter is None:
         return []
     selector = labels.role(cluster.name, ROLE)
     wall = policy(cluster, names.exporter(cluster.name), selector, scraped(cluster, names.METRICS_PORT))
     return [_deployment(cluster, defaults), _service(cluster), wall]
+
+
+def _spec(cluster: Cluster) -> ExporterSpec:
+    return cluster.spec.metrics.exporter or ExporterSpec()
 
 
 def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
@@ -51,7 +56,7 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    said = cluster.spec.metrics
+    said = _spec(cluster)
     return pod.reads_secrets(pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))) | {
         "terminationGracePeriodSeconds": 5,
         "initContainers": [
@@ -81,7 +86,7 @@ def _signer(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _exporter(cluster: Cluster, defaults: Defaults) -> Object:
-    said = cluster.spec.metrics
+    said = _spec(cluster)
     probe = {"httpGet": {"path": "/healthz", "port": "http"}, "timeoutSeconds": 5}
     command = [
         *("soperator.agents.exporter", "--slurmrestd", slurmrestd.url(cluster.namespace, cluster.name)),

@@ -84,7 +84,7 @@ def _but_for_others(made: Object) -> Object:
 
 def _exporter(cluster: Cluster) -> list[Object]:
     """The exporter's way to a slurmrestd that is closed to the cluster's other pods."""
-    if not cluster.spec.metrics.enabled:
+    if cluster.spec.metrics.exporter is None:
         return []
     exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
     return [{"from": [exporter], "ports": [{"port": names.REST_PORT, "protocol": "TCP"}]}]

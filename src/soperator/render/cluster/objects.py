@@ -38,7 +38,7 @@ def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = 
 
 def when_settled(cluster: Cluster) -> Cluster:
     """The cluster as it is once everything has come up: slurm.conf names slurmdbd where accounting is on."""
-    return replace(cluster, accounted=cluster.spec.accounting.enabled)
+    return replace(cluster, accounted=cluster.spec.accounting is not None)
 
 
 def render_cluster(
@@ -71,7 +71,7 @@ def render_cluster(
 
 def render_accounted(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
     """slurmdbd and its database, where accounting is on; `secrets` are the versions of the Secrets that both read at their start."""
-    if not cluster.spec.accounting.enabled:
+    if cluster.spec.accounting is None:
         return []
     return [
         *database.render_database(cluster, defaults, secrets),

@@ -70,8 +70,8 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    claim = cluster.spec.accounting.archive.claim_name
-    return pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.accounting.slurmdbd.scheduling)) | {
+    claim = cluster.spec.accounting_or_default.archive.claim_name
+    return pod.reads_secrets(pod.base(cluster, defaults, cluster.spec.accounting_or_default.slurmdbd.scheduling)) | {
         "initContainers": [
             *([_own_archive(cluster, defaults)] if claim else []),
             *per_node_root.users_of_the_image(cluster, defaults),
@@ -99,7 +99,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 def _container(cluster: Cluster, defaults: Defaults) -> Object:
     image = pod.slurm_image(cluster, defaults)
     munge = pod.munge_socket() if cluster.spec.auth.type == "munge" else []
-    return pod.container(cluster, "slurmdbd", image, cluster.spec.accounting.slurmdbd.resources) | {
+    return pod.container(cluster, "slurmdbd", image, cluster.spec.accounting_or_default.slurmdbd.resources) | {
         "args": ["slurmdbd"],
         "env": pod.env(SOPERATOR_AUTH=cluster.spec.auth.type),
         "ports": [{"name": "slurmdbd", "containerPort": names.DBD_PORT}],

@@ -21,7 +21,7 @@ def render_rest_users(cluster: Cluster, defaults: Defaults, state: ConfigState |
 
     They come when the configuration that slurmctld mounts bounds the tokens of `scontrol token`, and start anew with each other configuration.
     """
-    if not cluster.spec.rest.users.enabled or (state is not None and LONGEST not in state.fixed):
+    if cluster.spec.rest.users is None or (state is not None and LONGEST not in state.fixed):
         return []
     deployment = _deployment(cluster, defaults, state.generation if state else "")
     return [deployment, _service(cluster), _policy(cluster), _budget(cluster)]
@@ -34,7 +34,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
         "kind": "Deployment",
         "metadata": pod.metadata(cluster, names.rest_users(cluster.name), ROLE),
         "spec": {
-            "replicas": cluster.spec.rest.users.replicas,
+            "replicas": cluster.spec.rest.users_or_default.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "selector": {"matchLabels": selector},
             "template": {
@@ -46,7 +46,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
 
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
-    said = cluster.spec.rest.users
+    said = cluster.spec.rest.users_or_default
     volumes = [pod.config_map("config", names.config(cluster.name)), pod.empty("proxy", sizeLimit="2Gi")]
     plugins = "slurmctld,slurmdbd" if cluster.accounted else "slurmctld"
     spec = pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))
@@ -71,7 +71,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
-    is_tls = bool(cluster.spec.rest.users.tls.secret_name)
+    is_tls = bool(cluster.spec.rest.users_or_default.tls.secret_name)
     image = cluster.spec.images.proxy or defaults.proxy
     ready = {"httpGet": {"path": "/readyz", "port": names.REST_READY_PORT}, "timeoutSeconds": 6}
     return pod.container(cluster, "proxy", image, Resources()) | {
@@ -89,7 +89,7 @@ def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _service(cluster: Cluster) -> Object:
-    said = cluster.spec.rest.users
+    said = cluster.spec.rest.users_or_default
     port: Object = {
         "name": "https" if said.tls.secret_name else "http",
         "port": said.service.port,
@@ -106,7 +106,7 @@ def _service(cluster: Cluster) -> Object:
 
 def _policy(cluster: Cluster) -> Object:
     """Who may come. What a Service lets in from outside of Kubernetes may have any address."""
-    said = cluster.spec.rest.users
+    said = cluster.spec.rest.users_or_default
     peers = [*said.allow_from] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
     rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}
     selector = labels.role(cluster.name, ROLE)

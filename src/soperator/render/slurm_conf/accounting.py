@@ -11,7 +11,7 @@ def settings(cluster: Cluster) -> dict[str, str | int]:
     """The lines of slurm.conf by which slurmctld tells slurmdbd of its jobs; none until that can be."""
     if not cluster.accounted:
         return {}
-    said = cluster.spec.accounting
+    said = cluster.spec.accounting_or_default
     enforced = {"AccountingStorageEnforce": ",".join(said.enforce)} if said.enforce else {}
     return {**client(cluster), "AccountingStorageTRES": "gres/gpu", **enforced}
 

@@ -196,7 +196,7 @@ def _users_tokens(spec: SlurmClusterSpec) -> str:
     By itself Slurm gives everybody tokens without end, which are good at the operator's slurmrestd too.
     """
     users = spec.rest.users
-    return f"{LONGEST}{seconds(users.max_lifetime):.0f}" if users.enabled else "disable_token_creation"
+    return f"{LONGEST}{seconds(users.max_lifetime):.0f}" if users else "disable_token_creation"
 
 
 def _paths() -> dict[str, str | int]:

@@ -90,7 +90,7 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
     """Return the problems of a SlurmCluster's extra lines and partition options."""
     # Which settings another image's Slurm knows, only its own slurmctld can say, on which every change is tried.
     known = () if spec.images.slurm else keywords.SLURM_CONF
-    owned = {**OWNED, **(ACCOUNTING if spec.accounting.enabled else {}), **(TOPOLOGY if spec.topology.is_on else {})}
+    owned = {**OWNED, **(ACCOUNTING if spec.accounting else {}), **(TOPOLOGY if spec.topology.is_on else {})}
     found = [
         *lint_text("spec.config.extraLines.slurm", spec.config.extra_lines.slurm, owned, known),
         *lint_text("spec.config.extraLines.cgroup", spec.config.extra_lines.cgroup, {}),
