@@ -62,6 +62,7 @@ HISTORY = frozenset(
         "docs/reports/attack-loops-3.md",
         "docs/reports/attack-loops.md",
         "docs/reports/attack-net.md",
+        "docs/reports/bench-jail-beside.md",
         "docs/reports/review-2026-11.md",
     }
 )

@@ -82,7 +82,27 @@ REFUSED = {
     ),
     "devices of the Node": ({"rdma": {"infiniband": True}}, "rdma.infiniband"),
 }
+#: Where a SlurmCluster has a podTemplate.
+ROLES = (
+    ("controller",),
+    ("login",),
+    ("rest",),
+    ("rest", "users"),
+    ("accounting", "slurmdbd"),
+    ("accounting", "managedDatabase"),
+    ("metrics", "exporter"),
+)
+
+
+def nested(path, value):
+    """A spec that has the value at this path."""
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
 CLUSTERS_ALLOWED = {
+    "labels of login": {"login": {"podTemplate": {"metadata": {"labels": {"team": "ml"}}}}},
     "nothing": {},
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
     "a Secret that is there for such clusters": {"sssd": {"configSecretName": "slurm-ldap"}},
@@ -96,6 +116,13 @@ CLUSTERS_REFUSED = {
     ),
     "an image of Slurm": ({"images": {"slurm": "evil/slurm"}}, "image: tenants"),
     "an image of the jail": ({"jail": {"image": "evil/jail"}}, "image: tenants"),
+    **{
+        f"a pod of their own making at {'.'.join(path)}": (
+            nested(path, {"podTemplate": {"spec": {"hostPID": True}}}),
+            "podTemplate",
+        )
+        for path in ROLES
+    },
     "no user namespace": ({"security": {"userNamespace": False}}, "security.userNamespace"),
     "a resource of another operator": (
         {"accounting": {"mariadbOperator": {"spec": {"image": "evil"}}}},

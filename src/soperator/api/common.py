@@ -26,6 +26,13 @@ class Scheduling(Model):
     priority_class_name: str = Field(default="", max_length=253, description="Name of a PriorityClass.")
 
 
+#: What the field podTemplate of each role of a SlurmCluster is.
+POD_TEMPLATE = (
+    "Escape hatch for what has no field here: metadata and spec that are merged over the generated pod template, containers by name (strategic "
+    "merge). A change replaces the pods of this role."
+)
+
+
 class ClusterReference(Model):
     """Which SlurmCluster an object belongs to."""
 

@@ -8,8 +8,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Quantity, Text
-from soperator.api.common import ClaimRef, NodeSetName, PullPolicy, Resources, Scheduling, StateClaim, Submount
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity, Text
+from soperator.api.common import (
+    POD_TEMPLATE,
+    ClaimRef,
+    NodeSetName,
+    PullPolicy,
+    Resources,
+    Scheduling,
+    StateClaim,
+    Submount,
+)
 from soperator.api.fields.accounting import Accounting
 from soperator.api.fields.external_nodes import ExternalNodes
 from soperator.api.fields.health import HealthSpec
@@ -170,6 +179,7 @@ class ControllerSpec(Model):
         ),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 class LoginService(Model):
@@ -226,6 +236,7 @@ class Login(Model):
         ),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where login pods may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 class Partition(Model):

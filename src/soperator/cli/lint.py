@@ -59,13 +59,13 @@ def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
     """What is allowed and takes down a wall between the jail and the Node; it makes no problem of a file."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
-    from soperator.api.validation.confinement import loosened, submounts_loosened
+    from soperator.api.validation.confinement import cluster_loosened, loosened
 
     for found in objects:
         if isinstance(found.spec, NodeSetSpec):
             told = loosened(found.spec)
         elif isinstance(found.spec, SlurmClusterSpec):
-            told = [*submounts_loosened("jail.submounts", found.spec.jail.submounts)]
+            told = cluster_loosened(found.spec)
         else:
             continue
         yield from (f"{found.file}: warning: {found.kind} {found.name}: {each}" for each in told)

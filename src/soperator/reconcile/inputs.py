@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from soperator.api.base import Problem
 from soperator.api.fields.change import seconds
-from soperator.api.validation.confinement import loosened, submounts_loosened
+from soperator.api.validation.confinement import cluster_loosened, loosened
 from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import ConditionView
@@ -249,7 +249,7 @@ def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Worke
 def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
     """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty where it may not."""
     walls = [
-        *map(str, submounts_loosened("jail.submounts", cluster.spec.jail.submounts)),
+        *map(str, cluster_loosened(cluster.spec)),
         *(
             f"NodeSet {each.name}: {problem}"
             for each in membership.configured(operator, cluster)

@@ -4,7 +4,7 @@ import pytest
 
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
-from soperator.api.validation.confinement import loosened, submounts_loosened
+from soperator.api.validation.confinement import cluster_loosened, loosened, submounts_loosened
 
 
 def found(**spec):
@@ -45,6 +45,19 @@ AT = "spec.podTemplate.spec.containers[0].securityContext"
 def test_each_wall_that_is_taken_down_is_found(spec, field):
     """The one field that does it is named."""
     assert found(**spec) == [field]
+
+
+def test_each_wall_that_a_role_of_a_cluster_takes_down_is_found():
+    """Its jail's submounts, and the podTemplate of each role."""
+    open_ = container(privileged=True)
+    spec = {
+        "login": open_,
+        "metrics": {"exporter": open_},
+        "jail": {"submounts": [{"path": "/a", "hostPath": {"path": "/etc"}}]},
+    }
+    fields = [each.field for each in cluster_loosened(SlurmClusterSpec.model_validate(spec))]
+    at = AT.removeprefix("spec.")
+    assert fields == ["spec.jail.submounts[0]", f"spec.login.{at}.privileged", f"spec.metrics.exporter.{at}.privileged"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What needs more than one object, or a text that CEL cannot read."""
 
+import json
 import time
 import tracemalloc
 from dataclasses import replace
@@ -222,6 +223,33 @@ def test_a_pod_template_must_not_say_what_holds_a_worker_together(template: dict
     """Each is refused with its path."""
     (problem,) = of_nodeset("a", world(a=node_set(podTemplate=template)))
     assert problem.field == field
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "main"),
+    [
+        ({"controller": "T"}, "controller", "slurmctld"),
+        ({"login": "T"}, "login", "sshd"),
+        ({"rest": "T"}, "rest", "slurmrestd"),
+        ({"rest": {"users": "T"}}, "rest.users", "proxy"),
+        ({"accounting": {"slurmdbd": "T"}}, "accounting.slurmdbd", "slurmdbd"),
+        ({"accounting": {"managedDatabase": "T"}}, "accounting.managedDatabase", "mariadb"),
+        ({"metrics": {"exporter": "T"}}, "metrics.exporter", "exporter"),
+    ],
+)
+def test_a_pod_template_of_a_role_must_not_say_what_holds_it_together(
+    spec: dict[str, Any], path: str, main: str
+) -> None:
+    """Each role has one; what is refused is named with its path, and what has no field of ours passes."""
+
+    def of_role(template: dict[str, Any]) -> list[Problem]:
+        words = json.dumps(spec).replace('"T"', json.dumps({"podTemplate": template}))
+        return validate_cluster("demo", SlurmClusterSpec.model_validate_json(words), world())
+
+    bad = {"spec": {"hostNetwork": True, "containers": [{"name": main, "image": "x"}]}}
+    at = f"spec.{path}.podTemplate.spec"
+    assert [each.field for each in of_role(bad)] == [f"{at}.hostNetwork", f"{at}.containers[0].image"]
+    assert of_role({"metadata": {"annotations": {"a/b": "c"}}, "spec": {"runtimeClassName": "kata"}}) == []
 
 
 def test_a_pod_template_may_say_what_we_have_no_field_for() -> None:

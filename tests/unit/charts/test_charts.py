@@ -92,6 +92,12 @@ def test_renders_what_kubernetes_takes(helm: str, chart: str, words: list[str]) 
         kubernetes_validate.validate(each, "1.30", strict=True)
 
 
+def aggregated(role: dict[str, Any]) -> set[str]:
+    """Of which of Kubernetes' own roles a ClusterRole is a part."""
+    prefix = "rbac.authorization.k8s.io/aggregate-to-"
+    return {label.removeprefix(prefix) for label in role["metadata"]["labels"] if label.startswith(prefix)}
+
+
 class TestOperator:
     """The chart `soperator`."""
 
@@ -106,6 +112,28 @@ class TestOperator:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+    @pytest.mark.parametrize(("restrict", "parts"), [("false", set()), ("true", {"edit", "admin"})])
+    def test_writing_our_kinds_is_a_part_of_edit_only_where_tenants_are_held(
+        self, helm: str, restrict: str, parts: set[str]
+    ) -> None:
+        """Reading is a part of view always; no role has a status or a finalizer."""
+        roles = {
+            each["metadata"]["name"]: each
+            for each in of_kind(template(helm, "soperator", "--set", f"tenants.restrict={restrict}"), "ClusterRole")
+        }
+        (view,) = (each for name, each in roles.items() if name.endswith("-view"))
+        (edit,) = (each for name, each in roles.items() if name.endswith("-edit"))
+        assert aggregated(view) == {"view", "edit", "admin"}
+        assert aggregated(edit) == parts
+        assert [each["verbs"] for each in view["rules"]] == [["get", "list", "watch"]]
+        assert not [
+            each
+            for role in (view, edit)
+            for rule in role["rules"]
+            for each in rule["resources"]
+            if "status" in each or "finalizers" in each
+        ]
 
     def test_a_lost_node_is_left_soon(self, helm: str) -> None:
         """The operator is replaced within seconds after its Node is given up, for it is the one that tells."""

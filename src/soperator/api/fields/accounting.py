@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model, Opaque, Problem, Quantity
-from soperator.api.common import ClaimRef, Resources, Scheduling
+from soperator.api.common import POD_TEMPLATE, ClaimRef, Resources, Scheduling
 from soperator.api.validation.cel import Rule, cel_grows, cel_same
 
 #: How long records are kept, as slurmdbd.conf(5) takes it; nothing keeps them for ever.
@@ -40,6 +40,7 @@ class DatabaseSpec(Model):
         description="Requests and limits of MariaDB. Its buffers take half of its memory: the limit, else the request, else 1Gi.",
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where MariaDB may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 class SecretKey(Model):
@@ -132,6 +133,7 @@ class Slurmdbd(Model):
 
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmdbd.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmdbd may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 Enforced = Literal["associations", "limits", "qos", "safe", "wckeys", "nojobs", "nosteps"]

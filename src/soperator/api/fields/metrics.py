@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from soperator.api.base import Model, Opaque
-from soperator.api.common import Resources, Scheduling
+from soperator.api.common import POD_TEMPLATE, Resources, Scheduling
 
 
 class ExporterSpec(Model):
@@ -14,6 +14,7 @@ class ExporterSpec(Model):
     )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of the exporter.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the exporter may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 class MetricsSpec(Model):

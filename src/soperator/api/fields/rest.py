@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model, Opaque, Problem
-from soperator.api.common import Resources, Scheduling
+from soperator.api.common import POD_TEMPLATE, Resources, Scheduling
 from soperator.api.fields.change import Duration, seconds
 from soperator.api.validation.cel import Rule
 
@@ -83,6 +83,7 @@ class RestUsers(Model):
         default_factory=Resources, description="Requests and limits of slurmrestd in each pod."
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the pods may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
 
 
 class RestSpec(Model):
@@ -91,6 +92,7 @@ class RestSpec(Model):
     replicas: Annotated[int, Field(ge=1, le=10)] = Field(default=1, description="Number of slurmrestd pods.")
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmrestd.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmrestd may run.")
+    pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
     users: RestUsers | None = Field(
         default=None, description="A slurmrestd for users, where this is there; {} takes all defaults."
     )

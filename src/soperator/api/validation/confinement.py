@@ -1,4 +1,4 @@
-"""What in a spec takes walls down between a worker's jail and its Node. It is allowed, for an administrator may need it, and it is reported."""
+"""What in a spec takes walls down between a pod of the cluster and its Node. It is allowed, for an administrator may need it, and it is reported."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,6 +7,8 @@ from typing import Any
 from soperator.api.base import Problem
 from soperator.api.common import Submount
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.pod_template import role_templates
 
 #: Folders of a Node in which root of the jail, whose files there belong to root of the Node, would change what the Node runs.
 _SYSTEM = re.compile(
@@ -16,13 +18,18 @@ _SYSTEM = re.compile(
 
 def loosened(spec: NodeSetSpec) -> list[Problem]:
     """Each field of a NodeSet that takes a wall down, with what it lets through."""
-    pod = _map(spec.pod_template.get("spec"))
     return [
-        *_pod(pod),
-        *_containers(pod),
-        *_volumes("podTemplate.spec.volumes", _list(pod.get("volumes"))),
+        *_template("podTemplate", spec.pod_template),
         *_volumes("volumes", spec.volumes),
         *submounts_loosened("submounts", spec.submounts),
+    ]
+
+
+def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
+    """Each field of a SlurmCluster that takes a wall down."""
+    return [
+        *submounts_loosened("jail.submounts", spec.jail.submounts),
+        *(each for path, _, template in role_templates(spec) for each in _template(f"{path}.podTemplate", template)),
     ]
 
 
@@ -38,17 +45,24 @@ def submounts_loosened(field: str, submounts: Sequence[Submount]) -> Iterator[Pr
             )
 
 
-def _pod(pod: Mapping[str, Any]) -> Iterator[Problem]:
+def _template(at: str, template: Mapping[str, Any]) -> Iterator[Problem]:
+    pod = _map(template.get("spec"))
+    yield from _pod(f"{at}.spec", pod)
+    yield from _containers(f"{at}.spec", pod)
+    yield from _volumes(f"{at}.spec.volumes", _list(pod.get("volumes")))
+
+
+def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
     security = _map(pod.get("securityContext"))
     told = {
         "shareProcessNamespace": (
             pod.get("shareProcessNamespace"),
-            "jobs would see the processes of the pod's daemons",
+            "users' processes would see those of the pod's daemons",
         ),
         "serviceAccountName": (pod.get("serviceAccountName"), "the pod may get credentials of Kubernetes"),
         "automountServiceAccountToken": (
             pod.get("automountServiceAccountToken"),
-            "credentials of Kubernetes are in slurmd's container",
+            "credentials of Kubernetes are in the pod",
         ),
         "securityContext.seccompProfile": (
             _type(security.get("seccompProfile")) == "Unconfined" and "Unconfined",
@@ -57,14 +71,14 @@ def _pod(pod: Mapping[str, Any]) -> Iterator[Problem]:
     }
     for field, (value, why) in told.items():
         if value:
-            yield Problem(f"spec.podTemplate.spec.{field}", str(value)[:80], f"{why}: remove it")
+            yield Problem(f"spec.{at}.{field}", str(value)[:80], f"{why}: remove it")
 
 
-def _containers(pod: Mapping[str, Any]) -> Iterator[Problem]:
+def _containers(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
     for field in ("containers", "initContainers"):
         for number, container in enumerate(_list(pod.get(field))):
             where, security = (
-                f"spec.podTemplate.spec.{field}[{number}].securityContext",
+                f"spec.{at}.{field}[{number}].securityContext",
                 _map(container.get("securityContext")),
             )
             added = _map(security.get("capabilities")).get("add")
@@ -96,7 +110,7 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Problem]:
 def _volumes(field: str, volumes: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
     for number, volume in enumerate(volumes):
         if path := _path(volume):
-            remedy = "a folder of the Node is in slurmd's pod, where its root is root: use a claim"
+            remedy = "a folder of the Node is in the pod, whose root is root there too: use a claim"
             yield Problem(f"spec.{field}[{number}].hostPath.path", path[:80], remedy)
 
 

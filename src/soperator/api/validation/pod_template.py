@@ -1,4 +1,4 @@
-"""What a NodeSet may say about its pods in Kubernetes' own words, and what it may not.
+"""What a NodeSet, and each role of a SlurmCluster, may say about its pods in Kubernetes' own words, and what it may not.
 
 podTemplate, volumes and volumeMounts are handed through unread, so that nobody waits for us to support a field of
 Kubernetes. A few fields hold a worker together, though: a pod with another host name is another Slurm node, one with
@@ -8,11 +8,13 @@ silence.
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import Problem
 from soperator.api.nodeset import NodeSetSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 
 WORKER = "slurmd"
 
@@ -41,6 +43,26 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
         "args": "the image's entry script starts slurmd: remove it, and say extraConf for settings of slurmd",
         "image": "say image",
         "resources": "say resources, by which Slurm sizes the node too",
+    }
+)
+#: The same for the roles of a SlurmCluster.
+_ROLE_SPEC: Mapping[str, str] = MappingProxyType(
+    {
+        **_SPEC,
+        "hostname": "the pod is found by its own name: remove it",
+        "setHostnameAsFQDN": "Slurm knows hosts by their short names: remove it",
+        "hostNetwork": "the NetworkPolicies of the cluster hold for the pod's own address: remove it",
+        "hostPID": "the pod would see the processes of the Node: remove it",
+        "hostIPC": "the pod would share the memory of the Node: remove it",
+        "restartPolicy": "these pods are always restarted: remove it",
+    }
+)
+_ROLE_CONTAINER: Mapping[str, str] = MappingProxyType(
+    {
+        "command": "the image's entry script starts it: remove it",
+        "args": "the image's entry script starts it: remove it",
+        "image": "say it in images of the SlurmCluster",
+        "resources": "say resources, beside podTemplate",
     }
 )
 _OURS = "slurm.soperator.io/"
@@ -90,7 +112,33 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
     ]
 
 
-def _template(template: Mapping[str, Any]) -> Iterable[Problem]:
+def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
+    """Of each role of a cluster the path of its spec, its main container, and its podTemplate."""
+    yield "controller", "slurmctld", spec.controller.pod_template
+    yield "login", "sshd", spec.login.pod_template
+    yield "rest", "slurmrestd", spec.rest.pod_template
+    if spec.rest.users:
+        yield "rest.users", "proxy", spec.rest.users.pod_template
+    if spec.accounting:
+        yield "accounting.slurmdbd", "slurmdbd", spec.accounting.slurmdbd.pod_template
+        yield "accounting.managedDatabase", "mariadb", spec.accounting.managed_database.pod_template
+    if spec.metrics.exporter:
+        yield "metrics.exporter", "exporter", spec.metrics.exporter.pod_template
+
+
+def role_problems(spec: SlurmClusterSpec) -> Iterable[Problem]:
+    """What the podTemplates of a cluster's roles must not say."""
+    for path, main, template in role_templates(spec):
+        for problem in _template(template, main, _ROLE_SPEC, _ROLE_CONTAINER):
+            yield replace(problem, field=f"spec.{path}.{problem.field}")
+
+
+def _template(
+    template: Mapping[str, Any],
+    main: str = WORKER,
+    words: Mapping[str, str] = _SPEC,
+    of_main: Mapping[str, str] = _CONTAINER,
+) -> Iterable[Problem]:
     for key, value in template.items():
         if key not in ("metadata", "spec"):
             yield Problem(
@@ -101,10 +149,10 @@ def _template(template: Mapping[str, Any]) -> Iterable[Problem]:
     yield from _directives("podTemplate", template)
     yield from _metadata(_map(template.get("metadata")))
     pod = _map(template.get("spec"))
-    for key in sorted(_SPEC.keys() & pod.keys()):
-        yield Problem(f"podTemplate.spec.{key}", _short(pod[key]), _SPEC[key])
+    for key in sorted(words.keys() & pod.keys()):
+        yield Problem(f"podTemplate.spec.{key}", _short(pod[key]), words[key])
     for field in ("containers", "initContainers"):
-        yield from _containers(f"podTemplate.spec.{field}", pod.get(field, []))
+        yield from _containers(f"podTemplate.spec.{field}", pod.get(field, []), main, of_main)
 
 
 def _directives(field: str, value: object) -> Iterable[Problem]:
@@ -130,18 +178,18 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterable[Problem]:
                 yield Problem(f"podTemplate.metadata.{field}", key, remedy)
 
 
-def _containers(field: str, containers: object) -> Iterable[Problem]:
+def _containers(field: str, containers: object, main: str, of_main: Mapping[str, str]) -> Iterable[Problem]:
     if not isinstance(containers, list):
         yield Problem(field, _short(containers), "it must be a list of containers")
         return
     for number, container in enumerate(containers):
         entry = _map(container)
         if not entry.get("name"):
-            remedy = f"containers are merged by name: name it; the worker's own is {WORKER}"
+            remedy = f"containers are merged by name: name it; the main one is {main}"
             yield Problem(f"{field}[{number}].name", _short(entry.get("name", "")), remedy)
-        if entry.get("name") == WORKER:
-            for key in sorted(_CONTAINER.keys() & entry.keys()):
-                yield Problem(f"{field}[{number}].{key}", _short(entry[key]), _CONTAINER[key])
+        if entry.get("name") == main:
+            for key in sorted(of_main.keys() & entry.keys()):
+                yield Problem(f"{field}[{number}].{key}", _short(entry[key]), of_main[key])
 
 
 def _volumes(spec: NodeSetSpec) -> Iterable[Problem]:

@@ -27,7 +27,7 @@ from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.api.validation.cel_rules import NAMES, RULES
-from soperator.api.validation.pod_template import pod_problems
+from soperator.api.validation.pod_template import pod_problems, role_problems
 from soperator.api.validation.quantity import amount
 from soperator.api.validation.schedule import schedule_fault
 from soperator.api.validation.submounts import mount_problems, volume_problems
@@ -103,6 +103,7 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         _keys(spec),
         _networks(spec),
         rest_problems(spec.rest.users) if spec.rest.users else (),
+        role_problems(spec),
         _partitions(name, spec, world),
         topology_problems(spec.topology, spec.config.topology),
         mount_problems("spec.jail.submounts", spec.jail.submounts, []),

@@ -81,7 +81,10 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
             "replicas": 1,
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": selector, "annotations": {labels.SECRETS: secrets}}, "spec": spec},
+            "template": strategic(
+                {"metadata": {"labels": selector, "annotations": {labels.SECRETS: secrets}}, "spec": spec},
+                said.pod_template,
+            ),
         },
     }
 

@@ -18,6 +18,7 @@ from soperator.render.cluster.slurmctld import USERS, identity, users_volumes
 from soperator.render.jail import per_node_root
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 from soperator.slurm.conf import settings
 
 ROLE = "exporter"
@@ -50,7 +51,9 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
             "replicas": 1,
             "strategy": {"type": "Recreate"},  # two would count everything twice
             "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": selector}, "spec": _pod(cluster, defaults)},
+            "template": strategic(
+                {"metadata": {"labels": selector}, "spec": _pod(cluster, defaults)}, _spec(cluster).pod_template
+            ),
         },
     }
 

@@ -17,6 +17,7 @@ from soperator.render.parts import (
     sssd,
 )
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 
 
 def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
@@ -68,10 +69,13 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
             "replicas": cluster.spec.login.replicas,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": selector, "annotations": _template_annotations(cluster)},
-                "spec": _pod(cluster, defaults),
-            },
+            "template": strategic(
+                {
+                    "metadata": {"labels": selector, "annotations": _template_annotations(cluster)},
+                    "spec": _pod(cluster, defaults),
+                },
+                cluster.spec.login.pod_template,
+            ),
         },
     }
 

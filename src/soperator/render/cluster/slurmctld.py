@@ -18,6 +18,7 @@ from soperator.render.parts import (
     sssd,
 )
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 
 _STATE = "/var/spool/slurmctld"
 USERS = "/var/lib/extrausers"
@@ -49,13 +50,16 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
             "replicas": cluster.spec.controller.replicas,
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {
-                    "labels": selector,
-                    "annotations": {labels.FIXED: fixed, labels.IMAGE: pod.slurm_image(cluster, defaults)},
+            "template": strategic(
+                {
+                    "metadata": {
+                        "labels": selector,
+                        "annotations": {labels.FIXED: fixed, labels.IMAGE: pod.slurm_image(cluster, defaults)},
+                    },
+                    "spec": _pod(cluster, defaults),
                 },
-                "spec": _pod(cluster, defaults),
-            },
+                cluster.spec.controller.pod_template,
+            ),
         },
     }
 

@@ -25,6 +25,7 @@ from soperator.render.parts import (
     sssd,
 )
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 
 _GIVEN = "/etc/soperator/accounting"
 #: The password, and for TLS ca.crt, tls.crt and tls.key.
@@ -64,7 +65,10 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
             "replicas": 1,
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
-            "template": {"metadata": {"labels": selector, "annotations": dict(noted)}, "spec": _pod(cluster, defaults)},
+            "template": strategic(
+                {"metadata": {"labels": selector, "annotations": dict(noted)}, "spec": _pod(cluster, defaults)},
+                cluster.spec.accounting_or_default.slurmdbd.pod_template,
+            ),
         },
     }
 

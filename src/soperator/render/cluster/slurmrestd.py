@@ -7,6 +7,7 @@ reached it could blind the operator, and not every cluster's network enforces Ne
 from soperator.api.common import Resources
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 
 
 def render_rest(cluster: Cluster, defaults: Defaults, generation: str = "") -> list[Object]:
@@ -28,10 +29,13 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
         "spec": {
             "replicas": cluster.spec.rest.replicas,
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
-                "spec": _pod(cluster, defaults),
-            },
+            "template": strategic(
+                {
+                    "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
+                    "spec": _pod(cluster, defaults),
+                },
+                cluster.spec.rest.pod_template,
+            ),
         },
     }
 

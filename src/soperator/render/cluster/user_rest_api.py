@@ -9,6 +9,7 @@ from soperator.render.cluster.network import policy
 from soperator.render.cluster.slurmrestd import slurmrestd
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 from soperator.render.slurm_conf.slurm_conf import LONGEST
 from soperator.slurm.settings.state import ConfigState
 
@@ -37,10 +38,13 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
             "replicas": cluster.spec.rest.users_or_default.replicas,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
-                "spec": _pod(cluster, defaults),
-            },
+            "template": strategic(
+                {
+                    "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
+                    "spec": _pod(cluster, defaults),
+                },
+                cluster.spec.rest.users_or_default.pod_template,
+            ),
         },
     }
 

@@ -1,0 +1,51 @@
+"""What the podTemplate of a role becomes: it is merged over the pods of this role, and over no others."""
+
+import pytest
+
+from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster import objects
+from soperator.render.parts.model import Cluster, Defaults
+
+DEFAULTS = Defaults("slurm:1", "login:1", "munge:1", "populate:1", "jail:1")
+ALL = {"accounting": {}, "rest": {"users": {}}, "metrics": {"exporter": {}}}
+GIVEN = {
+    "metadata": {"annotations": {"example.org/team": "ml"}},
+    "spec": {"runtimeClassName": "kata", "containers": [{"name": "agent", "image": "agent:1"}]},
+}
+
+
+def templates(spec):
+    """The pod templates of a cluster by the names of their objects."""
+    cluster = objects.when_settled(Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate(spec)))
+    made = [*objects.render_cluster(cluster, DEFAULTS, jail_ready=True), *objects.render_accounted(cluster, DEFAULTS)]
+    return {each["metadata"]["name"]: each["spec"]["template"] for each in made if "template" in each.get("spec", {})}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("controller", "demo-controller"),
+        ("login", "demo-login"),
+        ("rest", "demo-rest"),
+        ("rest.users", "demo-rest-users"),
+        ("accounting.slurmdbd", "demo-accounting"),
+        ("accounting.managedDatabase", "demo-database"),
+        ("metrics.exporter", "demo-exporter"),
+    ],
+)
+def test_a_pod_template_is_merged_over_its_role(path, name):
+    """What was there stays, containers by name; the templates of all other roles are what they were."""
+    spec = SlurmClusterSpec.model_validate(ALL).model_dump(by_alias=True, exclude_unset=True)
+    place = spec
+    for key in path.split("."):
+        place = place.setdefault(key, {})
+    place["podTemplate"] = GIVEN
+    before, after = templates(ALL), templates(spec)
+    assert {each for each in after if after[each] != before[each]} == {name}
+    was, made = before[name], after[name]
+    assert made["metadata"]["labels"] == was["metadata"]["labels"]
+    assert made["metadata"]["annotations"] == {**was["metadata"].get("annotations", {}), "example.org/team": "ml"}
+    assert made["spec"] == was["spec"] | {
+        "runtimeClassName": "kata",
+        "containers": [*was["spec"]["containers"], {"name": "agent", "image": "agent:1"}],
+    }
