@@ -18,6 +18,7 @@ from soperator.policy.workers.types import (
     SetPodCondition,
     SignalJobs,
     UpdateNodes,
+    Verb,
     WorkerPlan,
     WorkerSnapshot,
 )
@@ -60,12 +61,22 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
     ):
         return plan, ""
     try:
-        return await _fresh(seen, plan, client)
+        return await _without_early(seen, *await _fresh(seen, plan, client), client)
     except SlurmError as error:
         # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
         former = {each.index for each in plan.actions if isinstance(each, DeleteNodeRecord)}
         made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
         return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+
+
+async def _without_early(
+    seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
+) -> tuple[WorkerPlan, str]:
+    """The plan, without what gives up nodes for waking too long where no two clocks agree on how long that was; raises SlurmError."""
+    late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
+    if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
+        return plan, failed
+    return replace(plan, actions=tuple(each for each in plan.actions if each not in late)), failed or wrong
 
 
 def _pressed(plan: WorkerPlan) -> list[int]:
@@ -148,8 +159,8 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
     if apart <= _APART or apart == seen.now:
         return ""
     return (
-        f"no job is warned or ended, for the clock of slurmctld and that of the operator are {apart:.0f} s apart: "
-        "set the clocks of their Nodes right"
+        f"no job is warned or ended, and no node that wakes is given up, for the clock of slurmctld and that of the operator are "
+        f"{apart:.0f} s apart: set the clocks of their Nodes right"
     )
 
 
