@@ -60,6 +60,7 @@ HISTORY = frozenset(
         "docs/reports/attack-jail.md",
         "docs/reports/attack-loops-2.md",
         "docs/reports/attack-loops-3.md",
+        "docs/reports/attack-loops-4.md",
         "docs/reports/attack-loops.md",
         "docs/reports/attack-net.md",
         "docs/reports/bench-jail-beside.md",

@@ -45,3 +45,21 @@ async def test_a_job_ends_in_time_where_the_clocks_agree(town):
     await until(lambda: town.slurm.jobs[7]["job_state"] == ["CANCELLED"], longest=30)
     assert town.slurm.signalled == [7]
     await until(lambda: workers(town) == [])
+
+
+@pytest.mark.parametrize("ahead", [0.0, 30.0, 86400.0, -86400.0])
+async def test_a_suspended_job_keeps_its_pod_whatever_the_clocks_say(ahead):
+    """A list of jobs from before the drain lacks it. How old the drain is, is told by slurmctld's clock alone, or that list would do."""
+    async with operating(Town()) as town:
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
+        town.later = ahead
+        await asyncio.sleep(5)
+        assert await town.operator.slurm.client(("slurm", "demo")).jobs() == []
+        town.slurm.run(7, "worker-0")
+        town.slurm.suspend(7)
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
+        await until(lambda: "DRAIN" in town.slurm.nodes["worker-0"]["state"])
+        await asyncio.sleep(5)
+        assert workers(town) == ["demo-worker-0"]
+        town.slurm.ends(7)
+        await until(lambda: workers(town) == [], longest=60)

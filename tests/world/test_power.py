@@ -185,6 +185,20 @@ async def test_where_there_is_no_machine_slurm_is_told_so_and_asked_again_later(
         assert parts(town)["Available"]["reason"] == "NoCapacity"
 
 
+async def test_an_operator_whose_clock_is_ahead_gives_up_no_node_that_wakes():
+    """By such a clock each is late as soon as its pod is made, and its job would be queued again for ever, or end; it says so."""
+    async with sleeping(POWER | {"retryAfter": "1m"}) as (town, scontrol):
+        town.later, said = 86400.0, len(scontrol.said)
+        scontrol.wake("owl-0")
+        await until(lambda: owls(town) == ["demo-owl-0"])
+        await asyncio.sleep(60)
+        assert not [each for each in scontrol.said[said:] if "State=DOWN" in each]
+        await town.told(kinds.NODESET, "owl", "clock", longest=30)
+        town.later = 0.0
+        await asyncio.sleep(30)
+        assert "clock" not in town.status(kinds.NODESET, "owl")["why"]
+
+
 async def test_a_node_that_registers_while_it_is_given_up_keeps_its_job():
     """The command to slurmctld takes long to come there; by then slurmd is there, and the job of the node, which cannot be queued again, runs."""
     hasty = POWER | {"resumeTimeout": "30s", "retryAfter": "1h"}

@@ -65,7 +65,10 @@ Host *
 
 @dataclass(frozen=True)
 class SealRecord:
-    """What `populated.json` says: a sealed jail's origin and size, and the last request that was carried out on it."""
+    """What `populated.json` says: a sealed jail's origin and size, and the last request that was carried out on it.
+
+    `former` are those before it, as `{"request": …, "mode": …}`, which is how claim.sh finds each of them too.
+    """
 
     image: str
     version: str
@@ -74,6 +77,12 @@ class SealRecord:
     seconds: float
     request: str = ""
     mode: str = ""
+    former: tuple[dict[str, str], ...] = ()
+
+    @property
+    def carried_out(self) -> tuple[dict[str, str], ...]:
+        """All requests that were, the last one at the end."""
+        return (*self.former, *([{"request": self.request, "mode": self.mode}] if self.request else []))
 
 
 @dataclass(frozen=True)
@@ -162,7 +171,8 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
     started = time.monotonic()
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
     record, journal = read_record(records), read_journal(records)
-    if record and not journal and wanted.request in ("", record.request):
+    done = record.carried_out if record else ()
+    if record and not journal and wanted.request in ("", *(each["request"] for each in done)):
         _tidy(claim)
         return f"{root} is complete already."
     if not journal and not (records / "manifest").exists():
@@ -176,7 +186,11 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
     entries = manifest(records)
     files, size = len(entries), sum(entry.size for entry in entries)
     image = record.image if record and origin.mode == "Missing" else origin.image
-    made = SealRecord(image, __version__, files, size, round(_age(records, started), 1), origin.request, origin.mode)
+    seconds, former = (
+        round(_age(records, started), 1),
+        tuple(each for each in done if each["request"] != origin.request),
+    )
+    made = SealRecord(image, __version__, files, size, seconds, origin.request, origin.mode, former)
     _write_record(records, made)
     _tidy(claim)
     if wanted.request not in ("", origin.request):

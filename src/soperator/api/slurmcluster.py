@@ -97,8 +97,8 @@ class Refill(Model):
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
         default="",
         description=(
-            "Any word that was not there before is one request, for example today's date; the jail's record keeps the "
-            "last one that was carried out."
+            "Any word that was not there before is one request, for example today's date; the jail's record keeps all "
+            "that were carried out."
         ),
     )
     mode: Literal["Missing", "Overwrite"] = Field(

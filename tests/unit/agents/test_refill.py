@@ -263,6 +263,23 @@ def test_a_withdrawn_overwrite_is_finished_before_anything_else(claim: Path, sec
     assert (claim / "root/home/alice/notes").read_text() == "hers"
 
 
+@pytest.mark.parametrize("program", ["copy.sh", "seal"])
+def test_a_word_that_comes_back_is_not_carried_out_again(claim: Path, second: Path, program: str) -> None:
+    """As by `git revert` or `helm rollback` past a repair: what was installed since the overwrite stays."""
+    job(claim, second, OVERWRITE)
+    (claim / "root/usr/bin/since").write_text("by apt")
+    for word in ("repair-1", "repair-2"):
+        job(claim, second, PopulateRequest("image:2", word, "Missing"))
+    if program == "copy.sh":
+        assert run_copy(claim, second, OVERWRITE).returncode == 0
+        assert not (claim / "root.partial").exists()
+        assert (claim / "root.previous").exists()
+    assert seal(claim, OVERWRITE) == f"{claim}/root is complete already."
+    assert (claim / "root/usr/bin/since").exists()
+    job(claim, second, PopulateRequest("image:2", "r3", "Overwrite", KEEP))
+    assert not (claim / "root/usr/bin/since").exists()
+
+
 def test_two_jobs_do_not_work_on_one_claim(claim: Path, second: Path) -> None:
     """While one holds the lock the other one is refused, and may try again."""
     with subprocess.Popen(["flock", claim / ".soperator/lock", "sleep", "20"]) as holder:

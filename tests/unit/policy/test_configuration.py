@@ -251,3 +251,28 @@ def test_whatever_happens_slurmctld_ends_with_what_is_wanted_or_the_last_good_on
         assert not was_good or world.running == world.state.generation == world.state.good
     else:
         assert (world.running, world.state.generation, world.state.good) == (last, last, last)
+
+
+class TestAClockThatWasAhead:
+    """An operator on another machine wrote when the files were written, and told; its clock was a day ahead, and the present one is right."""
+
+    LATER = 86400.0
+    NEW = ConfigState("b", "a", since=LATER, asked="b", asked_at=LATER)
+
+    def test_a_slurmctld_that_ended_gets_its_former_files_at_once(self):
+        """And not in a day."""
+        step = decide(ConfigSnapshot("b", self.NEW, 60.0, fallen="fatal: bad line"))
+        assert (step.act, step.state.generation, step.state.since) == ("restore", "a", 60.0)
+
+    def test_a_slurmctld_that_runs_with_others_is_told_once_more_and_has_its_time(self):
+        """From then on the times are right."""
+        heard = ConfigProgress(mounted="b", running="a")
+        step = decide(ConfigSnapshot("b", self.NEW, 60.0, heard=heard))
+        assert (step.act, step.state.since, step.state.asked_at) == ("ask", 60.0, 60.0)
+        assert decide(ConfigSnapshot("b", step.state, 62.0, heard=heard)).act == "rest"
+        assert decide(ConfigSnapshot("b", step.state, 95.0, heard=heard)).act == "restore"
+
+    def test_a_daemon_that_is_behind_is_asked_again(self):
+        """It is not waited for until tomorrow."""
+        state = ConfigState("b", "b", since=self.LATER, asked="b", asked_at=self.LATER)
+        assert decide(ConfigSnapshot("b", state, 60.0, behind=("worker-0",))).act == "ask"

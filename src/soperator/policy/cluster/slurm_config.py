@@ -141,7 +141,7 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
         return ConfigStep("revive" if is_former and not seen.is_fallen_new else "rest", reason="NotRead", why=why)
     if heard.mounted != state.generation:
         return ConfigStep("nudge", reason="HandingOut", why=f"{what} is on its way into slurmctld's pod")
-    if heard.running and (state.asked != state.generation or seen.now - state.asked_at > _ASKED):
+    if heard.running and (state.asked != state.generation or abs(seen.now - state.asked_at) > _ASKED):
         return ConfigStep("ask", _asked(seen), "HandingOut", f"slurmctld is to hand out {what}")
     return ConfigStep(reason="HandingOut", why=f"slurmctld is reading {what}")
 
@@ -149,7 +149,12 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
 def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
     """Why slurmctld does not run with what was written, if it has had its time and there is a sign of it; empty otherwise."""
     state = seen.state
-    if seen.now - max(state.since, state.asked_at) < (FALLEN if seen.fallen else PATIENCE):
+    age = seen.now - max(state.since, state.asked_at)
+    if (
+        age < -_SLACK
+    ):  # a clock that was ahead wrote that: how long it was is not known, but that slurmctld has ended is
+        return seen.fallen
+    if age < (FALLEN if seen.fallen else PATIENCE):
         return ""
     if seen.fallen:
         return seen.fallen
@@ -166,7 +171,7 @@ def _follow(seen: ConfigSnapshot) -> ConfigStep:
         why = f"nobody says whether {_named(seen.silent)} has read {_name(state.generation)}"
         return ConfigStep(reason="Behind", why=why) if seen.silent else ConfigStep()
     why = f"{_name(state.generation)} is not read yet by {_named(seen.behind)}"
-    if seen.now - state.asked_at < AGAIN:
+    if abs(seen.now - state.asked_at) < AGAIN:
         return ConfigStep(reason="HandingOut", why=why)
     if state.tries < TRIES:
         return ConfigStep("ask", _asked(seen), "Behind", why)
@@ -198,7 +203,8 @@ def taken_back(state: ConfigState) -> str:
 
 def _asked(seen: ConfigSnapshot) -> ConfigState:
     state = seen.state
-    return replace(state, asked=state.generation, asked_at=seen.now, tries=state.tries + 1)
+    since = min(state.since, seen.now)
+    return replace(state, since=since, asked=state.generation, asked_at=seen.now, tries=state.tries + 1)
 
 
 def _named(daemons: Collection[str]) -> str:

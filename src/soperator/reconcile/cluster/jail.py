@@ -131,7 +131,7 @@ async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client
         return jail_refill.decide(replace(known, nodes=None))
     nodes = await client.nodes()
     draining = [name for name, each in nodes.items() if each.is_draining]
-    jobs = await client.jobs(listed_after(nodes, draining, operator.wall()))
+    jobs = await client.jobs(await listed_after(client, nodes, draining))
     return jail_refill.decide(replace(known, nodes=held(nodes, jobs)))
 
 

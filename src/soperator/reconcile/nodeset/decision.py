@@ -18,6 +18,7 @@ from soperator.policy.workers.types import (
     SetPodCondition,
     SignalJobs,
     UpdateNodes,
+    Verb,
     WorkerPlan,
     WorkerSnapshot,
 )
@@ -33,7 +34,7 @@ _ONE_BY_ONE = 8
 _SOON = 1.0
 #: Seconds until the jobs are read again after a failure.
 _WITHOUT_JOBS = 5.0
-#: Seconds by which Slurm's clock and ours may differ.
+#: Seconds of the age of a drain that are not counted: slurmctld tells whole ones, and its answers take time.
 _SKEW = 5.0
 #: Seconds of difference from which on no deadline of a job counts as passed.
 _APART = 60.0
@@ -60,12 +61,22 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
     ):
         return plan, ""
     try:
-        return await _fresh(seen, plan, client)
+        return await _without_early(seen, *await _fresh(seen, plan, client), client)
     except SlurmError as error:
         # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
         former = {each.index for each in plan.actions if isinstance(each, DeleteNodeRecord)}
         made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
         return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+
+
+async def _without_early(
+    seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
+) -> tuple[WorkerPlan, str]:
+    """The plan, without what gives up nodes for waking too long where no two clocks agree on how long that was; raises SlurmError."""
+    late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
+    if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
+        return plan, failed
+    return replace(plan, actions=tuple(each for each in plan.actions if each not in late)), failed or wrong
 
 
 def _pressed(plan: WorkerPlan) -> list[int]:
@@ -113,7 +124,8 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
     draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
     try:
         clock = asyncio.get_running_loop().time
-        asked_at, since = clock(), listed_after(seen.nodes or {}, taken | draining, seen.now)
+        asked_at = clock()
+        since = await listed_after(client, seen.nodes or {}, taken | draining)
         listed = {job.number: job for job in await client.jobs(since)}
         held = {number for number, job in listed.items() if job.nodes & (taken | records)}
         # The list may be some seconds old: a job may have ended since, or run on another node under the same number.
@@ -147,18 +159,24 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
     if apart <= _APART or apart == seen.now:
         return ""
     return (
-        f"no job is warned or ended, for the clock of slurmctld and that of the operator are {apart:.0f} s apart: "
-        "set the clocks of their Nodes right"
+        f"no job is warned or ended, and no node that wakes is given up, for the clock of slurmctld and that of the operator are "
+        f"{apart:.0f} s apart: set the clocks of their Nodes right"
     )
 
 
-def listed_after(nodes: Mapping[str, SlurmNode], names: Iterable[str], now: float) -> float:
-    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop.
+async def listed_after(client: SlurmRest, nodes: Mapping[str, SlurmNode], names: Iterable[str]) -> float:
+    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raises SlurmError.
 
-    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. Clocks may differ by some seconds.
+    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. How old a drain is, slurmctld's
+    own clock says: by another one a drain of a moment ago may look old, or an old one as if it were to come. Where it does not say, only a new
+    list will do.
     """
-    ages = [now - nodes[name].reason_at for name in names if name in nodes]
-    return asyncio.get_running_loop().time() - max(0.0, min(ages) - _SKEW) if ages else float("-inf")
+    drained = {name: nodes[name].reason_at for name in names if name in nodes}
+    if not drained:
+        return float("-inf")
+    last, asked = max(drained, key=lambda name: drained[name]), asyncio.get_running_loop().time()
+    age = await client.clock(last) - drained[last]
+    return asked - max(0.0, age - _SKEW)
 
 
 def _touched(seen: WorkerSnapshot, plan: WorkerPlan) -> set[str]:

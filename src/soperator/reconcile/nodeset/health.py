@@ -138,6 +138,6 @@ async def _may_move(
     assert workers.client is not None
     assert seen.nodes is not None  # nothing is decided otherwise
     name = seen.name(move.index)
-    jobs = await workers.client.jobs(listed_after(seen.nodes, [name], seen.now))
+    jobs = await workers.client.jobs(await listed_after(workers.client, seen.nodes, [name]))
     looked = seen.on({**seen.nodes, **await workers.client.only([name])}).with_jobs(jobs)
     return move.index in {each.index for each in judged(looked).moves}
