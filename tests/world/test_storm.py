@@ -1,0 +1,19 @@
+"""Everything at once, for hours of simulated time: no job dies of the operator, and what the specs say comes true in the end."""
+
+import os
+
+import pytest
+
+from tests.world.storm import Storm
+
+#: The first and the one after the last, such as 100-200; `make storm` draws many.
+SEEDS = range(*map(int, os.environ.get("STORM_SEEDS", "0-2").split("-")))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_no_job_dies_in_a_storm(seed):
+    """Edits, drains, failures, late and lost answers and new operators in any order; `make storm` draws many more of them."""
+    storm = Storm(seed)
+    await storm.rage()
+    assert storm.faults == [], "\n".join(storm.log)
+    assert storm.number > 1010, "so few jobs prove nothing"
