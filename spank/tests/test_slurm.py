@@ -330,6 +330,24 @@ def test_the_folder_of_pmix_goes_with_the_job(slurm: Slurm, leaves: str) -> None
     assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
 
 
+def test_a_full_spool_ends_no_job(slurm: Slurm) -> None:
+    """A job may write into the file of its own batch script: the spool has a size, is a file system of its own, and slurmd says that it is full."""
+    assert wait_idle(slurm) == "idle none"
+    batch = "sbatch --parsable --output=/dev/null --uid"
+    goes_on = "touch /tmp/on; until [ -e /home/alice/is-full ]; do sleep 0.2; done; srun -Q true && touch /home/alice/went-on; sleep 60"
+    script = f"b=$({batch}=1000 --wrap '{goes_on}'); until_true '[ -e /mnt/tmp/job-$b/on ]'; "
+    script += f"a=$({batch}=1000 --wrap 'head -c 1G /dev/zero >> $0; touch /home/alice/is-full; sleep 60'); "
+    script += f"until_true '[ -e {JAIL}/home/alice/went-on ]'; df --output=pcent /var/spool/slurmd; c=$({batch}=1000 --wrap true); "
+    script += (
+        "until_true 'scontrol show node one | grep -q SlurmdSpoolDir.is.full'; squeue -h -o %T -j $b; scancel $a $b; "
+    )
+    script += "until_true '[ -z \"$(squeue -h -t R,CG)\" ]'; scontrol update node=one state=resume; until_true '[ -z \"$(squeue -h -j $c)\" ]'; "
+    script += f"rm {JAIL}/home/alice/is-full {JAIL}/home/alice/went-on"
+    done = slurm.sh(script, timeout=100)
+    assert done.stdout.split()[1:] == ["100%", "RUNNING"], (done.stdout, done.stderr)
+    assert wait_idle(slurm) == "idle none"
+
+
 def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
     """Which is why the epilog does: slurmd asks all steps when it registers, and removes a socket that is older than 10 min."""
     make = STRAY + "stray one_998.0; stray one_999.0; touch -d '-610 seconds' /var/spool/slurmd/one_998.0; "

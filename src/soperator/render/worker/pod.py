@@ -51,6 +51,8 @@ _SSH_MOUNTS = [
 ]
 #: What waits until the node is drained (images/slurm), and the seconds in which slurmd ends then.
 _GIVEWAY, _TO_END = "/usr/lib/soperator/giveway", 30
+#: The spool of slurmd, in which a job may write: a file system with a size. Full, it costs a drained node, and on the disk an evicted pod.
+_SPOOL: Object = {"medium": "Memory", "sizeLimit": "256Mi"}
 _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
@@ -137,7 +139,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
         "volumes": [
             {"name": "plan", "configMap": {"name": plan_name(cluster, nodeset)}},
             *per_node_root.volumes(cluster),
-            pod.empty("spool", sizeLimit="8Gi"),
+            pod.empty("spool", **_SPOOL),
             pod.users_files(nodeset.spec.tmp_size),
             *pod.scratch(),
             *submounts.volumes(submounts.of_worker(cluster, nodeset)),
