@@ -9,7 +9,7 @@ from soperator.slurm.settings import managed
 def test_every_label_and_annotation_is_on_the_page() -> None:
     """And nothing that no code writes any more."""
     written = {text for name, text in vars(labels).items() if name.isupper() and isinstance(text, str)}
-    assert {each.key for each in page_of_labels.MARKS} == written - {labels.GROUP, labels.MANAGER}
+    assert {each.key for each in page_of_labels.MARKS} == written - {labels.GROUP, labels.MANAGER, labels.APP_NAME}
 
 
 def test_defaults_are_what_an_administrator_may_override() -> None:

@@ -70,4 +70,4 @@ def test_it_may_be_scraped_and_reaches_slurmrestd():
     )
     (source,) = inside["spec"]["ingress"][0]["from"]
     assert source["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-    assert template["metadata"]["labels"] == labels.role("demo", "exporter")
+    assert template["metadata"]["labels"] == labels.recommended(labels.role("demo", "exporter"))

@@ -82,7 +82,10 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
             "template": strategic(
-                {"metadata": {"labels": selector, "annotations": {labels.SECRETS: secrets}}, "spec": spec},
+                {
+                    "metadata": {"labels": labels.recommended(selector), "annotations": {labels.SECRETS: secrets}},
+                    "spec": spec,
+                },
                 said.pod_template,
             ),
         },

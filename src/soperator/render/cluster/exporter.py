@@ -52,7 +52,8 @@ def _deployment(cluster: Cluster, defaults: Defaults) -> Object:
             "strategy": {"type": "Recreate"},  # two would count everything twice
             "selector": {"matchLabels": selector},
             "template": strategic(
-                {"metadata": {"labels": selector}, "spec": _pod(cluster, defaults)}, _spec(cluster).pod_template
+                {"metadata": {"labels": labels.recommended(selector)}, "spec": _pod(cluster, defaults)},
+                _spec(cluster).pod_template,
             ),
         },
     }

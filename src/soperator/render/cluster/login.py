@@ -71,7 +71,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults) -> Object:
             "selector": {"matchLabels": selector},
             "template": strategic(
                 {
-                    "metadata": {"labels": selector, "annotations": _template_annotations(cluster)},
+                    "metadata": {"labels": labels.recommended(selector), "annotations": _template_annotations(cluster)},
                     "spec": _pod(cluster, defaults),
                 },
                 cluster.spec.login.pod_template,

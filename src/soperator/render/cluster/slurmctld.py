@@ -53,7 +53,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
             "template": strategic(
                 {
                     "metadata": {
-                        "labels": selector,
+                        "labels": labels.recommended(selector),
                         "annotations": {labels.FIXED: fixed, labels.IMAGE: pod.slurm_image(cluster, defaults)},
                     },
                     "spec": _pod(cluster, defaults),

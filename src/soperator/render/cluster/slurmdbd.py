@@ -66,7 +66,10 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
             "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
             "selector": {"matchLabels": selector},
             "template": strategic(
-                {"metadata": {"labels": selector, "annotations": dict(noted)}, "spec": _pod(cluster, defaults)},
+                {
+                    "metadata": {"labels": labels.recommended(selector), "annotations": dict(noted)},
+                    "spec": _pod(cluster, defaults),
+                },
                 cluster.spec.accounting_or_default.slurmdbd.pod_template,
             ),
         },

@@ -40,7 +40,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
             "selector": {"matchLabels": selector},
             "template": strategic(
                 {
-                    "metadata": {"labels": selector, "annotations": {labels.CONFIG: generation}},
+                    "metadata": {"labels": labels.recommended(selector), "annotations": {labels.CONFIG: generation}},
                     "spec": _pod(cluster, defaults),
                 },
                 cluster.spec.rest.users_or_default.pod_template,

@@ -59,8 +59,7 @@ def render_populate(cluster: Cluster, defaults: Defaults, carried_out: str = "")
 
 
 def _labels(cluster: Cluster) -> dict[str, str]:
-    found: dict[str, str] = pod.metadata(cluster, "", "populate")["labels"]
-    return found
+    return labels.role(cluster.name, "populate")
 
 
 def _pod(cluster: Cluster, defaults: Defaults, asked: Refill) -> Object:

@@ -21,7 +21,7 @@ def anchor_marks(namespace: str, name: str) -> Object:
     meta = {
         "name": names.anchor(name),
         "namespace": namespace,
-        "labels": labels.cluster(name),
+        "labels": labels.recommended(labels.cluster(name)),
         "finalizers": [labels.FINALIZER],
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}

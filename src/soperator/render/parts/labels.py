@@ -4,6 +4,10 @@ from soperator.api.base import GROUP
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "soperator"
+#: Kubernetes' recommended labels, by which tools group what they show. Nothing selects by them, so they may change.
+APP, APP_NAME = "app.kubernetes.io/name", "slurm"
+INSTANCE = "app.kubernetes.io/instance"
+COMPONENT = "app.kubernetes.io/component"
 CLUSTER = f"{GROUP}/cluster"
 ROLE = f"{GROUP}/role"
 NODESET = f"{GROUP}/nodeset"
@@ -57,6 +61,12 @@ def cluster(name: str) -> dict[str, str]:
 def role(name: str, of: str) -> dict[str, str]:
     """Labels of the pods of a role, and their selector."""
     return {**cluster(name), ROLE: of}
+
+
+def recommended(ours: dict[str, str]) -> dict[str, str]:
+    """Our labels of an object, and Kubernetes' recommended ones, which say the same to tools that do not know us."""
+    component = {COMPONENT: ours[ROLE]} if ROLE in ours else {}
+    return {**ours, APP: APP_NAME, INSTANCE: ours[CLUSTER], **component}
 
 
 def worker(name: str, nodeset: str) -> dict[str, str]:

@@ -33,7 +33,11 @@ JAIL = "/mnt/jail"
 
 def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Object:
     """Metadata of an object of a role, owned by the cluster unless it has to outlive it."""
-    meta: Object = {"name": name, "namespace": cluster.namespace, "labels": labels.role(cluster.name, role)}
+    meta: Object = {
+        "name": name,
+        "namespace": cluster.namespace,
+        "labels": labels.recommended(labels.role(cluster.name, role)),
+    }
     return meta | ({"ownerReferences": cluster.owners} if owned else {"annotations": {labels.KEEP: "true"}})
 
 

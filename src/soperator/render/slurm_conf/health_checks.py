@@ -54,7 +54,7 @@ def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
     meta = {
         "name": names.checks(cluster.name, nodeset.name),
         "namespace": nodeset.namespace,
-        "labels": labels.worker(cluster.name, nodeset.name),
+        "labels": labels.recommended(labels.worker(cluster.name, nodeset.name)),
         "ownerReferences": [nodeset.owner],
     }
     text = node_plan.plan(cluster.spec.health, nodeset.name, facts(nodeset))

@@ -85,7 +85,7 @@ def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) ->
     made, image = render_trial(cluster, defaults, generation), pod.slurm_image(cluster, defaults)
     meta = made["metadata"]
     name = names.trial(cluster.name, mount_plan.short(generation, image))
-    labelled = {**meta["labels"], labels.ROLE: IMAGE_TRIAL}
+    labelled = labels.recommended({**meta["labels"], labels.ROLE: IMAGE_TRIAL})
     return made | {"metadata": meta | {"name": name, "labels": labelled, "annotations": {labels.IMAGE: image}}}
 
 

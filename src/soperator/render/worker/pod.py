@@ -81,7 +81,7 @@ def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
     meta = {
         "name": plan_name(cluster, nodeset),
         "namespace": nodeset.namespace,
-        "labels": labels.worker(cluster.name, nodeset.name),
+        "labels": labels.recommended(labels.worker(cluster.name, nodeset.name)),
         "ownerReferences": [nodeset.owner],
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"plan": text}, "immutable": True}
@@ -102,7 +102,8 @@ def _pod(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) -> 
     metadata: Object = {
         "name": names.worker_pod(cluster.name, nodeset.name, index),
         "namespace": nodeset.namespace,
-        "labels": labels.worker(cluster.name, nodeset.name) | {labels.INDEX: str(index), labels.PROTECTED: "true"},
+        "labels": labels.recommended(labels.worker(cluster.name, nodeset.name))
+        | {labels.INDEX: str(index), labels.PROTECTED: "true"},
         "annotations": {labels.SAFE_TO_EVICT: "false", labels.PLAN: plan_hash(cluster, nodeset), labels.IMAGE: image},
         "ownerReferences": [nodeset.owner],
     }
