@@ -27,12 +27,12 @@ from soperator.reconcile.io.slurm_exec import Inside
 from soperator.reconcile.io.start_events import StartEvents
 from soperator.reconcile.io.status_throttle import StatusThrottle
 from soperator.reconcile.io.volume_capacity import Room
-from soperator.reconcile.readiness import with_readiness
+from soperator.reconcile.readiness import readiness_event, with_readiness
 from soperator.render.parts.model import Defaults
 from soperator.runtime.apply import Applier
 from soperator.runtime.cache.store import Changed, Key
 from soperator.runtime.controller import PermanentError
-from soperator.runtime.events import Recorder
+from soperator.runtime.events import Recorder, Regarding
 from soperator.runtime.status import ReportedCondition, StatusWriter
 from soperator.slurm.keys import Version
 
@@ -144,7 +144,7 @@ class Operator:
         is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
             return min(wait, due or wait)
-        if await self.status.write(kind, obj, fields, conditions):
+        if await self._write(kind, obj, fields, conditions):
             self.pace.wrote(obj.metadata.uid)
         return due
 
@@ -152,9 +152,17 @@ class Operator:
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
         """Write a status that is the memory of what is about to be done; return False if it was so already."""
-        return await self.status.write(
-            kind, obj, fields, with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE)
-        )
+        return await self._write(kind, obj, fields, with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE))
+
+    async def _write(
+        self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
+    ) -> bool:
+        former = {each.get("type"): each for each in self.status.current(obj).get("conditions", ())}
+        if not await self.status.write(kind, obj, fields, conditions):
+            return False
+        if note := readiness_event(former.get("Ready"), conditions):
+            self.recorder.emit(Regarding(kind, obj.metadata), note)
+        return True
 
     async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: ReportedCondition) -> None:
         """Write into the status what is about to be done, and leave the rest of it; what is done is then known, wherever this ends."""

@@ -4,9 +4,11 @@ Ready is True when all that the spec asks for is there. What is not there is eit
 conditions are there only while they are True, and never together. Advisory conditions, such as a volume that is almost full, do not count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from soperator.api.status import CHOSEN
+from soperator.runtime.events import EventNote
 from soperator.runtime.status import ReportedCondition
 
 #: Conditions that say how well it runs, and not whether what was asked for is there.
@@ -52,6 +54,21 @@ def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> l
     if cause is not None:
         derived.append(ReportedCondition(_DERIVED[is_stalled], "True", cause.reason, cause.message))
     return [*own[:1], *derived, *own[1:]]
+
+
+def readiness_event(former: Mapping[str, Any] | None, conditions: Sequence[ReportedCondition]) -> EventNote | None:
+    """Return the Event of an object that became ready, or whose first cause of not being ready changed; None where neither happened.
+
+    `former` is the condition Ready of the status before this one, as the API server has it. An object that is new and on its way has no Event.
+    """
+    ready = next(each for each in conditions if each.type == "Ready")
+    is_stalled = any(each.type == "Stalled" for each in conditions)
+    if former is None and not is_stalled:
+        return None
+    if former is not None and (former.get("status"), former.get("reason")) == (ready.status, ready.reason):
+        return None
+    text = ready.message or ("everything that the spec asks for is there" if ready.status == "True" else ready.reason)
+    return EventNote("Warning" if is_stalled else "Normal", ready.reason, text, "Report")
 
 
 def _ready(cause: ReportedCondition | None) -> ReportedCondition:

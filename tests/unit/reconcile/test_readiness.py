@@ -5,7 +5,7 @@ import pytest
 from soperator.crdgen.columns import ALL
 from soperator.crdgen.conditions import CONDITIONS
 from soperator.crdgen.generate import definition_of
-from soperator.reconcile.readiness import ADVISORY, NEEDS_A_PERSON, with_readiness
+from soperator.reconcile.readiness import ADVISORY, NEEDS_A_PERSON, readiness_event, with_readiness
 from soperator.runtime.status import ReportedCondition
 from tests.kstatus import kstatus
 
@@ -70,6 +70,31 @@ def test_a_kind_that_reports_ready_itself():
     assert verdict(ReportedCondition("Ready", "True", "Suspended"), has_own=True) == ("Current", "Suspended")
     assert verdict(ReportedCondition("Ready", "False", "Taken"), has_own=True) == ("Failed", "Taken")
     assert verdict(ReportedCondition("Ready", "False", "Waiting"), has_own=True) == ("InProgress", "Waiting")
+
+
+def event(former, *conditions):
+    """The type, reason and text of the Event, where there is one."""
+    before = None
+    if former is not None:
+        ready = next(each for each in with_readiness([former], has_own=False) if each.type == "Ready")
+        before = {"type": "Ready", "status": ready.status, "reason": ready.reason, "message": ready.message}
+    note = readiness_event(before, with_readiness(conditions, has_own=False))
+    return note and (note.type, note.reason, note.text)
+
+
+def test_the_first_cause_of_not_being_ready_is_an_event_when_it_changes():
+    """Not when only its words change, and not for an object that has just been made."""
+    starts = ReportedCondition("Available", "False", "ControllerNotReady", "slurmctld 0/1 ready")
+    login = ReportedCondition("Available", "True", "LoginNotReady", "login 1/2 ready")
+    refused = ReportedCondition("ConfigApplied", "False", "Refused", "line 2")
+    assert event(None, starts) is None
+    assert event(None, WELL) is None
+    assert event(None, refused) == ("Warning", "Refused", "line 2")
+    assert event(starts, ReportedCondition("Available", "False", "ControllerNotReady", "slurmctld 0/2 ready")) is None
+    assert event(starts, login) == ("Normal", "LoginNotReady", "login 1/2 ready")
+    assert event(login, WELL) == ("Normal", "AllReady", "everything that the spec asks for is there")
+    assert event(WELL, WELL, refused) == ("Warning", "Refused", "line 2")
+    assert event(WELL, WELL) is None
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.kind)
