@@ -221,7 +221,9 @@ async def test_an_edit_of_the_mounted_files_by_hand_is_undone(town):
     assert town.slurm.asked == []
     assert applied(town)[:2] == ("True", "Applied")
     events = [each.body for each in town.fake.requests if str(each).startswith("create events")]
-    assert [each["note"] for each in events if each["reason"] == "ConfigRestored" and "demo-config" in each["note"]] != []
+    assert [
+        each["note"] for each in events if each["reason"] == "ConfigRestored" and "demo-config" in each["note"]
+    ] != []
     assert ("SlurmCluster", "AllReady") in [(each["regarding"]["kind"], each["reason"]) for each in events]
 
 
