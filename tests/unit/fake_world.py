@@ -270,10 +270,10 @@ class World:
         return [entry for entry in self.history if entry[0] > version]
 
     async def wait(self, seconds: float) -> None:
-        """Return at the next change, or after so many seconds."""
+        """Return at the next change, or after so many seconds; a millisecond at least, or what rounding leaves of a time never passes."""
         event = self._changed
         try:
-            async with asyncio.timeout(max(0.0, seconds)):
+            async with asyncio.timeout(max(0.001, seconds)):
                 await event.wait()
         except TimeoutError:
             return
