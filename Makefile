@@ -88,6 +88,7 @@ check: venv machine ## format, lint, types, layers, unit and golden tests; a min
 
 world: venv machine ## the operator's loops against a Kubernetes API and a Slurm in memory, with every crash and failed call; two minutes
 	SOPERATOR_FEW=$(FEW) pytest $(SIDE_BY_SIDE) tests/world
+	STORM_SEEDS=0-2 PYTHONHASHSEED=0 pytest tests/world/test_storm.py
 
 storm: venv ## everything at once on the operator over fakes, twenty times, drawn anew: no job may die of it; a quarter of an hour, no cluster
 	STORM_SEEDS=$$(date +%s | awk '{ print $$1 "-" $$1 + 20 }') pytest $(SIDE_BY_SIDE) tests/world/test_storm.py

@@ -105,8 +105,10 @@ class Storm:
         ends = self.town.slurm.end_jobs
 
         def end_jobs(name):
-            for number, places in self.held.items():
-                if name in places and "RUNNING" in self.town.slurm.jobs[number]["job_state"]:
+            for number, places in list(self.held.items()):
+                if places.get(name) == "":  # it waits for the node to wake, and is queued again
+                    del self.held[number]
+                elif name in places and "RUNNING" in self.town.slurm.jobs[number]["job_state"]:
                     self.fault(f"node {name} is set DOWN under job {number}")
             ends(name)
 
@@ -489,7 +491,7 @@ class Storm:
                 if each["kind"] == "Pod" and each["spec"].get("hostname")
             ]
             self.say(
-                f"{[(each['metadata']['name'], each['metadata']['annotations'], each['status'].get('conditions')) for each in pods]}"
+                f"{[(each['metadata']['name'], each['metadata'].get('annotations'), each['status'].get('conditions')) for each in pods]}"
             )
 
     def left(self):

@@ -6,8 +6,9 @@ import pytest
 
 from tests.world.storm import Storm
 
-#: The first and the one after the last, such as 100-200; `make storm` draws many.
-SEEDS = range(*map(int, os.environ.get("STORM_SEEDS", "0-2").split("-")))
+#: The first and the one after the last, such as 100-200; `make storm` draws many. Without PYTHONHASHSEED a seed is not the same storm twice,
+#: so without STORM_SEEDS there is none.
+SEEDS = range(*map(int, os.environ.get("STORM_SEEDS", "0-0").split("-")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
