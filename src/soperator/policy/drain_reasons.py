@@ -9,7 +9,7 @@ from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
 #: Drains of health checks, which others lift.
 CHECK_PREFIX = f"{REASON_PREFIX}check"
-#: Drains of nodes whose jail cannot be entered; what is wrong there follows.
+#: The reason of a drain because the jail cannot be entered; the cause follows.
 JAIL = f"{REASON_PREFIX}jail: "
 SCALE_IN = f"{REASON_PREFIX}scale-in"
 ROLLOUT = f"{REASON_PREFIX}new pod template"

@@ -1,10 +1,10 @@
-"""What has to be done so that Slurm's database has an account as a SlurmAccount says: (wanted, database, jobs) -> commands of sacctmgr.
+"""The commands that bring an account in Slurm's database to what a SlurmAccount specifies: (wanted, database, jobs) -> sacctmgr commands.
 
-What the object made bears its mark, in the same transaction in which it is made: the comment of an association. So it is known after any crash and
-without the status, and nothing else is ever deleted. Of what was there before, only the fields that the object names are set. A field that is
-taken from the object is taken back where the status knows that it was set.
+Everything that the object creates carries its mark: the comment of the association, written in the same transaction. So the operator recognizes it
+after any crash and without the status, and deletes nothing else. In an account that existed before, only the fields that the object names are set.
+When a field is removed from the object, it is cleared if the status says that the operator had set it.
 
-Each plan is made from what the database says, and is safe to be carried out in part: made again from what then is, it is the rest.
+Each plan is computed from the database's content, and may be carried out in part: computed again, it is the remainder.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _NAMED = 5
 
 T = TypeVar("T")
 Words = tuple[str, ...]
-#: The fields that were set, by user; the account's own stand under no name.
+#: The fields that were set, by user; those of the account itself are under the empty name.
 Applied = Mapping[str, frozenset[str]]
 #: Numbers of the jobs of an account, by user.
 Jobs = Mapping[str, Sequence[int]]
@@ -36,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Account:
-    """What an object wants. `mark` is what it writes on all that it makes; `texts` are Description and Organization."""
+    """What an object specifies. `mark` is written on everything that the object creates; `texts` are Description and Organization."""
 
     cluster: str
     name: str
@@ -63,7 +63,7 @@ class SacctmgrPlan:
 
 
 def mark(namespace: str, name: str) -> str:
-    """What an object writes on what it makes; it finds it again when it is deleted and made anew."""
+    """The mark on what an object creates; the object recognizes it even after it was deleted and created again."""
     return f"soperator:{namespace}/{name}"
 
 
@@ -75,7 +75,7 @@ def shared_mark(cluster: str, namespace: str, name: str) -> str:
 def plan(
     wanted: Account, database: AssociationTable, above: Mapping[str, str], applied: Applied, jobs: Jobs | None
 ) -> SacctmgrPlan:
-    """What is to be done; `above` has the wanted parents of the accounts of all objects, `jobs` is None while it is not known."""
+    """The commands to run. `above` has the wanted parents of the accounts of all objects; `jobs` is None while the jobs are not known."""
     there = database.account(wanted.name)
     parent, waits = _parent(wanted, database, above)
     fields, lacking = _usable(wanted.fields, database)
@@ -98,7 +98,7 @@ def plan(
 
 
 def undo(wanted: Account, database: AssociationTable, jobs: Jobs | None) -> SacctmgrPlan:
-    """What is to be done so that nothing is left of what the object made. It is done when there is neither a command nor a sentence."""
+    """The commands that remove everything that the object created. The removal is complete when there is neither a command nor a message."""
     there = database.account(wanted.name)
     if there is None:
         return SacctmgrPlan()
@@ -124,7 +124,7 @@ def undo(wanted: Account, database: AssociationTable, jobs: Jobs | None) -> Sacc
 def leave(
     wanted: Account, database: AssociationTable, members: Iterable[Association], jobs: Jobs | None
 ) -> SacctmgrPlan:
-    """Take those of these users out of the account whom the object put there, unless they have jobs or would lose their default account."""
+    """Remove from the account those of these users whom the object added, unless they have jobs or would lose their default account."""
     ours = sorted((each for each in members if each.comment == wanted.mark), key=lambda each: each.user)
     if not ours:
         return SacctmgrPlan()
@@ -149,7 +149,7 @@ def leave(
 
 
 def _parent(wanted: Account, database: AssociationTable, above: Mapping[str, str]) -> tuple[str | None, list[str]]:
-    """The parent that it can have, empty where any will do, None where it can have none yet; and why."""
+    """The parent that the account can have now (empty where any will do, None where there is none yet), and the reason."""
     if not wanted.parent:
         return "", []
     chain, known = [wanted.name, wanted.parent], database.parents
@@ -206,7 +206,7 @@ def _texts(wanted: Account, database: AssociationTable) -> Iterator[Words]:
 
 
 def _users(wanted: Account, database: AssociationTable, applied: Applied) -> tuple[list[Words], list[str]]:
-    """Users who are added, and those whose fields are changed; those for whom the same is to be done go together."""
+    """Users to add, and users whose fields change; users with the same change share one command."""
     there = {each.user: each for each in _members(database, wanted.name)}
     missing: dict[Words, list[str]] = {}
     changes: dict[Words, list[Association]] = {}
@@ -235,7 +235,7 @@ def _users(wanted: Account, database: AssociationTable, applied: Applied) -> tup
 
 
 def _taken_back(wanted: Account, database: AssociationTable, applied: Applied) -> list[Words]:
-    """Fields of users of somebody else, who were in the list and are not any more."""
+    """The fields of users whom somebody else added, and who were once in the list but no longer are."""
     changes: dict[Words, list[Association]] = {}
     for each in _members(database, wanted.name):
         if each.user not in wanted.users and each.comment != wanted.mark:

@@ -31,7 +31,7 @@ _DEFAULT = (
 
 
 def account(spec: SlurmAccountSpec, name: str, mark: str) -> Account:
-    """What an object of this name wants; its first entry of a user counts."""
+    """The account that an object of this name specifies; of several entries for a user the first counts."""
     texts = {"Description": spec.description, "Organization": spec.organization}
     users: dict[str, Member] = {}
     for each in spec.users:
@@ -48,12 +48,12 @@ def account(spec: SlurmAccountSpec, name: str, mark: str) -> Account:
 
 
 def qos(spec: SlurmQOSSpec, name: str, mark: str) -> WantedQos:
-    """What an object of this name wants."""
+    """The QOS that an object of this name specifies."""
     return WantedQos(spec.qos(name), mark, spec.description, _fields(spec))
 
 
 def problems(spec: SlurmAccountSpec | SlurmQOSSpec) -> Iterator[Problem]:
-    """What is wrong with `others`, and users that stand twice."""
+    """The problems of `others`, and users that are listed twice."""
     if isinstance(spec, SlurmQOSSpec):
         yield from _limits("spec.limits", spec, QOS)
         return

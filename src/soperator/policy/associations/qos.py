@@ -1,4 +1,7 @@
-"""What has to be done so that Slurm's database has a QOS as a SlurmQOS says: as in `accounts`, with the mark at the beginning of its description."""
+"""The commands that bring a QOS in Slurm's database to what a SlurmQOS specifies.
+
+As in `accounts`, with the mark at the beginning of the description.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,7 +13,7 @@ from soperator.slurm.sacctmgr import NOTHING, QOS, AssociationTable, Fields
 
 @dataclass(frozen=True)
 class WantedQos:
-    """What an object wants; `text` is the description, without the mark. `former` is a mark without the cluster, which is replaced."""
+    """What an object specifies; `text` is the description, without the mark. `former` is a mark without the cluster, which is replaced."""
 
     name: str
     mark: str
@@ -46,7 +49,7 @@ def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str])
 
 
 def undo(wanted: WantedQos, database: AssociationTable, jobs: Jobs | None) -> SacctmgrPlan:
-    """What is to be done so that nothing is left of what the object made."""
+    """The commands that remove everything that the object created."""
     _, description = database.qos.get(wanted.name, (NOTHING, ""))
     if not is_ours(wanted, description):
         return SacctmgrPlan()
@@ -67,7 +70,7 @@ def undo(wanted: WantedQos, database: AssociationTable, jobs: Jobs | None) -> Sa
 
 
 def is_ours(wanted: WantedQos, description: str) -> bool:
-    """Whether the object made the QOS that has this description."""
+    """Whether the object created the QOS with this description."""
     return description.partition(" ")[0] == wanted.mark
 
 

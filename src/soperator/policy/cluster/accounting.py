@@ -1,7 +1,7 @@
-"""Whether jobs are accounted, in one word and one sentence: a function of what is seen.
+"""Whether accounting works, as a reason and a message: a function of the observed state.
 
-They are switched on in an order: the database, slurmdbd, and slurm.conf when slurmdbd has answered once. From then on slurm.conf names it whatever
-becomes of it: slurmctld keeps what it has to tell, and sends it when slurmdbd answers again. Switched off, slurmctld forgets slurmdbd first.
+Its parts start in this order: the database, slurmdbd, and slurm.conf once slurmdbd has answered. From then on slurm.conf names slurmdbd even while it
+is down: slurmctld keeps its records, and sends them when slurmdbd answers again. When accounting is turned off, slurmdbd leaves slurm.conf first.
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from soperator.policy.cluster.conditions import Role
 
 @dataclass(frozen=True)
 class AccountingSnapshot:
-    """What is known. `database` is None where it is elsewhere; `missing` is a sentence on what nobody can make of the spec.
+    """The observed state. `database` is None where it is external; `missing` says what of the spec cannot be carried out.
 
-    `said` is what slurmdbd said last of its database; `named` is whether slurmctld runs with a slurm.conf that names slurmdbd.
+    `said` is slurmdbd's last message about its database; `named` is whether slurmctld runs with a slurm.conf that names slurmdbd.
     """
 
     slurmdbd: Role = field(default_factory=Role)
@@ -24,7 +24,7 @@ class AccountingSnapshot:
 
 
 def judge(seen: AccountingSnapshot) -> tuple[str, str]:
-    """A reason in CamelCase, and a sentence that is empty when all is well; the first cause in the order of start-up is told."""
+    """The reason in CamelCase, and the message, which is empty when accounting works; of several causes the first in start-up order is reported."""
     reason, why = _cause(seen)
     if not why:
         return (

@@ -1,8 +1,8 @@
-"""What is true of a cluster, in one word and one sentence.
+"""The availability of a cluster, as a reason and a message.
 
-A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at
-least one login pod and one worker are ready where any is wanted. `why` says what is missing, also of an available cluster; it is
-empty only when all that is wanted is there.
+A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at least one login pod and
+one worker are ready where any is wanted. `why` names what is missing, also for an available cluster; it is empty only when everything that the spec
+asks for is there.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from soperator.api.base import Problem
 
 @dataclass(frozen=True)
 class Role:
-    """How many pods of a role are ready, how many are wanted, and what keeps the first one that isn't."""
+    """How many pods of a role are ready, how many are desired, and why the first of the others is not ready."""
 
     ready: int = 0
     wanted: int = 0
@@ -31,10 +31,10 @@ class Role:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a pass has seen.
+    """The state that a pass observed.
 
-    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are sentences, empty when there is nothing to say; `confined` and
-    `limits` are a reason and such a sentence.
+    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are messages, empty when there is nothing to report; `confined` and
+    `limits` are a reason and such a message.
     """
 
     problems: Sequence[Problem] = ()
@@ -55,7 +55,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether the thing is available, a reason in CamelCase, and one sentence, empty when all is well."""
+    """Whether the object is available, the reason in CamelCase, and the message, which is empty when nothing is missing."""
 
     available: bool
     reason: str
@@ -63,7 +63,7 @@ class Availability:
 
 
 def judge(facts: Facts) -> Availability:
-    """The verdict over a cluster; the first cause in the order of start-up is the one that is told."""
+    """The availability of a cluster; of several causes the first in start-up order is reported."""
     shortages = list(_shortages(facts))
     blocking = next((each for each in shortages if each[0]), None)
     if blocking:
@@ -74,9 +74,9 @@ def judge(facts: Facts) -> Availability:
 
 
 def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
-    """(whether it blocks, reason, sentence) for everything that is missing, in the order of start-up.
+    """(whether it blocks, reason, message) for everything that is missing, in start-up order.
 
-    A spec with problems blocks only what is new in it: what runs already goes on running, and its own state decides.
+    A spec with problems blocks only what is new in it: what already runs continues, and its own state decides.
     """
     running = facts.controller.ready > 0
     found = [(not running, "InvalidSpec", str(problem)) for problem in facts.problems]

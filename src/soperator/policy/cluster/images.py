@@ -1,15 +1,14 @@
-"""With which images each part of a cluster runs, and when new ones come: a function of what is seen.
+"""Which images each part of a cluster runs, and when it gets new ones: a function of the observed state.
 
-- What the spec does not name is what the operator had when it first saw the cluster, until a person asks for what it has now. So an upgrade
-  of the operator restarts nothing.
-- New images go the way of Slurm's upgrades: slurmdbd first, where there is one; slurmctld when it runs with them; slurmrestd and the workers
-  after that; login when every worker does.
-  A daemon or a client of Slurm may be older than the slurmctld or slurmdbd that it speaks to, by up to three releases, and never newer
-  (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
-- slurmctld gets a new image only when a slurmctld of that image has read the cluster's configuration beside it. It then says which Slurm is
-  in it, and slurmctld does not go back to an older release: that would refuse the state that the newer one has written, and be down.
+- An image that the spec does not name is the operator's default at the time when it first saw the cluster, until a person requests the present
+  default. So an upgrade of the operator restarts nothing.
+- New images are rolled out in the order of a Slurm upgrade: first slurmdbd, where there is one; then slurmctld; then slurmrestd and the workers;
+  login pods when every worker has the new image. A daemon or a client of Slurm may be up to three releases older than the slurmctld or slurmdbd that
+  it speaks to, and never newer (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
+- slurmctld gets a new image only when a trial slurmctld of that image has read the cluster's configuration. The trial also reports the version of
+  Slurm. slurmctld is never downgraded: an older release refuses the state that a newer one wrote, and would not start.
 
-Nothing is remembered but the record and the versions, which stand in the cluster's status.
+Only the record and the versions are remembered, in the cluster's status.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,7 +24,7 @@ _TOGETHER = ("slurm", "login", "munge")
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """What was taken over, how far it came, and the last request that was carried out."""
+    """The images that were adopted, how far their rollout is, and the last request that was carried out."""
 
     defaults: Images
     workers: Images
@@ -45,11 +44,11 @@ class ImageWish:
 
 @dataclass(frozen=True)
 class RunningImages:
-    """The image of Slurm that every slurmctld is ready with, empty where not all are with the same one, and how many workers have which.
+    """The Slurm image with which every slurmctld is ready (empty where they differ), and how many workers have which image.
 
-    `placed` are the images that pods of slurmctld have, ready or not. `versions` are those of Slurm by images that were tried, empty where an image
-    did not say, and `trials` those that are under way; without `may_try` there is no configuration to try an image with. `slurmdbd` is the image that
-    slurmdbd is ready with, empty while it is not, and None where slurmctld does not speak to it.
+    `placed` are the images of slurmctld's pods, ready or not. `versions` maps images that were tried to their Slurm version, empty where an image
+    reported none; `trials` are the trials in progress. Without `may_try` there is no configuration to try an image with. `slurmdbd` is the image with
+    which slurmdbd is ready, empty while it is not ready, and None where the cluster does not use it.
     """
 
     slurmctld: str = ""
@@ -87,7 +86,7 @@ class Gate:
     tries: Collection[str] = ()
 
 
-#: How many images' versions are kept.
+#: For how many images the version is remembered.
 KEPT = 8
 
 
@@ -144,7 +143,7 @@ def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
 
 
 def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
-    """slurmctld waits for slurmdbd, which understands older daemons and no newer ones; a slurmctld that has the image already goes on."""
+    """slurmctld waits for slurmdbd, which understands older daemons but no newer ones; a slurmctld that already has the image does not wait."""
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if running.slurmdbd in (None, slurm) or slurm in running.placed or slurm == has:
         return Gate()
@@ -152,7 +151,7 @@ def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) ->
 
 
 def _learned(running: RunningImages) -> Mapping[str, str]:
-    """What is known of images, with what trials have said by now; an image that slurmctld has is known to read its files whatever its trial says."""
+    """The record of images, with the results of trials so far; an image that slurmctld runs can read its files, whatever its trial reports."""
     said = {image: trial.version for image, trial in running.trials.items() if trial.end == "passed"}
     said |= {image: "" for image, each in running.trials.items() if each.end == "refused" and image in running.placed}
     return dict(

@@ -1,15 +1,16 @@
-"""When the jail is filled, repaired or replaced, and what has to stand still meanwhile: a function of what is seen.
+"""When the jail is filled, repaired or replaced, and what has to stop during that time: a function of the observed state.
 
 An overwrite goes through draining (no new job starts), closing (no login pod is left) and filling (the Job runs), and ends by
 resuming. Invariants, each tested by interrupting at every step:
 - The Job of an overwrite is made only when every Slurm node is drained, no job is suspended on one, every worker is known to Slurm, and no login pod
-  is left. Login closes on the same terms.
-- While such a Job has not completed, nothing is resumed and no login runs, whatever became of the request: the claim may be half-way.
+  is left. Login closes under the same conditions.
+- Until such a Job has completed, nothing is resumed and no login pod runs, even if the request is gone: the claim may be half written.
 - No answer from Slurm means busy.
 - Only drains whose reason is ours are undone.
-- Nothing is drained or made for an overwrite while another cluster has pods in the same jail: its jobs are not ours to see or to end.
-- Two Jobs never work on one claim: while a pod of a former one may run, none is made.
-- Nothing is remembered but what the Job's own annotations say, and in the status the last request that was carried out.
+- Nothing is drained and no Job is created for an overwrite while another cluster has pods in the same jail: this operator neither sees nor ends its
+  jobs.
+- Two Jobs never work on one claim: while a pod of a former Job may run, no Job is created.
+- Only the Job's own annotations, and the last request in the status, are remembered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ OVERWRITE = f"{REASON_PREFIX}the jail is to be filled anew"
 
 @dataclass(frozen=True)
 class PopulateJob:
-    """The populate Job that is there: what it was made for, whether it is what would be made now, and how it does."""
+    """The existing populate Job: its request, whether it equals the Job that would be created now, and its progress."""
 
     request: str = ""
     overwrites: bool = False
@@ -36,11 +37,11 @@ class PopulateJob:
 
 @dataclass(frozen=True)
 class JailSnapshot:
-    """What is known.
+    """The observed state.
 
-    `request` is empty when there is none that has not been carried out. `nodes` are all of the cluster's in Slurm, None without a fresh answer;
-    `workers` are the pods of all its NodeSets by the names of their Slurm nodes. `login_pods` counts those that run or are wanted. `others` says in
-    words which pods of other clusters are in the same jail.
+    `request` is empty when every request has been carried out. `nodes` are all Slurm nodes of the cluster, None without a fresh answer; `workers` are
+    the pods of all its NodeSets by the names of their Slurm nodes. `login_pods` counts pods that run or are desired. `others` names the pods of other
+    clusters in the same jail.
     """
 
     request: str
@@ -57,9 +58,10 @@ class JailSnapshot:
 
 @dataclass(frozen=True)
 class JailStep:
-    """What to do about the Job, whether login may run, whether workers are held as they are, which nodes to drain or resume, and why.
+    """What to do about the Job, whether login may run, whether workers must not change, which nodes to drain or resume, and why.
 
-    `asks_jobs` is true where it stands on nodes that nothing is on: it counts once the jobs were looked at, for a suspended one shows in no state.
+    `asks_jobs` is true where the decision relies on empty nodes: it is valid only after a look at the jobs, because no node state shows a suspended
+    job.
     """
 
     job: Literal["keep", "make", "drop"] = "keep"
@@ -72,7 +74,7 @@ class JailStep:
 
 
 def decide(seen: JailSnapshot) -> JailStep:
-    """The next step on the way to a jail that is filled as it was asked for."""
+    """The next step towards a jail that is filled as requested."""
     job = seen.job
     if job and job.overwrites and not job.is_complete:
         return _overwriting(seen, job)
@@ -100,7 +102,7 @@ def held(seen: Workers) -> list[Action]:
 
 
 def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
-    """An overwrite's Job is there: nothing moves until it has completed. One that was corrected is made anew."""
+    """The Job of an overwrite exists: nothing else changes until it has completed. A Job whose template was corrected is created again."""
     is_same = job.request == seen.request
     if is_same and not job.is_current:
         return _replace(seen, login=False, drain=_undrained(seen))
@@ -109,7 +111,7 @@ def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
 
 
 def _prepare(seen: JailSnapshot) -> JailStep:
-    """An overwrite is asked for: bring everything to rest, then make its Job."""
+    """An overwrite is requested: drain every node and close login, then create its Job."""
     asked = f"request {seen.request} asks to fill it anew, which"
     if seen.others:
         return JailStep(
@@ -127,7 +129,7 @@ def _prepare(seen: JailSnapshot) -> JailStep:
 
 
 def _replace(seen: JailSnapshot, login: bool, drain: Sequence[str] = ()) -> JailStep:
-    """Make the Job, after the former one and its pods are gone."""
+    """Create the Job, after the former one and its pods are deleted."""
     if seen.job:
         return JailStep("drop", login=login, hold=not login, drain=drain, why="its former Job is being removed")
     if seen.has_live_pods:
@@ -136,7 +138,7 @@ def _replace(seen: JailSnapshot, login: bool, drain: Sequence[str] = ()) -> Jail
 
 
 def _may_open(seen: JailSnapshot) -> bool:
-    """Whether login and workers may run beside the Job: they did before, and no overwrite was under way."""
+    """Whether login and workers may run beside the Job: they ran before, and no overwrite was in progress."""
     return seen.was_up and not seen.is_login_closed and not _ours(seen)
 
 

@@ -1,4 +1,4 @@
-"""How keys give way to new ones while everything runs: a function of what is seen.
+"""How keys are rotated while everything runs: a function of the observed state.
 
 Slurm's daemons can know several keys and sign with one (slurm.jwks), so its key is replaced in stages, each of which every daemon has
 reached before the next begins:
@@ -11,9 +11,9 @@ reached before the next begins:
 munge knows one key. It is brought to all (Laid), and then all munged take it as close together as can be (Taken). The key of REST is
 slurmctld's and the operator's alone, and changes on the way, at Signing or Taken.
 
-Invariants, tested by interrupting at every step: what any daemon signs, every daemon believes, until it expires; two stages never meet;
-a host outside Kubernetes has the new key before anybody signs with it; a rotation that has begun is finished, whatever became of its
-request. Nothing is remembered but what is noted on the Secret.
+Invariants, tested by interrupting at every step: every daemon accepts what any daemon signed, until it expires; two stages never overlap; a host
+outside Kubernetes has the new key before anybody signs with it; a rotation that has begun is finished, even if its request is gone. Only the
+annotations of the Secret are remembered.
 """
 
 from collections.abc import Mapping
@@ -47,11 +47,11 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class RotationSnapshot:
-    """What is known.
+    """The observed state.
 
-    `rest` is the request for which the key of REST was made. `waits` says which daemon is not so far yet, empty when all are; `latest` is when
-    the last of them came so far, as one does later that was started with what its Node still had. `outside` says which hosts outside
-    Kubernetes are to get the new key first, once every daemon knows it.
+    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty when all have; `latest`
+    is when the last of them reached it, which may be later for a daemon that started with an old copy of its Node. `outside` names the hosts outside
+    Kubernetes that need the new key before it signs.
     """
 
     kind: Literal["slurm", "munge"]
@@ -66,7 +66,7 @@ class RotationSnapshot:
 
 @dataclass(frozen=True)
 class RotationStep:
-    """What to note on the Secret, with the content that belongs to it; whether to make REST a new key first; and what goes on."""
+    """The annotations and the content to write to the Secret, whether REST needs a new key first, and a message about the progress."""
 
     note: RotationRecord | None = None
     make_rest: bool = False

@@ -1,14 +1,14 @@
-"""What becomes of a Secret with keys that somebody deleted or edited: a function of what is seen.
+"""What to do about a Secret with keys that somebody deleted or edited: a function of the observed state.
 
-Daemons that run hold the key that they began with. Another key in the Secret does nothing until the next one starts, and then two
-halves of the cluster do not understand each other, and jobs are lost. So each Secret has a copy beside it, which is written first.
+Running daemons have the key with which they started. Another key in the Secret has no effect until the next daemon starts; then two halves of the
+cluster do not accept each other's messages, and jobs are lost. So each Secret has a copy, which is written first.
 
 Invariants, tested over all combinations:
-- A key is made only where no daemon runs with a former one, or where daemons need not agree on it.
-- While daemons run, only a key is right that the status knows: that of the last look, or the one that a rotation was about to write. It is in the
-  status before it is in a Secret. Where the status knows none, because it was lost, every key is.
-- A copy to which nobody wrote, and whose key is right, is what the Secret follows. Without one the Secret is followed, if its key is right.
-- What is neither is reported and left alone.
+- A key is created only where no daemon runs with a former one, or where daemons need not agree on it.
+- While daemons run, only a key that the status names is right: the key of the last look, or the one that a rotation was about to write. A key is in
+  the status before it is in a Secret. Where the status was lost and names none, every key is right.
+- A copy that nobody edited, and whose key is right, is the source for the Secret. Without such a copy the Secret is the source, if its key is right.
+- Where neither is right, the operator reports it and changes nothing.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from typing import Literal
 
 from soperator.slurm.keys import Held, Version
 
-#: What to do: nothing; draw a key; write the Secret as its copy is; write the copy as the Secret is.
+#: What to do: nothing; create a key; restore the Secret from its copy; write the copy from the Secret.
 Act = Literal["rest", "make", "restore", "keep"]
 _HOWTO = "docs/howto/rotate-keys.md#a-key-that-was-deleted"
 _SHOWN = 3
@@ -25,12 +25,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class KeySecretSnapshot:
-    """What is known of one Secret.
+    """The observed state of one Secret.
 
-    `live` is what it holds, `kept` what its copy holds, None where one is gone or somebody wrote to the copy. `are_marked` says whether labels and
-    owners of both are as they should be. `known` is what the status has: the key that was there last, and the one that a rotation was about to
-    write; `holders` are pods that run with either; both are empty where daemons need not agree. `found` is what the Secret, or else its copy, says
-    that it is. `is_rotated` says that a rotation wrote the copy and the status is that of an operator that announced none.
+    `live` is its content, `kept` that of its copy; None where it is missing or somebody edited the copy. `are_marked` says whether both have the
+    right labels and owners. `known` is what the status has: the key of the last look, and the one that a rotation was about to write; `holders` are
+    the pods that run with either; both are empty where daemons need not agree. `found` is the fingerprint in the Secret, or else in its copy.
+    `is_rotated` says that a rotation wrote the copy while the status is that of an operator that announced no rotation.
     """
 
     name: str
@@ -47,7 +47,7 @@ class KeySecretSnapshot:
 
 @dataclass(frozen=True)
 class KeySecretStep:
-    """What to do, and where nothing can be done a reason with a sentence."""
+    """What to do, and where nothing can be done the reason and a message."""
 
     act: Act = "rest"
     reason: str = ""

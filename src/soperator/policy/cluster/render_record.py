@@ -1,10 +1,11 @@
-"""What a newer operator leaves as it finds it.
+"""What a newer operator leaves unchanged.
 
-The same spec may be another pod template in a newer version, and a changed template is a restart. So each pass notes by which renderer, and from
-which inputs, it wanted what it wanted. When the renderer has changed and the inputs have not, what the former one wanted counts as what this one
-wants, until the inputs make it want something else: then somebody has asked for a change. A request for an upgrade ends it at once.
+A newer version may render the same spec to another pod template, and a changed template means a restart. So each pass records the version of its
+renderer and a hash of its inputs. When the renderer has changed and the inputs have not, the former result stays in force, until the inputs change:
+then somebody has requested a change. A request for an upgrade ends this at once.
 
-The note is written after a pass has acted. So an old one, or none, adopts nothing: a change that the former operator did not come to is made.
+The record is written after a pass has acted. So an old record, or none, keeps nothing back: a change that the former operator did not get to is
+carried out.
 """
 
 from collections.abc import Mapping
@@ -25,9 +26,9 @@ class RenderRecord:
 
 
 def adopt(former: RenderRecord | None, now: RenderRecord, may: bool, may_begin: bool = True) -> RenderRecord:
-    """The note of this pass, which knows what it wants, with what counts as well.
+    """The record of this pass, with the result that is in force.
 
-    `may` is whether an upgrade has to be asked for, `may_begin` whether another renderer's wishes may be taken for this one's.
+    `may` is whether an upgrade has to be requested, `may_begin` whether the result of another renderer may stay in force.
     """
     if former is None or not may or former.request != now.request:
         return now

@@ -1,13 +1,13 @@
-"""How a generation of Slurm's configuration reaches every daemon, and how the former comes back when slurmctld refuses it.
+"""How a generation of Slurm's configuration reaches every daemon, and how the former one is restored when slurmctld refuses it.
 
-A generation is tried on a slurmctld of its own, written, handed out when slurmctld's pod has the new files, and good once slurmctld says that
-it runs with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself anew, so a file that it refuses shows
-as a slurmctld that does not come back: the last good generation is then written again. Invariants, tested by interrupting at every step:
-- What replaces a good generation has passed its trial.
-- The last good generation is known, and kept, until slurmctld has said that it runs with another.
-- A generation that was taken back is not written again, until somebody asks for it.
-- Nothing is taken back without a sign that it is to blame: a slurmctld that ended, or one that was asked and runs with another.
-- Nothing is remembered but `ConfigState`, which is written together with the files.
+A generation is tried on a trial slurmctld, written, activated when slurmctld's pod has the new files, and good when slurmctld reports that it runs
+with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself again, so a file that it refuses shows as a slurmctld
+that does not come back: then the last good generation is written again. Invariants, tested by interrupting at every step:
+- A generation that replaces a good one has passed its trial.
+- The last good generation is kept until slurmctld has reported that it runs with another.
+- A generation that was rolled back is not written again, until somebody requests it.
+- No generation is rolled back without a sign that it is the cause: a slurmctld that ended, or one that reports another generation.
+- Only `ConfigState` is remembered, which is written together with the files.
 """
 
 from collections.abc import Collection
@@ -16,15 +16,15 @@ from typing import Literal
 
 from soperator.slurm.settings.state import ConfigState
 
-#: Seconds that slurmctld has to run with a generation, before the former one is restored; and so long after it has ended, and was started again.
+#: Seconds within which slurmctld has to run with a generation, or the former one is restored; the same after it has ended and was started again.
 PATIENCE = 30.0
 FALLEN = 10.0
 #: Seconds until daemons that have not read a generation are asked again, and how often.
 AGAIN = 30.0
 TRIES = 3
-#: Seconds until a slurmctld that answers, and runs with another, is told once more.
+#: Seconds until a slurmctld that answers, but runs with another generation, is reconfigured again.
 _ASKED = 5.0
-#: Seconds between two looks at a daemon of which nobody says what it has read, at least and at most.
+#: Least and most seconds between two looks at a daemon that does not report what it has read.
 _OFTEN, _SELDOM = 1.0, 300.0
 #: Slurm and Kubernetes tell times by the second.
 _SLACK = 1.0
@@ -32,7 +32,7 @@ _SLACK = 1.0
 
 @dataclass(frozen=True)
 class Trial:
-    """How the slurmctld does that tries the wanted generation, or an image; one that passed says its version, if it can."""
+    """The state of the slurmctld that tries the wanted generation, or an image; one that passed reports its version, if it can."""
 
     end: Literal["", "passed", "refused", "lost"] = ""
     said: str = ""
@@ -41,7 +41,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class ConfigProgress:
-    """Which generation slurmctld's pods see in their files, and which one slurmctld says that it runs with; empty where it says nothing."""
+    """Which generation is in the files of slurmctld's pods, and with which one slurmctld reports to run; empty where it reports none."""
 
     mounted: str = ""
     running: str = ""
@@ -49,7 +49,7 @@ class ConfigProgress:
 
 @dataclass(frozen=True)
 class Handed:
-    """What a login pod's sackd said last that it hands out (empty where it said nothing), and when it was asked."""
+    """The generation that a login pod's sackd last reported (empty where it reported none), and when it was asked."""
 
     generation: str = ""
     at: float = 0.0
@@ -61,9 +61,10 @@ class Handed:
 
 @dataclass(frozen=True)
 class ConfigSnapshot:
-    """What is known. `wanted` is empty for a spec that is refused; `fallen` are the last words of a slurmctld that ended and is not back.
+    """The observed state.
 
-    `behind` are daemons that have not read what slurmctld runs with, `silent` those of which nobody says.
+    `wanted` is empty for a spec that is refused; `fallen` is the last log line of a slurmctld that ended and has not started again. `behind` are
+    daemons that have not read what slurmctld runs with, `silent` those of which that is not known.
     """
 
     wanted: str
@@ -83,7 +84,7 @@ Act = Literal["rest", "write", "try", "drop", "nudge", "ask", "note", "restore",
 
 @dataclass(frozen=True)
 class ConfigStep:
-    """What to do, the state to write where the act writes one, and a reason with a sentence where not all is well."""
+    """What to do, the state to write where the action writes one, and where something is wrong the reason and a message."""
 
     act: Act = "rest"
     state: ConfigState = field(default_factory=ConfigState)
@@ -112,7 +113,7 @@ def decide(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _try(seen: ConfigSnapshot) -> ConfigStep:
-    """Another generation is wanted: it goes to the daemons only when a slurmctld has read it."""
+    """Another generation is wanted: the daemons get it only after a trial slurmctld has read it."""
     what, trial = _name(seen.wanted), seen.trial
     if trial is None:
         return ConfigStep("try", reason="Trying", why=f"{what} is to be tried")
@@ -181,12 +182,12 @@ def _follow(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def has_read(started: float, state: ConfigState) -> bool:
-    """Whether a daemon that began at this time has read what slurmctld was last told to hand out; one of an unknown time counts as such."""
+    """Whether a daemon that started at this time has read what slurmctld was last told to activate; true for a daemon whose time is unknown."""
     return not started or started >= int(state.asked_at) - _SLACK
 
 
 def pause(state: ConfigState, now: float) -> float:
-    """Seconds until the next look at a daemon of which nobody says that it has read what was handed out."""
+    """Seconds until the next look at a daemon that has not reported to have read the active generation."""
     return min(max(now - state.asked_at, _OFTEN), _SELDOM)
 
 
@@ -197,7 +198,7 @@ def silence(state: ConfigState, now: float) -> float:
 
 
 def taken_back(state: ConfigState) -> str:
-    """What a person is told of a generation that slurmctld did not survive."""
+    """The message about a generation with which slurmctld ended."""
     return f"{_name(state.refused)} was taken back: {state.refusal}"
 
 

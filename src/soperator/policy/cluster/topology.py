@@ -1,12 +1,13 @@
-"""When a change of the nodes' places becomes a new topology.conf.
+"""When a change of the nodes' locations becomes a new topology.conf.
 
-Each new file is a trial and a reconfigure, so changes are gathered: until every node that is on its way has come, or for so long at most. Until the
-file names it, a new node takes no job that it would have to share with others, and a job that needs it is turned away as before the node was
-there. A node that Slurm has forgotten is taken out sooner: when it registers again slurmctld has it under another number, of which the
-file that it has read knows nothing, and the file is then to change once more.
+Each new file costs a trial and a reconfigure, so changes are collected until every starting node has registered, or until a timeout. Until the file
+names it, a new node gets no job that spans several nodes, and a job that needs it is refused as if the node did not exist. A node that Slurm has
+forgotten leaves the file sooner: when it registers again, slurmctld has it under another number, which is not in the file that it has read, so the
+file has to change again.
 
-So is a node that went and came back unseen: while slurmctld was away with a record that it had not saved, or between two looks. slurmctld says which
-nodes it found when it read the file; a node that it did not find leaves the file once, and is not tried again before it was found.
+The same holds for a node that was deleted and came back unobserved: while slurmctld was down with an unsaved record, or between two looks. slurmctld
+reports which nodes it found when it read the file; a node that it did not find leaves the file once, and is not added again before slurmctld has
+found it.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,16 +15,16 @@ from dataclasses import dataclass, replace
 
 from soperator.slurm.topology import Place
 
-#: Seconds between two files while nodes come, after a node has gone, and when all have come.
+#: Seconds between two files: while nodes start, after a node was deleted, and when all have registered.
 COMING, GONE, QUIET = 60.0, 15.0, 5.0
 
 
 @dataclass(frozen=True)
 class TopologyPlan:
-    """The places that the file is to say, since when, and in how many seconds to look again, where more has changed than it says.
+    """The locations for the file, since when, and in how many seconds to look again where more has changed.
 
     `gone` are nodes of the file that Slurm has forgotten since, whether or not they are back. `asked` is the last reading of the file about which
-    slurmctld was asked, `missed` are the nodes that it did not find, in the last one or in one before and in none since.
+    slurmctld was asked; `missed` are the nodes that it did not find in the last reading, or in an earlier one and none since.
     """
 
     places: Mapping[str, Place]
@@ -36,9 +37,9 @@ class TopologyPlan:
 
 @dataclass(frozen=True)
 class TopologySnapshot:
-    """What is known: `nodes` says where each node that Slurm knows lies, None where that is not known now.
+    """The observed state: `nodes` has the location of each node that Slurm knows, None where it is not known now.
 
-    `is_settled` is whether no node is on its way, `depth` the number of levels.
+    `is_settled` is whether no node is starting, `depth` the number of levels.
     """
 
     former: TopologyPlan
@@ -49,7 +50,7 @@ class TopologySnapshot:
 
 
 def choose(seen: TopologySnapshot) -> TopologyPlan:
-    """The places for the file. A node whose pod is nowhere just now stays where it was, one that had gone first leaves the file."""
+    """The locations for the file. A node whose pod is unscheduled stays where it was; a node that was deleted leaves the file first."""
     unknown, former = ("",) * seen.depth, seen.former
     gone = former.gone | (former.places.keys() - seen.nodes.keys())
     known = {node: place for node, place in former.places.items() if len(place) == seen.depth}
@@ -68,7 +69,7 @@ def choose(seen: TopologySnapshot) -> TopologyPlan:
 def with_found_nodes(
     former: TopologyPlan, reading: str, wanted: Collection[str], found: Collection[str]
 ) -> TopologyPlan:
-    """What is known once slurmctld has said which nodes it found of those that the file named when it was read."""
+    """The state after slurmctld has reported which nodes of the file it found when it read it."""
     lost = frozenset(wanted) - frozenset(found)
     again = lost - former.missed
     return replace(former, asked=reading, gone=former.gone | again, missed=(former.missed - frozenset(found)) | lost)

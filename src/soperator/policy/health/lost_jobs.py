@@ -1,9 +1,9 @@
-"""Jobs that Slurm calls running although the container of slurmd, and all processes in it, ended after they had begun.
+"""Jobs that Slurm reports as running although slurmd's container, with all its processes, ended after they had started.
 
-When slurmd registers, slurmctld compares its own jobs with the steps that slurmd has, and ends or requeues a batch job that is missing. But it passes
-over jobs that began less than BatchStartTimeout and MessageTimeout ago (10 s each by default; job_mgr.c, _purge_missing_jobs), and a slurmd whose
-container was killed is back before. Nobody looks again for minutes. So slurmd is told to register once more when all that ran before are old enough.
-A registration ends no job that slurmd has, so nothing is lost where clocks differ.
+When slurmd registers, slurmctld compares its own jobs with the steps that slurmd has, and ends or requeues a batch job that is missing. But it skips
+jobs that started less than BatchStartTimeout and MessageTimeout ago (10 s each by default; job_mgr.c, _purge_missing_jobs), and a slurmd whose
+container was killed is back before. slurmctld does not compare again for minutes. So the operator has slurmd register again when all of those jobs
+are old enough. A registration ends no job that slurmd has, so nothing is lost where clocks differ.
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from soperator.policy.drain_reasons import stamp
 from soperator.slurm.job import SlurmJob
 
-#: Seconds: from the start of slurmd's container until it is to register once more, between two such requests, and until nobody looks any more.
+#: Seconds: from the start of slurmd's container until it has to register again, between two such requests, and until the operator stops looking.
 WAIT, AGAIN, LONGEST = 30.0, 30.0, 900.0
-#: Slurm tells whole seconds.
+#: Slurm reports whole seconds.
 _SKEW = 1.0
 _NAMED = 3
 

@@ -1,7 +1,7 @@
-"""What deep checks found, beside what the nodes report themselves: so one policy over health decides on both.
+"""The results of deep checks, merged with the nodes' own reports, so that one health policy decides on both.
 
-A node's report is added to: a deep check that fails is one more check that does not pass, and a failure of one that is over may be the one that
-ended last. Where quick checks are off the report is that alone.
+A deep check that fails is one more failing check in the node's report; one that has recovered may be the last failure. Where quick checks are off,
+the report has deep checks only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,14 +18,14 @@ from soperator.slurm.node import SlurmNode
 
 @dataclass(frozen=True)
 class Findings:
-    """What is known of each node through deep checks: how they stand, and the failure that ended last."""
+    """The results of deep checks by node: the state of each check, and the failure that ended last."""
 
     standings: Mapping[str, tuple[CheckState, ...]]
     ended: Mapping[str, ResolvedCheck]
 
 
 def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
-    """What the books of checks, each with its name, hold."""
+    """Merge the histories of checks, each with its name."""
     standings: dict[str, tuple[CheckState, ...]] = {}
     ended: dict[str, ResolvedCheck] = {}
     for name, book in books:
@@ -38,7 +38,7 @@ def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
 
 
 def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
-    """The book of a check that is being deleted: all that failed it does so no more."""
+    """The history of a check that is being deleted: no node fails it any longer."""
     bad = [(name, case.standing) for name, case in book.cases.items() if case.standing.is_bad]
     return replace(
         book, cases={}, ended=(*book.ended, *(ResolvedFailure(name, each.since, now, each.says) for name, each in bad))
@@ -46,9 +46,9 @@ def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
 
 
 def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "Report", "Drain"]) -> WorkerSnapshot:
-    """What is seen, with each node's report as quick checks and deep checks have it together.
+    """The observed state, with the merged report of quick checks and deep checks for each node.
 
-    `quick` is what follows quick checks; where it is not Drain, theirs only tell.
+    `quick` is the mode of quick checks; where it is not Drain, their failures are only reported.
     """
     if seen.nodes is None:
         return seen

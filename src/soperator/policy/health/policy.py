@@ -1,6 +1,6 @@
-"""What follows from the checks of a NodeSet's nodes: who is drained, who comes back, and what is only told.
+"""The consequences of health checks for a NodeSet's nodes: which are drained, which are resumed, and what is only reported.
 
-A function of what nodes report (`checks.report`), of what Slurm says of them, and of a note on the pod. Nothing is remembered:
+A function of the nodes' reports (`checks.report`), of Slurm's states, and of an annotation on the pod. Nothing is remembered:
 
 ```
                      a failing check             room in the budget             nothing runs any more
@@ -12,12 +12,12 @@ A function of what nodes report (`checks.report`), of what Slurm says of them, a
 ```
 
 Invariants, each tested by generated histories in which the operator forgets everything at every step:
-- No drain but one whose reason begins with `soperator: check` is ever undone, and none is put over another drain.
-- Through checks at most `HealthPolicy.most` nodes are out at once. Beyond, the longest failing go first and the others are told: a check that fails
-  everywhere is taken for a bad check.
-- A node comes back only when its runner says that all is well: after enough passes in a row, and where it cannot know of the drain (a new pod)
-  after it has said so for a while. No report, and a check that does not work, are no passes.
-- Whom an administrator resumed is left alone until its checks have passed.
+- Only drains whose reason begins with `soperator: check` are undone, and no other drain is overwritten.
+- Through checks at most `HealthPolicy.most` nodes are out at once. Beyond that, the nodes that fail longest are drained first and the others are
+  reported: a check that fails everywhere is more likely itself at fault.
+- A node is resumed only when its runner reports success: after enough passes in a row, and where the runner cannot know of the drain (a new pod)
+  after some intervals of success. A missing report, or a check that does not work, is not a pass.
+- A node that an administrator resumed is not drained again until its checks have passed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ from soperator.slurm.node import SlurmNode
 
 #: Seconds for which a node whose failure has ended is reported as recovered.
 LATELY = 3600.0
-#: How many intervals a new pod's checks must pass before the drain of its predecessor is taken back.
+#: For how many intervals a new pod's checks must pass before the drain of its predecessor is undone.
 _PATIENCE = 4
 _NAMED = 3
 
@@ -67,9 +67,8 @@ _AWAY = (HealthState.DRAINING, HealthState.OUT, HealthState.TESTING, HealthState
 
 @dataclass(frozen=True)
 class HealthPolicy:
-    """What is wished: whether nodes are drained at all, how many at most, the seconds between two rounds, and those until one moves.
-
-    `most` is of the NodeSet, `most_of_all` of all nodes that Slurm knows, None for no such bound.
+    """The spec's wishes: whether nodes are drained at all, how many at most, the seconds between two rounds of checks, and the seconds until a worker
+    moves to another machine. `most` is for the NodeSet, `most_of_all` for all nodes that Slurm knows; None means no such bound.
     """
 
     drains: bool
@@ -86,7 +85,7 @@ class HealthPolicy:
 
 @dataclass(frozen=True)
 class NodeHealth:
-    """How one node is: since when (seconds since 1970), by which check, and in whose words."""
+    """The health of one node: since when (seconds since 1970), by which check, and the check's message."""
 
     state: HealthState
     since: float = 0.0
@@ -101,7 +100,7 @@ class NodeHealth:
 
 @dataclass(frozen=True)
 class HealthPlan:
-    """What to do, who moves, how each node is by its index, what is wrong in one sentence, and in how many seconds to look again."""
+    """The actions, the nodes that move to another machine, the health of each node by its index, a message, and in how many seconds to look again."""
 
     actions: tuple[DrainNode | Resume | AnnotatePod, ...] = ()
     moves: tuple[ReplaceNode, ...] = ()
@@ -111,7 +110,7 @@ class HealthPlan:
 
 
 def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
-    """What follows from the checks of all nodes; nothing where Slurm gives no fresh answer."""
+    """The consequences of the checks of all nodes; none where Slurm gives no fresh answer."""
     if seen.nodes is None:
         return HealthPlan()
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
@@ -142,7 +141,7 @@ def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
 
 
 def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> NodeHealth:
-    """How a node is whose pod was `born` at a time; after `silence` seconds without a word nothing is known of it."""
+    """The health of a node whose pod was created at `born`; it is unknown after `silence` seconds without a report."""
     report, bad = node.report, _bad(node)
     if drain_reasons.is_of_check(node):
         worst = bad[0] if bad else None
@@ -184,7 +183,7 @@ def _pairs(seen: WorkerSnapshot) -> Iterator[tuple[WorkerPod, SlurmNode]]:
 
 
 def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Whether there is nothing to decide about a node, as there is nearly always."""
+    """Whether there is nothing to decide about a node, which is the usual case."""
     is_clean = node.report is None or not node.report.checks
     return is_clean and not drain_reasons.is_of_check(node) and not pod.noted
 
@@ -203,14 +202,14 @@ def _first(node: SlurmNode) -> CheckState:
 
 
 def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Whether a node should be drained: nobody drained it yet, nor has resumed it while the check that drained it failed."""
+    """Whether a node should be drained: it is not drained yet, and no administrator has resumed it while the same check failed."""
     bad = _bad(node)
     resumed = [each for each in bad if pod.noted.startswith(f"{CHECK_PREFIX} {each.check}: ")]
     return any(each.state == "failing" for each in bad) and not node.is_draining and not node.is_down and not resumed
 
 
 def _is_well(node: SlurmNode, policy: HealthPolicy, now: float) -> bool:
-    """Whether the runner says that all is well, and can know it: it saw the end of a failure since the drain, or has looked for long."""
+    """Whether the runner reports success, and can know it: it saw the failure end after the drain, or has passed for long enough."""
     report = node.report
     if (
         report is None
@@ -234,7 +233,7 @@ def _put_back(pod: WorkerPod) -> list[AnnotatePod | Resume]:
 
 
 def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[AnnotatePod]:
-    """Write a drain that lasts on the pod, so that we know later who took it back; and wipe it off when the checks pass."""
+    """Record a lasting drain on the pod, so that a later resume by an administrator is recognized; remove the record when the checks pass."""
     if drain_reasons.is_of_check(node):
         lasts = seen.now - node.reason_at >= drain_reasons.LASTING
         wanted = node.reason if lasts else pod.noted
@@ -250,7 +249,7 @@ def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Annotat
 def _moments(
     seen: WorkerSnapshot, policy: HealthPolicy, found: Iterable[tuple[WorkerPod, SlurmNode]]
 ) -> Iterator[float]:
-    """In how many seconds time alone changes something."""
+    """In how many seconds the decision may change without any event."""
     heard = [node.report.reported_at for _, node in _pairs(seen) if node.report]
     if soonest := [each for each in heard if seen.now - each <= policy.silence]:
         yield min(soonest) + policy.silence - seen.now + 0.1

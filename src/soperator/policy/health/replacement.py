@@ -1,8 +1,8 @@
-"""Which nodes are to move to another machine: those that a check took out, that do not recover, and on which nothing runs any more.
+"""Which workers move to another machine: those that a check drained, that do not recover, and on which nothing runs any more.
 
-The failure has to be one that was found on this very pod, and the drain has to be of its time: what fails on its new machine too, before it was ever
-well there, is more likely the check's fault than the machine's, and would cordon one Node after another. The budget is that of the drains: nobody
-moves who is not out.
+The failure must have been found on the present pod, and the drain must be younger than the pod: a worker that fails on its new machine too, before it
+ever passed there, more likely shows a fault of the check, and would cordon one Node after another. The budget is that of the drains: only drained
+workers move.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ class ReplaceNode:
 
 
 def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> list[ReplaceNode]:
-    """Who moves now, of the nodes that are out through checks; `after` is in seconds."""
+    """The workers that move now, of those that checks drained; `after` is in seconds."""
     return [
         ReplaceNode(pod.index, pod.machine, bad.check, bad.says)
         for pod, node in out
@@ -40,7 +40,7 @@ def moments(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], af
 
 
 def _bad(pod: WorkerPod, node: SlurmNode) -> CheckState | None:
-    """The failure for which a worker moves; None while a job runs, or where there is none of its machine."""
+    """The failure for which a worker moves; None while a job runs, or where no failure is of its machine."""
     if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
     found = (each for each in node.report.in_state("failing") if each.then == "replace" and each.since > pod.born)
