@@ -1,7 +1,7 @@
-"""Every problem of an object, from all layers that can find one.
+"""All problems of an object, from every layer that can find one.
 
-The pass and `soperator lint` ask here, so that what lint accepts is what the operator accepts. A problem stops the
-object that it names from being applied anew; what already runs stays as it is.
+Both the pass and `soperator lint` use this module, so that the operator accepts what lint accepts. A problem stops changes of the object that it
+names; what already runs stays unchanged.
 """
 
 from collections.abc import Iterator
@@ -42,19 +42,19 @@ def nodeset_problems(name: str, world: World) -> list[Problem]:
 
 
 def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list[Problem]:
-    """Return the problems of one HealthCheck beside the objects of the world, each with it as its subject."""
+    """Return the problems of one HealthCheck among the given objects, each with the HealthCheck as its subject."""
     unknown = [replace(each, subject=f"HealthCheck {name}") for each in _unknown_check(spec)]
     return _unique([*validate_healthcheck(name, spec, world), *unknown])
 
 
 def tenant_problems(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
-    """Return the problems of one SlurmAccount or SlurmQOS; without a world only of what it says itself."""
+    """Return the problems of one SlurmAccount or SlurmQOS; without the other objects, only those of its own spec."""
     subject = f"{type(spec).__name__.removesuffix('Spec')} {name}"
     return _unique([*validate_tenant(name, spec, world), *_about(subject, list(from_spec.problems(spec)))])
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
-    """A shipped check that there is not, or a limit that it does not ask for."""
+    """The problems of a shipped check: one that does not exist, or a threshold that it does not take."""
     known = {each.name: each for each in shipped_deep()}
     if spec.check and spec.check not in known:
         yield Problem("spec.check", spec.check, f"no shipped check has this name: there are {', '.join(known)}")

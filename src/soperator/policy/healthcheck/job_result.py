@@ -1,7 +1,7 @@
-"""What the job of a deep check came to.
+"""The result of a deep check's job.
 
-Only what the check itself said is a pass or a failure, with one exception: a node that dies under a check does not pass it. A job that made way
-for another, that nobody knows any more, or that was taken back before it began, has said nothing.
+Only the check's own verdict is a pass or a failure, with one exception: a node that dies during a check does not pass it. A job that was preempted,
+that Slurm no longer knows, or that was cancelled before it started, has no result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Judge:
 
 
 def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = None) -> RunResult:
-    """How a run ended that is over, or that Slurm does not know any more (None). Without a judge a script has judged itself."""
+    """How a run ended that is over, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
     if job is None or job.states & _AGAIN:
         return RunResult(run, run.at, None)
     at = job.ended or run.at
@@ -48,7 +48,7 @@ def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = 
 
 
 def _of_several(run: Run, at: float, verdict: Verdict, said: tuple[int, str] | None) -> RunResult:
-    """What several nodes read together; who of them is bad no single job tells, so what is no reading is broken."""
+    """The reading of a job on several nodes. One job cannot tell which node is bad, so a result without a reading counts as broken."""
     log = said[1][-_LOG:] if said else ""
     if verdict.outcome != "pass" or said is None:
         return RunResult(run, at, Verdict("broken", verdict.says), log)

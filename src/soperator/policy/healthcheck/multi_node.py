@@ -1,4 +1,4 @@
-"""Deep checks whose job measures several nodes: a whole group, and pairs that tell which node of it, or which way between two, is bad.
+"""Deep checks whose job measures several nodes: a whole group, then pairs that show which node, or which path between two nodes, is bad.
 
 Nodes are compared in rounds, one at a time. A round is a set of nodes of one NodeSet that were idle together:
 
@@ -9,9 +9,9 @@ Nodes are compared in rounds, one at a time. A round is a set of nodes of one No
                      disjoint pairs, as pairwise_search asks for them ──▶ who is bad fails, a slow way is told, all others pass
 ```
 
-A failure is confirmed, and a drained node tested, by a round of its own, with some that are well for company. What is due, how failures count,
-and how a drained node is opened for a test is as for single nodes (`single_node`), and so are the invariants: at most `CheckPolicy.most` nodes at
-once, no two jobs on a node, on nobody's node; also where the operator dies at every step, and what was preempted is repeated.
+A failure is confirmed, and a drained node tested, in a round of its own, together with some healthy nodes. What is due, how failures count, and how a
+drained node is opened for a test is as for single nodes (`single_node`), and so are the invariants, also where the operator dies at every step: at
+most `CheckPolicy.most` nodes at once, no two jobs on a node, only on idle nodes. What was preempted is repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ from soperator.slurm.node import SlurmNode
 
 #: Seconds that a round waits for occupied nodes before it ends with what is known.
 STUCK = 600.0
-#: How often a pair, and with how many partners a node, may give no reading before it is left alone.
+#: How often a pair, and with how many partners a node, may give no reading before it is skipped.
 _BROKEN = 2
 _LOG = 8
 
@@ -50,7 +50,7 @@ _LOG = 8
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """The book after these runs have ended, and what has to be done before; as in `single_node`."""
+    """The history after these runs have ended, and the actions that come before it is written; as in `single_node`."""
     closes: list[RedrainNode] = []
     book = _with_all(book, wish)
     for each in ended:
@@ -90,7 +90,7 @@ def _of_whole(
     readings: tuple[Reading, ...],
     says: str,
 ) -> CheckHistory:
-    """All pass, or pairs of them are to tell. A bad node spoils what all others read, so nobody is accused here."""
+    """All pass, or pairs are measured next. A bad node spoils the readings of all others, so no node fails here."""
     shared = _shared(wish)
     alike = [one for one in book.readings if len(deep_evaluate.nodes_of(one)) == len(found.nodes)]
     alike = [one for one in alike if set(deep_evaluate.nodes_of(one)) != set(found.nodes)]
@@ -116,7 +116,7 @@ def _passed(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, each:
 
 
 def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """The book with the round that is over concluded, and the next one begun; as it is where a check measures single nodes."""
+    """The history with a finished round concluded, and the next one begun; unchanged where a check measures single nodes."""
     if wish.shared is None:
         return book
     known = {each.name: each for each in places}
@@ -140,7 +140,7 @@ def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget]
 
 
 def _with_all(book: CheckHistory, wish: CheckPolicy) -> CheckHistory:
-    """The book with a round that holds all runs: the operator may have died before the one of the newest was written."""
+    """The history with a round that has all runs: the operator may have died before it wrote the newest one."""
     names, known = {name for each in book.runs for name in each.nodes}, book.round
     if known is None and book.runs:
         at = min(each.at for each in book.runs)
@@ -238,7 +238,7 @@ def _limits(shared: Shared, readings: Sequence[Reading]) -> Mapping[str, Value]:
 
 
 def _conclude(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, now: float) -> CheckHistory:
-    """What follows from what was measured; who was not stays due."""
+    """The consequences of the measurements; nodes that were not measured stay due."""
     measured, avoid = _measured(found), set[Pair]()
     while (search := _search(found, wish, measured, avoid)).runs:
         avoid.update(search.runs)
@@ -262,7 +262,7 @@ def _verdict(wish: CheckPolicy, found: ComparisonRound, search: Search, name: st
 
 
 def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, name: str) -> str:
-    """Which limit a bad node's readings fail, or the worst of them beside what others read with each other."""
+    """Which threshold a bad node's readings fail, or its worst reading compared with those among the others."""
     mine = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
     for one in deep_evaluate.judge(_shared(wish).check, mine, (), (), _limits(_shared(wish), mine)):
         if one.outcome == "fail":
@@ -292,7 +292,7 @@ def _line(reading: Reading) -> str:
 
 
 def _kept(book: CheckHistory, nodes: Collection[str]) -> tuple[RoundNote, ...]:
-    """The notes that a round over these nodes says nothing about."""
+    """The notes about which a round over these nodes says nothing."""
     return tuple(each for each in book.notes if not set(each.nodes) <= set(nodes))
 
 

@@ -1,19 +1,19 @@
-"""Which of many nodes is slow, or which way between two of them, by measuring pairs.
+"""Finds which of many nodes is slow, or which path between two of them, by measuring pairs.
 
-A pair is as slow as the slower of its two nodes and of the way between them. So the best that a node reaches with any partner is its own, and
-a pair that is slower than both its nodes can do has a slow way:
+A pair is as slow as the slowest of its two nodes and the path between them. So the best rate that a node reaches with any partner is its own rate,
+and a pair that is slower than both of its nodes has a slow path:
 
-1. All nodes once, in disjoint pairs, side by side. Who is in a fast pair is well.
-2. Each node of a slow pair again, with one that is known to be well. If both are fast now, the way between the two is slow; who stays slow with two
-   that are well is bad.
+1. All nodes once, in disjoint pairs, in parallel. A node in a fast pair is healthy.
+2. Each node of a slow pair again, with a healthy one. If both are fast now, the path between the two is slow; a node that is slow with two healthy
+   ones is bad.
 
-This is two rounds whatever the number of nodes, and a third where two bad ones had met, against log n rounds of halving a group; it finds
-several bad machines, which halving does not. Nothing is remembered: the next pairs follow from the rates so far. Why it is so: docs/decisions/0057.
+This takes two rounds for any number of nodes, and a third where two bad ones had met, against log n rounds of halving a group; it finds several bad
+machines, which halving does not. Nothing is remembered: the next pairs follow from the rates so far. Why it is so: docs/decisions/0057.
 
 Invariants, each tested by generated clusters:
-- A node that was fast with anyone is never called bad, and one that is slow with all is found whenever most others are well.
-- Pairs that are to run at the same time are disjoint, none is asked for twice, and the search ends.
-- Where more than a third would be bad, nobody is accused: they are told apart by something else (where they are, what they share).
+- A node that was fast with any partner is never called bad; one that is slow with all is found whenever most others are healthy.
+- Pairs that run at the same time are disjoint, no pair is measured twice, and the search ends.
+- Where more than a third would be bad, no node is called bad: another cause is more likely (their location, or what they share).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,8 +31,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Search:
-    """The pairs to measure next, side by side; who is bad; which ways are slow; one sentence; and who may be bad or not, for there is none to
-    tell by. It is done when there is nothing to measure.
+    """The pairs to measure next, in parallel; the bad nodes; the slow paths; a message; and the nodes that no healthy partner is left to judge.
+
+    The search is done when there is nothing to measure.
     """
 
     runs: tuple[Pair, ...] = ()
@@ -43,7 +44,7 @@ class Search:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is to be measured."""
+        """Whether there is nothing more to measure."""
         return not self.runs
 
 
@@ -141,7 +142,7 @@ class _View:
         return outliers.is_worse(rate, self.target, self.deviation)
 
     def is_bad(self, node: str) -> bool:
-        """Whether a suspect was slow with enough that are well."""
+        """Whether a suspect was slow with enough healthy nodes."""
         return len(self.partners[node] & self.well) >= _WITNESSES
 
 

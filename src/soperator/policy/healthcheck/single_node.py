@@ -1,7 +1,7 @@
-"""Deep checks: which node runs one next, what a run came to, and when a drained node is tested again.
+"""Deep checks: which node runs one next, the result of a run, and when a drained node is tested again.
 
-A function of a book (what the HealthCheck's status holds), of what Slurm says of the nodes, and of the runs that ended. `fold` writes ended
-runs into the book, `decide` says what to do. The book is written before anything is done that rests on it:
+A function of a history (kept in the HealthCheck's status), of Slurm's states of the nodes, and of the runs that ended. `fold` adds ended runs to the
+history, `decide` returns the actions. The history is written before any action that relies on it:
 
 ```
             due, and idle           ended: pass ─────────────▶ ran
@@ -15,9 +15,9 @@ runs into the book, `decide` says what to do. The book is written before anythin
 
 Invariants, tested by generated histories in which the operator dies at every step:
 - At most `CheckPolicy.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
-- A run begins on nobody's node: idle for a while, or drained by this check alone.
-- A failure counts after `confirm` failures in a row; what did not end by itself is neither a pass nor a failure, and is repeated. A check that
-  is broken is too, `confirm` times in all.
+- A run begins only on a node that has been idle for a while, or that this check alone has drained.
+- A failure counts after `confirm` failures in a row; a run that was ended from outside is neither a pass nor a failure, and is repeated. A broken
+  check is repeated too, `confirm` times in all.
 - A node that was opened for a test is closed again, whatever happened in between.
 """
 
@@ -48,7 +48,7 @@ from soperator.policy.healthcheck.types import (
 from soperator.policy.maintenance_window import latest
 from soperator.slurm.node import SlurmNode
 
-#: Seconds that a node must have been idle before a run begins, so that no run comes between two jobs of a user.
+#: Seconds for which a node must have been idle before a run begins, so that no run delays the next job of a user.
 QUIET = 10.0
 #: Seconds that a job may wait for its node before it is cancelled: another job was faster.
 PATIENCE = 60.0
@@ -57,7 +57,7 @@ MOST = 400
 
 
 def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """The book for these nodes: a new request is noted, and who is out of service; nodes that are gone are forgotten."""
+    """The history for these nodes, with a new request and the nodes out of service; nodes that no longer exist are removed."""
     known = {each.name: each for each in places}
     is_new = bool(wish.request) and wish.request != book.request
     latest_run = (
@@ -84,10 +84,10 @@ def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], 
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """The book after these runs have ended, and what has to be done before.
+    """The history after these runs have ended, and the actions that come before it is written.
 
-    A run that the book does not hold has been counted before. One that tested a drained node, which still fails and is not drained, stays in the
-    book until it is.
+    A run that the history does not have was counted before. A run that tested a drained node, which still fails and is not drained, stays in the
+    history until the node is drained.
     """
     closes: list[RedrainNode] = []
     for each in ended:
@@ -115,7 +115,7 @@ def left_open(book: CheckHistory, wish: CheckPolicy, run: Run, nodes: Mapping[st
 
 
 def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistory:
-    """The book after a run on one node has ended."""
+    """The history after a run on one node has ended."""
     node, runs = each.run.node, tuple(run for run in book.runs if run.job != each.run.job)
     if each.verdict is None and each.again:
         return replace(book, runs=runs)
@@ -165,7 +165,7 @@ def decide(
     now: float,
     waits: frozenset[int] = frozenset(),
 ) -> CheckPlan:
-    """What to do now. `waits` are the jobs of which Slurm just said that they wait for their node."""
+    """The actions. `waits` are the jobs that, by Slurm's last answer, wait for their node."""
     known = {each.name: each for each in places}
     room = min(wish.most, MOST - len(book.cases)) - len(book.runs)
     due = due_now(book, wish, known, now)
@@ -186,7 +186,7 @@ def is_free(place: CheckTarget, now: float) -> bool:
 
 
 def due_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[CheckTarget]:
-    """The nodes that are to run it, busy or not: those that have failed it first, then those whose last run is the oldest."""
+    """The nodes that are due, busy or not: first those that failed the check, then those whose last run is the oldest."""
     if wish.suspended:
         return []
     opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
@@ -223,10 +223,10 @@ def of_runs(
 
 
 def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
-    """Whether nothing runs on a node any more that a check has drained, and no other check holds it.
+    """Whether nothing runs any more on a node that a check has drained, and no other check keeps it drained.
 
-    Where a quick check fails nobody opens the node: it goes on by itself. Of several deep checks the first by its name is tested; while that fails
-    the node stays out anyway.
+    Where a quick check fails, no deep check opens the node: quick checks continue by themselves. Of several deep checks the first by name is tested;
+    while it fails, the node stays drained anyway.
     """
     node = place.node
     if node is None or not node.is_drained or node.is_down or not drain_reasons.is_of_check(node):
@@ -241,7 +241,7 @@ def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
 
 
 def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
-    """Whether a drained node is to be tested again; one whose machine is to be left, only when it has left it."""
+    """Whether a drained node is due for a test; a worker that is to move to another machine, only after it has moved."""
     if wish.retest is None or place is None or place.node is None or not place.ready:
         return False
     case = book.cases[place.name]
@@ -266,7 +266,7 @@ def _is_due(book: CheckHistory, wish: CheckPolicy, place: CheckTarget, now: floa
 
 
 def _may_be_chance(each: CheckState, wish: CheckPolicy) -> bool:
-    """Whether a broken run is to be repeated, as a failure is: Slurm may have lost the job while it was told a new configuration."""
+    """Whether a broken run is repeated, as a failure is: Slurm may have lost the job during a reconfigure."""
     return each.state == "broken" and each.fails < wish.confirm
 
 
@@ -278,7 +278,7 @@ def _idle(place: CheckTarget, now: float) -> float:
 def again(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], left: int, now: float
 ) -> float | None:
-    """In how many seconds time alone changes something."""
+    """In how many seconds the decision may change without any event."""
     moments = [5.0] if book.runs or left else []
     for name, case in book.cases.items():
         node = known[name].node if name in known else None
@@ -290,7 +290,7 @@ def again(
 
 
 def message(book: CheckHistory, wish: CheckPolicy, left: int) -> str:
-    """What goes on; `left` nodes are due and do not run it yet."""
+    """A message about the progress; `left` nodes are due and do not run the check yet."""
     parts = ["suspended"] if wish.suspended else []
     if len(book.cases) + len(book.runs) >= MOST:
         parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")

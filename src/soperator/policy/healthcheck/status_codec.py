@@ -1,7 +1,7 @@
-"""The book of a deep check as it stands in the status of its HealthCheck.
+"""The history of a deep check, as the status of its HealthCheck stores it.
 
-Nodes are grouped by the second of their last run, so that five thousand nodes are some host lists. Where there are too many seconds, the two
-that are nearest become the earlier one: a node may then be taken for one that ran a little earlier, and run once more; never less often.
+Nodes are grouped by the second of their last run, so that five thousand nodes are a few host lists. Where there are too many groups, the two nearest
+are merged under the earlier second: some nodes then run the check a little sooner than they have to, never later.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def write(book: CheckHistory) -> dict[str, Any]:
 
 
 def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """Of the book in a status only what the check found: who does not pass, and which failures have ended."""
+    """The results in a status: the nodes that do not pass, and the failures that have ended."""
     return CheckHistory(
         cases={str(each["node"]): _read_case(name, each, then) for each in status.get("nodes", ())},
         ended=tuple(_read_past(each) for each in status.get("ended", ())),
@@ -53,7 +53,7 @@ def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> Che
 
 
 def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """The book in a status, empty where there is none. The name of the check and what follows a failure (`then`) are not in it."""
+    """The history in a status, empty where there is none. It has neither the name of the check nor what follows a failure (`then`)."""
     return replace(
         read_found(name, status, then),
         ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},

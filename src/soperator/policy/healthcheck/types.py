@@ -1,4 +1,4 @@
-"""What the policy over a deep check is given, and what it may answer: values only.
+"""The inputs and outputs of the policy for deep checks: values only.
 
 The policy itself is in `single_node` and `multi_node`. Times are seconds since 1970.
 """
@@ -26,7 +26,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class CheckPolicy:
-    """What is wished of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again."""
+    """The settings of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again."""
 
     name: str
     then: str = "drain"
@@ -51,9 +51,9 @@ class CheckPolicy:
 
 @dataclass(frozen=True)
 class CheckTarget:
-    """One node: when its pod was made, whether that is ready, and what Slurm says, None where it knows of none.
+    """One node: when its pod was created, whether the pod is ready, and Slurm's state, None where Slurm has no such node.
 
-    `deep` are the other deep checks that it fails, of `every` deep check there is; `quick` is whether quick checks drain nodes here.
+    `deep` are the other deep checks that it fails, of `every` existing deep check; `quick` is whether quick checks drain nodes here.
     """
 
     name: str
@@ -66,7 +66,7 @@ class CheckTarget:
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing runs on it and a job may start."""
+        """Whether the node is idle and a job may start on it."""
         node = self.node
         return bool(
             self.ready
@@ -101,7 +101,7 @@ class Run:
 
 @dataclass(frozen=True)
 class NodeFailure:
-    """A node that does not simply pass: how the check stands, the last job that counted, when that ended, and what the failing run printed."""
+    """A node that does not pass: the state of the check, the last job that counted, when it ended, and the output of the failing run."""
 
     standing: CheckState
     job: int = 0
@@ -125,8 +125,8 @@ class ResolvedFailure:
 class ComparisonRound:
     """Nodes that are compared with each other, in jobs of two; `whole` is whether one job of all of them comes first.
 
-    `tested` is the one of them that is drained, if any; `moved` is when something was heard last. `readings` are those of pairs so far,
-    `broken` how often a pair gave none, and `says` is why the whole failed, or what the last broken run said.
+    `tested` is the drained one of them, if any; `moved` is the time of the last result. `readings` are those of pairs so far, `broken` how often a
+    pair gave none, and `says` is why the whole failed, or the message of the last broken run.
     """
 
     at: float
@@ -141,7 +141,7 @@ class ComparisonRound:
 
 @dataclass(frozen=True)
 class RoundNote:
-    """What a round found that is no single node's: a slow way between two, or that nobody could be told apart."""
+    """A result of a round that concerns no single node: a slow path between two, or that the slow node could not be identified."""
 
     at: float
     nodes: tuple[str, ...]
@@ -168,13 +168,13 @@ class CheckHistory:
     notes: tuple[RoundNote, ...] = ()
 
     def run_of(self, node: str) -> Run | None:
-        """The run that goes on on a node."""
+        """The run in progress on a node."""
         return next((each for each in self.runs if node in each.nodes), None)
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended. Without a verdict it is neither a pass nor a failure: `again` says whether it is to be repeated soon."""
+    """How a run ended. Without a verdict it is neither a pass nor a failure; `again` says whether it is repeated soon."""
 
     run: Run
     at: float
@@ -225,7 +225,7 @@ Action = Submit | Cancel | ResumeNode | RedrainNode
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """What to do, how it stands in one sentence, and in how many seconds time alone changes something."""
+    """The actions, a message about the progress, and in how many seconds the decision may change without any event."""
 
     actions: tuple[Action, ...] = ()
     said: str = ""

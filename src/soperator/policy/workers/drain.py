@@ -1,11 +1,10 @@
-"""Taking a Slurm node out of service and back: the one way for scale-in, rollout, maintenance, deletion and whoever else needs it.
+"""Draining and resuming a Slurm node: the same way for scale-in, rollout, maintenance, deletion and every other cause.
 
-A drain is known by the reason that Slurm shows, which begins with `soperator: `; nothing else is remembered. When a bounded drain has warned
-the jobs, the reason says until when they may run, and only at that moment, not earlier, are they ended: a policy that is made stricter later
-cannot take a warning back.
+A drain of ours is recognized by its reason in Slurm, which begins with `soperator: `; nothing else is remembered. When a bounded drain has warned the
+jobs, the reason says until when they may run. They are not ended earlier, even if the policy is made stricter later.
 
-An administrator is never fought. A drain with another reason is neither pressed nor undone. Who resumes a node that we drained (the pod's note
-says so, written once a drain has lasted) has decided: the node stays in service until what we wanted of it changes.
+An administrator is never overridden. A drain with another reason is neither hurried nor undone. A node that an administrator resumed after we had
+drained it (which an annotation on the pod records) stays in service until the cause of our drain changes.
 """
 
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ def is_refused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """The next step until nothing runs on a node and nothing can start; none when it is there, or has to wait."""
+    """The next action until nothing runs on a node and nothing can start; none when that is reached, or while it has to wait."""
     node = seen.node(pod.index)
     if node is None or node.is_drained:
         return []
@@ -45,7 +44,7 @@ def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def put_back(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Undo a drain of ours once the pod is ready; the pod is protected again before a job can start."""
+    """Undo a drain of ours when the pod is ready; the pod is protected again before a job can start."""
     if not pod.ready or not is_ours(seen.node(pod.index)):
         return guard(seen, pod)
     marked = [] if pod.protected and not pod.noted else [AnnotatePod(pod.index, why, protected=True, noted="")]
@@ -53,7 +52,7 @@ def put_back(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def guard(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
-    """Protect a pod again whose node can take jobs."""
+    """Protect a pod again if its node can get jobs."""
     node = seen.node(pod.index)
     if pod.protected or pod.deleting or seen.nodes is None or (node and node.is_drained):
         return []
@@ -89,14 +88,14 @@ def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
 
 
 def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]:
-    """Write a drain that lasts on the pod, so that we know later who took it back."""
+    """Record a lasting drain on the pod, so that a later resume by an administrator is recognized."""
     if not is_ours(node) or pod.noted == base_of(node) or seen.now - node.reason_at < LASTING:
         return []
     return [AnnotatePod(pod.index, f"{node.name} drains", protected=pod.protected, noted=base_of(node))]
 
 
 def _press(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]:
-    """Warn the jobs when their time comes, and end them when it is over."""
+    """Warn the jobs when the warning is due, and end them after the deadline."""
     if seen.jobs is None or not _is_bounded(seen, node):
         return []
     jobs, policy, end = tuple(seen.jobs_of(pod.index)), seen.policy, end_of(node)

@@ -1,4 +1,4 @@
-"""A NodeSet's wishes about change, from the words of its spec to the numbers that the policy reckons with."""
+"""Converts the settings of a NodeSet's spec to the numbers of the policy."""
 
 from soperator.api.fields.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec

@@ -1,7 +1,7 @@
-"""What was wrong with the node under a job: a sentence for the job's AdminComment, which whoever asks about that job reads.
+"""What was wrong with a job's node: a sentence for the job's AdminComment, for everybody who looks at that job.
 
-Of a job that it has requeued Slurm says only that it waits, and forgets where it ran. So the sentence is written while the job has the node: when a
-check has drained it, and when it does not answer.
+For a requeued job Slurm reports only that it waits, and forgets where it ran. So the sentence is written while the job has the node: when a check has
+drained it, and when it does not answer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
 
 
 def commented(comment: str, hints: Iterable[str]) -> str:
-    """A job's comment with these sentences in it, behind what stands there; each stands there once."""
+    """A job's comment with these sentences appended; each is in it once."""
     for each in hints:
         longer = f"{comment}; {each}" if comment else f"{REASON_PREFIX}{each}"
         if each not in comment and len(longer) <= LONGEST:

@@ -1,6 +1,6 @@
-"""The policy over a NodeSet whose nodes sleep: which pods are made and taken away, and what Slurm is told.
+"""The policy for a NodeSet with power saving: which pods are created and deleted, and what Slurm is told.
 
-Slurm wakes nodes, by its jobs or an administrator's word; the states of its nodes are the one source of who is to be awake:
+Slurm wakes nodes, for jobs or for an administrator; the states of its nodes are the only source of which nodes are to be awake:
 
 | state | pod | what is done |
 |---|---|---|
@@ -15,14 +15,14 @@ Slurm wakes nodes, by its jobs or an administrator's word; the states of its nod
 | awake, with a job | none | a pod is made, whose slurmd tells Slurm that the job is lost |
 
 Invariants, each tested by interrupting at every step:
-- The pod of a node that is awake is deleted only as `policy` allows, or after Slurm itself has put the node to sleep, which it does to no node
-  with a job. To be told to sleep ends no job: Slurm waits until there is none.
+- The pod of a node that is awake is deleted only as `policy` allows, or after Slurm itself has put the node to sleep, which it never does to a node
+  with a job. A request to sleep ends no job: Slurm waits until there is none.
 - A node is told to wake, to sleep, or that it is DOWN, only while its state does not say so already.
-- No answer from Slurm: no pod comes or goes.
-- Nothing is remembered: when a node was given up stands in its reason.
+- Without an answer from Slurm no pod is created or deleted.
+- Nothing is remembered: the time when a node was given up is in its reason.
 
-Where there is no machine for one node, or its image does not start, those that sleep beside it would fare no better: they are DOWN as long, so
-that jobs go elsewhere, or wait with that reason, instead of trying one node after the other.
+Where there is no machine for one node, or its image does not start, the other sleeping nodes would fail too. They are set DOWN for the same time, so
+that jobs run elsewhere, or wait with that reason, instead of trying one node after the other.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ class _OnDemandPass:
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """Those whose records are to go; nothing else is said of them."""
+        """The nodes whose records are to be deleted; nothing else is done with them."""
         found = self.nodes.items()
         return frozenset(index for index, node in found if self._is_done(index, node, self.seen.pods.get(index)))
 
@@ -119,11 +119,11 @@ class _OnDemandPass:
         return (each for each in self.in_phases(Phase.ASLEEP) if each[0] not in self.gone)
 
     def is_wanted(self, index: int) -> bool:
-        """Whether there is to be such a node at all."""
+        """Whether the spec has a node with this index."""
         return not self.seen.ending and index < self.wish.most
 
     def records(self) -> Iterator[UpdateNodes]:
-        """Records that are missing, and those that are to go or to be made anew; of a sleeping node there is no more than its record."""
+        """Records to create, to delete, or to replace; a sleeping node consists of its record only."""
         missing = tuple(
             index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
         )
@@ -141,14 +141,14 @@ class _OnDemandPass:
         return self.phases[index] is Phase.ASLEEP and differs
 
     def created(self) -> Iterator[Create]:
-        """Pods for who wakes, and for who has lost it under a job."""
+        """Pods for waking nodes, and for nodes that lost their pod under a job."""
         for index, node, pod in self.in_phases(Phase.WAKING, Phase.AWAKE):
             waits = self.phases[index] is Phase.WAKING or node.is_busy
             if pod is None and waits and not is_denied(node) and not self.seen.ending:
                 yield Create(index, "Slurm wakes it" if self.phases[index] is Phase.WAKING else "its pod is gone")
 
     def deleted(self) -> Iterator[Action]:
-        """Pods of who sleeps or is given up, and of wakers whose slurmd was there before Slurm asked for it, ended, or is of a former template."""
+        """Pods to delete: of sleeping and given-up nodes, and of waking ones whose slurmd ended, is older than Slurm's request, or outdated."""
         for index, node, pod in self.in_phases(Phase.ASLEEP, Phase.FALLING, Phase.WAKING, Phase.AWAKE):
             if pod is None or pod.deleting:
                 continue
@@ -170,7 +170,7 @@ class _OnDemandPass:
         return "its slurmd was there before Slurm asked for it" if late else ""
 
     def given_up(self) -> Iterator[UpdateNodes]:
-        """Wakers whose time is over are DOWN, with all that sleep where no pod of theirs would fare better; then they go to sleep."""
+        """Set DOWN the waking nodes that exceeded their time, with all sleeping ones where their pods would fail too; then put them to sleep."""
         late = [pod for _, node, pod in self.in_phases(Phase.WAKING) if pod and self._is_late(node, pod)]
         short = [pod for pod in late if not pod.machine or pod.failing]
         if self.seen.ending:
@@ -198,7 +198,7 @@ class _OnDemandPass:
         return late and not (node.is_down or pod.deleting or pod.ready)
 
     def allowed(self) -> Iterator[UpdateNodes]:
-        """Sleepers that are DOWN, and not by a person, may be tried again: at once where the reason is one of a node that was awake."""
+        """Let Slurm try sleeping nodes again that are DOWN, and not by a person: at once where the reason is that of a node that was awake."""
         found = [
             index
             for index, node, _ in self._sleepers()
@@ -211,7 +211,7 @@ class _OnDemandPass:
         return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff
 
     def power_down_awaited(self) -> Iterator[UpdateNodes]:
-        """Sleepers of whom Slurm awaits a response, as after a RESUME, are put to sleep again, which ends that: it would pass over them for ever."""
+        """Put sleeping nodes to sleep again from which Slurm expects a response, as after a RESUME: it would skip them for ever otherwise."""
         found = [
             index
             for index, node, pod in self._sleepers()
@@ -297,7 +297,7 @@ class _OnDemandPass:
         return awake and not is_denied(node) and "POWER_DOWN" not in node.states
 
     def summary(self) -> str:
-        """Who wakes, and what it waits for."""
+        """The waking nodes, and what they wait for."""
         waking = [(self.nodes[index].name, pod) for index, _, pod in self.in_phases(Phase.WAKING)]
         if not waking:
             return ""
@@ -306,7 +306,7 @@ class _OnDemandPass:
         return f"waking: {', '.join([*said, *more])}"
 
     def again(self) -> float | None:
-        """In how many seconds something is due that no event tells of."""
+        """In how many seconds something is due without an event."""
         due = min((each for each in self._moments() if each > self.seen.now), default=None)
         return None if due is None else due - self.seen.now + 0.1
 

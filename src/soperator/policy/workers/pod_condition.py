@@ -1,7 +1,7 @@
-"""What Slurm says of a node, told on its pod: a condition for whoever looks from Kubernetes.
+"""Slurm's state of a node as a condition of its pod, for people who look from Kubernetes.
 
-It is written for what lasts (a drain, whoever set it, a node that is DOWN), with Slurm's reason, and taken back when the node is in service again.
-Idle and allocated are not told pod by pod: every start of a job would be a write. The NodeSet's status counts them.
+It is written for lasting states (any drain, or DOWN), with Slurm's reason, and reset when the node is in service again. Idle and allocated are not
+written to the pod, because every start of a job would be a write; the NodeSet's status counts them.
 """
 
 from collections.abc import Iterator

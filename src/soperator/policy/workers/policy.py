@@ -1,12 +1,13 @@
-"""The whole policy over a NodeSet's workers: a function of what is seen, told in one read.
+"""The whole policy for a NodeSet's workers: a function of the observed state.
 
-Each pod has one of five fates, looked at in this order:
+Each pod is in one of five groups, checked in this order:
 
-1. **replaced by another**: its Node has been silent for long, and Slurm says DOWN. It stays as it is, and another name takes its place.
-2. **surplus**: there are more than wanted; the ones whose removal disturbs least (`removal_order`) are retired.
-3. **chosen**: its template is old and the rollout has room for it; it is retired, and its name comes back anew.
-4. **leaving**: its Node is to be emptied, or somebody else wants it idle; it is drained, and may then be evicted.
-5. **kept**: it is protected, and a drain of ours is taken off it.
+1. **replaced by another**: its Node has not reported for long, and its Slurm node is DOWN. It stays unchanged, and a pod with another name takes its
+   place.
+2. **surplus**: there are more pods than desired; those whose removal disturbs least (`removal_order`) are retired.
+3. **chosen**: its template is old and the rollout has room for it; it is retired, and a new pod gets its name.
+4. **leaving**: its Node is to be emptied, or another capability wants it idle; it is drained, and may then be evicted.
+5. **kept**: it is protected, and a drain of ours is undone.
 
 To retire is to drain, to wait until nothing runs (`drain` says for how long), to delete the pod, and then to remove Slurm's record.
 
@@ -14,9 +15,10 @@ Invariants, each tested by interrupting at every step:
 - A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set, nothing runs or completes, and no job is suspended on
   it), or when no slurmd can be running in it.
 - A job ends before its time only by `drain.onTimeout`, after `drain.timeout`, and warned.
-- No answer from Slurm means busy; so does a ready pod that Slurm does not know, for slurmctld may have forgotten it: it is told to register.
-- Only drains whose reason is ours are undone, and no drain that an administrator took back is set again.
-- Nothing is remembered: the next call sees what the last one did.
+- No answer from Slurm means busy. A ready pod that Slurm does not know is busy too, because slurmctld may have forgotten it: its slurmd is told to
+  register.
+- Only drains with a reason of ours are undone, and no drain that an administrator undid is set again.
+- Nothing is remembered: the next call observes what the last one did.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -113,7 +115,7 @@ def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod
 
 
 def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
-    """The pods that another takes the place of, as many as the budget allows; none of a NodeSet that is to be empty."""
+    """The pods that are replaced by another, as many as the budget allows; none in a NodeSet that is to be empty."""
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []
@@ -129,9 +131,9 @@ def _is_lost(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str]:
-    """The pods of a former template that are to be replaced now, and what keeps the others.
+    """The pods of a former template to replace now, and why the others wait.
 
-    What is out of service anyway, and what never ran, costs nothing. Of those in service as many as the rollout has room for.
+    Pods that are out of service, or never ran, cost nothing. Of those in service, as many as the rollout has room for.
     """
     old = [pod for pod in kept if pod.template != seen.template]
     if not old or seen.policy.on_delete:
@@ -169,7 +171,7 @@ def _has_failed(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def retire(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Drain, wait, delete; a pod in which nothing ever ran or runs is deleted at once."""
+    """Drain, wait, delete; a pod in which no job runs or ever ran is deleted at once."""
     if pod.deleting:
         return []
     if never_ran(seen, pod):
@@ -193,7 +195,7 @@ def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
 
 
 def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Action]:
-    """A pod that ended is made anew; any other is protected and in service, unless an administrator wants it otherwise."""
+    """A pod that ended is created again; any other is protected and in service, unless an administrator drained it."""
     if pod.deleting:
         return []
     if pod.phase in ("Failed", "Succeeded"):
@@ -210,17 +212,17 @@ def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Actio
 
 
 def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:
-    """Pods for all that is missing, at once: first names that Slurm knows and that lost their pod, then the lowest free ones."""
+    """Pods for all missing workers at once: first under names that Slurm knows and that lost their pod, then under the lowest free ones."""
     back = [index for index in seen.lone if not _is_done(seen, index)]
     free = (index for index in count() if index not in seen.pods and index not in back)
     return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
 
 
 def _forget(seen: WorkerSnapshot, created: Sequence[Create]) -> list[DeleteNodeRecord]:
-    """Remove records whose pod is gone: we drained them, a new pod comes under the name, or nobody does. Busy ones stay.
+    """Delete records without a pod: those that we drained, those whose name a new pod gets, and those that no pod will use. Busy ones stay.
 
-    Slurm keeps the features and the size of a node that it knows, whatever a new slurmd of that name says: only a new record has those
-    of the new template.
+    Slurm keeps the features and the size of a known node, whatever a new slurmd of that name reports: only a new record has those of the new
+    template.
     """
     coming = {each.index for each in created}
     return [
@@ -236,7 +238,7 @@ def _is_done(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_free(seen: WorkerSnapshot, index: int) -> bool:
-    """Whether a record says nothing that a new pod of its name would want to keep: no job, and no word of an administrator's."""
+    """Whether a record has nothing that a new pod of its name has to keep: no job, and no state or reason of an administrator."""
     node = seen.node(index)
     return bool(
         node
@@ -247,7 +249,7 @@ def _is_free(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_junk(seen: WorkerSnapshot, index: int) -> bool:
-    """A record that only says that the machine is gone; one that an administrator wrote on stays, unless all go."""
+    """Whether a record only says that the machine is gone; a record with a reason of an administrator stays, unless all are deleted."""
     node = seen.node(index)
     return bool(
         node and not node.is_busy and (seen.ending or (node.is_down and node.reason.startswith("Not responding")))
@@ -259,7 +261,7 @@ def _is_ours(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_draining(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a drain of ours still waits for jobs: it may be taken back for a node that became idle."""
+    """Whether a drain of ours still waits for jobs; it may be undone for a node that became idle."""
     return _is_ours(seen, pod) and is_busy(seen, pod)
 
 
@@ -276,9 +278,9 @@ def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
 
 
 def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action would end a suspended job: it takes the pod of a node that Slurm calls drained, or lets it be evicted.
+    """Whether an action would end a suspended job: it deletes the pod of a node that Slurm calls drained, or allows its eviction.
 
-    So would the end of a record whose slurmd answers: its pod may be there, and hidden, for somebody has taken a label off it.
+    So does the deletion of a record whose slurmd answers: its pod may exist, hidden because somebody removed a label.
     """
     match action:
         case DeleteNodeRecord(index):
@@ -299,7 +301,7 @@ def _answers(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _again(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> float | None:
-    """In how many seconds something may be due that no event tells of."""
+    """In how many seconds something may be due without an event."""
     due = min((each for each in _moments(seen, kept) if each > seen.now), default=None)
     return None if due is None else due - seen.now + 0.1
 

@@ -1,4 +1,4 @@
-"""Where a node is between asleep and awake, as Slurm tells it, and what is told of those that do not wake."""
+"""The phase of a node between asleep and awake, from Slurm's states, and the messages about nodes that do not wake."""
 
 from collections import Counter
 from enum import Enum, auto
@@ -11,7 +11,7 @@ from soperator.slurm.node import REASON_PREFIX, SlurmNode
 #: With what the reason of a node begins that did not wake.
 DENIED = f"{REASON_PREFIX}no capacity: "
 LATE = f"{REASON_PREFIX}did not wake: "
-#: What slurmctld itself says of one, where no operator was there to do so.
+#: slurmctld's own reason for such a node, where no operator set one.
 _SLURMS = "ResumeTimeout reached"
 
 
@@ -25,7 +25,7 @@ class Phase(Enum):
 
 
 def phase_of(node: SlurmNode) -> Phase:
-    """The phase of a node that Slurm knows; one that is told to wake counts as waking."""
+    """The phase of a node that Slurm knows; a node with a request to wake counts as waking."""
     if "POWERING_DOWN" in node.states:
         return Phase.FALLING
     if node.states & {"POWERING_UP", "POWER_UP"}:
@@ -45,14 +45,14 @@ def is_of(seen: WorkerSnapshot, name: str) -> bool:
 
 
 def are_of_shape(seen: WorkerSnapshot) -> bool:
-    """Whether Slurm knows nodes of the NodeSet, all with the GPUs that the spec says."""
+    """Whether Slurm knows nodes of the NodeSet, all with the GPUs of the spec."""
     shapes = [node.shape for node in (seen.nodes or {}).values() if is_of(seen, node.name)]
     wanted = seen.on_demand.shape if seen.on_demand else None
     return bool(shapes and wanted) and all(each is not None and wanted and each.gres == wanted.gres for each in shapes)
 
 
 def trouble(seen: WorkerSnapshot) -> str:
-    """Why jobs that need more of these nodes do not get them, in one sentence; empty where nothing is wrong."""
+    """Why jobs do not get more of these nodes, as a message; empty where nothing is wrong."""
     found = sorted(node.name for node in (seen.nodes or {}).values() if is_denied(node) and is_of(seen, node.name))
     if not found:
         return ""
@@ -63,7 +63,7 @@ def trouble(seen: WorkerSnapshot) -> str:
 
 
 def counts(seen: WorkerSnapshot) -> dict[str, int]:
-    """How many nodes sleep, how many wake, and how many are to be there: who wakes and who is awake, and so many as are kept awake."""
+    """How many nodes sleep, how many wake, and how many are desired: those waking or awake, and at least as many as are kept awake."""
     found = Counter(phase_of(node) for node in (seen.nodes or {}).values() if is_of(seen, node.name))
     wanted = max(found[Phase.WAKING] + found[Phase.AWAKE], seen.on_demand.least if seen.on_demand else 0)
     return {

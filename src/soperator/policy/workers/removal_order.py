@@ -1,4 +1,4 @@
-"""Whom a removal disturbs least, and who is in service."""
+"""Which worker's removal disturbs least, and which workers are in service."""
 
 from soperator.policy import drain_reasons
 from soperator.policy.workers import drain
@@ -9,7 +9,7 @@ from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
 def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
     """Whether no slurmd runs in the pod: its containers have not started, or have ended for good.
 
-    What says that a pod is Pending may be older than Slurm's answer. Slurm is believed: a node that is up has a slurmd.
+    The pod's phase Pending may be older than Slurm's answer, so Slurm decides: a node that is up has a slurmd.
     """
     node = seen.node(pod.index)
     has_begun = _is_silent(seen, pod) or (node is not None and node.is_up and phase_of(node) is Phase.AWAKE)
@@ -17,7 +17,7 @@ def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether no job can be on it: nothing ran, Slurm never knew a pod that is not ready, or its node is drained."""
+    """Whether no job can be on it: no container ran, or the pod is not ready and Slurm never knew it, or its node is drained."""
     node = seen.node(pod.index)
     if node is None:
         unknown = seen.nodes is not None and not seen.jobs_of(pod.index)
@@ -26,7 +26,7 @@ def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_silent(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether its Node cannot tell how it is."""
+    """Whether the pod's Node does not report its state."""
     machine = seen.machine(pod)
     return bool(pod.machine) and (machine is None or not machine.ready)
 
@@ -44,11 +44,11 @@ def is_busy(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def cost(seen: WorkerSnapshot, pod: WorkerPod) -> tuple[float, ...]:
-    """What the removal of a worker disturbs; sorts least first, and the same way in the next pass.
+    """The sort key for removal: the least disturbing worker first, in the same order in each pass.
 
-    On its way out, never started, unknown to Slurm and not ready, out of service, drained, idle (longest first), busy (warned, then draining,
-    then by the earliest end of its last job), unknown but ready, taken back by an administrator. Among equals a worker on a Node that is
-    to be emptied goes first, then one of a former template, then the highest number.
+    Order: being deleted, never started, unknown to Slurm and not ready, out of service, drained, idle (longest first), busy (warned, then draining,
+    then by the earliest end of its last job), unknown but ready, resumed by an administrator. Among equals, first a worker on a Node that is to be
+    emptied, then one of a former template, then the highest number.
     """
     node, rank = seen.node(pod.index), _rank(seen, pod)
     details: tuple[float, float, float] = (0.0, 0.0, 0.0)

@@ -1,8 +1,8 @@
-"""Workers that slurmctld has forgotten.
+"""Workers that slurmctld has forgotten are registered again.
 
-A dynamic node lives in slurmctld's memory until the next time that it writes its nodes down, and a registration is no reason to write (24.11).
-One that is killed before forgets the node, and slurmd, which registers only when it starts, never tells it again. So the operator has
-new nodes written down at once (`reconcile/cache/slurm_poller`), and where one is forgotten all the same, its slurmd is told to register.
+A dynamic node is only in slurmctld's memory until slurmctld saves its nodes the next time, and a registration does not cause a save (24.11). A
+slurmctld that is killed before forgets the node, and slurmd, which registers only when it starts, does not register again. So the operator has new
+nodes saved at once (`reconcile/cache/slurm_poller`), and where one is forgotten all the same, its slurmd is told to register.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from soperator.policy.workers.types import (
     WorkerSnapshot,
 )
 
-#: Seconds that a ready slurmd has to register before it is asked to, and again before the next time. One that has just started needs 1 s.
+#: Seconds for which a ready slurmd may be unregistered before it is told to register, and between two such requests. After a start it needs 1 s.
 PATIENCE = 20.0
 
 
 def due_registrations(seen: WorkerSnapshot, pod: WorkerPod) -> list[Register | AnnotatePod]:
-    """Tell a slurmd to register that runs, and that Slurm has not known for a while; jobs beside it go on.
+    """Have a running slurmd register that Slurm has not known for a while; its jobs continue.
 
-    The drain is forgotten with the node, so it may get a job at once: a pod that was open to eviction is protected first. And the pod's note of that
-    drain goes, or the node that comes back would look as if an administrator had resumed it.
+    Slurm forgot the drain with the node, so the node may get a job at once: a pod that was open to eviction is protected first. The record of that
+    drain on the pod is removed too, or the node would look as if an administrator had resumed it.
     """
     if not _is_unknown(seen, pod) or seen.now < _due(pod):
         return []
@@ -32,15 +32,15 @@ def due_registrations(seen: WorkerSnapshot, pod: WorkerPod) -> list[Register | A
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """When a slurmd that has not registered is to be told so."""
+    """When an unregistered slurmd is told to register."""
     if _is_unknown(seen, pod):
         yield _due(pod)
 
 
 def shortfall(seen: WorkerSnapshot) -> str:
-    """Which jobs slurmctld refuses, while it knows fewer nodes of a NodeSet than are wanted, and the way around; empty otherwise.
+    """A message about the jobs that slurmctld refuses while it knows fewer nodes of a NodeSet than desired, with the way around it; empty otherwise.
 
-    It queues no job over more nodes than it has records of, and a worker's record comes with its registration (docs/decisions/0101).
+    slurmctld queues no job over more nodes than it has records of, and a worker's record is created by its registration (docs/decisions/0101).
     """
     if seen.nodes is None or seen.on_demand or seen.ending:
         return ""

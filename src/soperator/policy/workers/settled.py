@@ -1,8 +1,8 @@
-"""Workers about which there is nothing to decide, whatever is wanted of the others.
+"""Workers about which there is nothing to decide, whatever the others do.
 
-Such a worker takes jobs, or runs them, where it is; nobody has said anything of it that we would have to write down, and nothing of ours is
-to be taken back. Unless there are too many workers, or its template is a former one, the policy does nothing to it (a test holds that against the
-whole policy). Of five thousand workers nearly all are so nearly always.
+Such a worker is in service where it is; there is nothing to record about it, and no drain of ours to undo. Unless there are too many workers, or its
+template is a former one, the policy has no action for it (a test compares this with the whole policy). Of five thousand workers nearly all are
+settled nearly always.
 """
 
 from soperator.policy.workers.pod_condition import IN_SERVICE, as_text

@@ -1,4 +1,4 @@
-"""What is being done to a NodeSet's workers, in one sentence for the person who looks at it."""
+"""The message about what is being done to a NodeSet's workers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Classification:
-    """What the policy decided: who is replaced by another, surplus, chosen for the rollout, kept; and why no further one is chosen."""
+    """The policy's decision: the workers that are replaced by another, surplus, chosen for the rollout, or kept; and why no more are chosen."""
 
     lost: Sequence[WorkerPod]
     surplus: Sequence[WorkerPod]
@@ -22,7 +22,7 @@ class Classification:
 
 
 def summarize(seen: WorkerSnapshot, fates: Classification) -> str:
-    """One sentence without a full stop; empty when nothing is going on."""
+    """The message, without a full stop; empty when nothing changes."""
     return "; ".join(_parts(seen, fates))
 
 

@@ -1,4 +1,4 @@
-"""What the policy over a NodeSet's workers is given, and what it may answer: values only. The policy itself is `policy`."""
+"""The inputs and outputs of the policy for a NodeSet's workers: values only. The policy itself is `policy`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,9 +14,10 @@ from soperator.slurm.node import Shape, SlurmNode, held
 
 @dataclass(frozen=True)
 class KubeNode:
-    """A Kubernetes Node. `leaving` says why its workers are to take no more jobs, empty when they may.
+    """A Kubernetes Node.
 
-    `expels` is whether whoever wants it empty expects pods to go by themselves, and no new pod can come.
+    `leaving` says why its workers are to get no more jobs, empty when they may. `expels` is whether its pods are expected to end without eviction,
+    and no new pod can be scheduled there.
     """
 
     name: str
@@ -30,10 +31,10 @@ class KubeNode:
 class WorkerPod:
     """A worker's pod as Kubernetes reports it.
 
-    `trouble` says in words why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to take no
-    more jobs. `protected` and `noted` are what we wrote on it: whether it may be evicted, and which drain of ours it was
-    told. `told` is what we told of its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last told to register.
-    `uid` and `version` are of the object that this was read from: what is decided is done to that one alone.
+    `trouble` says why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to get no more jobs. `protected`
+    and `noted` are our marks on it: whether it may be evicted, and which drain of ours was recorded. `told` is the condition about its Slurm node.
+    `ready_since` is when it became ready, `asked` when its slurmd was last told to register. `uid` and `version` are of the object that this was read
+    from: what is decided is done to that one alone.
     """
 
     index: int
@@ -57,7 +58,7 @@ class WorkerPod:
 
 @dataclass(frozen=True)
 class ChangePolicy:
-    """A NodeSet's wishes about change, in numbers; `None` means never."""
+    """The settings of a NodeSet about changes, in numbers; `None` means never."""
 
     on_delete: bool = False
     max_unavailable: int = 1
@@ -74,7 +75,7 @@ class ChangePolicy:
 
 @dataclass(frozen=True)
 class OnDemand:
-    """What is wished of nodes that sleep: how many are awake at least and there at most, times in seconds, and what Slurm is to say of one."""
+    """The settings of power saving: the fewest awake nodes, the most nodes, times in seconds, and the configuration of a node in Slurm."""
 
     least: int
     most: int
@@ -86,12 +87,12 @@ class OnDemand:
 
 @dataclass(frozen=True)
 class WorkerSnapshot:
-    """What is known: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is wanted.
+    """The observed state: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is desired.
 
-    `nodes` is None when Slurm gave no fresh answer, and `jobs` None when it was not asked for jobs. `ending` is the reason with which a
-    NodeSet that is being deleted drains, empty for one that is not. `calm` are indexes of the present template of which `settled.is_calm` is true,
-    for who knows some; it changes no answer. `on_demand` is given where nodes sleep; then `wanted` says nothing. `change` is the first difference
-    between an old pod and the template, in words.
+    `nodes` is None without a fresh answer of Slurm, and `jobs` None when the jobs were not listed. `ending` is the reason with which a NodeSet that
+    is being deleted drains, empty for one that is not. `calm` are indexes of the present template for which `settled.is_calm` is known to be true;
+    they only save time. `on_demand` is given with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
+    the template, in words.
     """
 
     nodeset: str
@@ -117,11 +118,11 @@ class WorkerSnapshot:
         return self.nodes.get(self.name(index)) if self.nodes is not None else None
 
     def machine(self, pod: WorkerPod) -> KubeNode | None:
-        """The Kubernetes Node that a pod lies on, where there is one."""
+        """The Kubernetes Node of a pod, where it has one."""
         return self.machines.get(pod.machine)
 
     def jobs_of(self, index: int) -> list[SlurmJob]:
-        """The jobs on the Slurm node of an index, as far as Slurm was asked."""
+        """The jobs on the Slurm node of an index, as far as they were listed."""
         return self._jobs.get(self.name(index), [])
 
     @cached_property
@@ -133,12 +134,12 @@ class WorkerSnapshot:
         return found
 
     def on(self, nodes: Mapping[str, SlurmNode]) -> "WorkerSnapshot":
-        """The same with a fresh answer of Slurm's; a worker of whose node it says anything else is calm no more."""
+        """The same with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
         calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
         return replace(self, nodes=nodes, calm=calm)
 
     def with_jobs(self, jobs: Iterable[SlurmJob]) -> "WorkerSnapshot":
-        """The same with the jobs that hold nodes; a node with a suspended job is busy from then on."""
+        """The same with the jobs that have nodes; a node with a suspended job counts as busy."""
         listed = tuple(jobs)
         return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
 
@@ -202,7 +203,7 @@ class DeleteNodeRecord:
 
 @dataclass(frozen=True)
 class AnnotatePod:
-    """Write on the pod of an index whether it may be evicted, and which drain of ours its node was told."""
+    """Mark the pod of an index: whether it may be evicted, and which drain of ours its node has."""
 
     index: int
     why: str
@@ -232,7 +233,7 @@ class EndJobs:
 
 @dataclass(frozen=True)
 class SetPodCondition:
-    """Write on the pod of an index what Slurm says of its node: a reason in one word, and `why`."""
+    """Write Slurm's state of its node as a condition on the pod of an index: a reason in one word, and `why`."""
 
     index: int
     why: str
@@ -241,17 +242,17 @@ class SetPodCondition:
 
 @dataclass(frozen=True)
 class Register:
-    """Let the slurmd of an index, whom slurmctld does not know, register again."""
+    """Have the slurmd of an index, which slurmctld does not know, register again."""
 
     index: int
     why: str
 
 
 class Verb(StrEnum):
-    """What is said to Slurm of nodes that sleep, wake or are to; the values are the states of `scontrol update`, but for the first two.
+    """The updates of nodes that sleep or wake; except for the first two, the values are the states of `scontrol update`.
 
-    RESUME makes slurmctld wait for a sleeper to respond, which passes over it once slurmctld has started anew; IDLE does not
-    (node_mgr.c, _require_node_reg; read_config.c, _build_bitmaps).
+    RESUME makes slurmctld wait for a response of a sleeping node, and skip the node after slurmctld was restarted; IDLE does not (node_mgr.c,
+    _require_node_reg; read_config.c, _build_bitmaps).
     """
 
     RECORD = "create"
