@@ -1,12 +1,12 @@
-"""The anchor: a second owner of every child, so that the garbage collector takes none while jobs run.
+"""The anchor: a second owner of every child, so that the garbage collector deletes none while jobs run.
 
 A deletion in the foreground (`kubectl delete --cascade=foreground`, and whatever Argo CD prunes) makes Kubernetes delete the children of an object at
-once, although a finalizer still holds the object. It spares those that have another owner which is not being deleted. That owner is a ConfigMap
-without an owner of its own; it goes when the SlurmCluster may go, and takes along what is left (docs/decisions/0089).
+once, although a finalizer still holds the object. It keeps children that have another owner which is not being deleted. That owner is a ConfigMap
+without an owner; the operator deletes it when the SlurmCluster may be deleted, and the remaining children with it (docs/decisions/0089).
 
-A finalizer keeps the anchor where somebody deletes it before. In Terminating it still keeps what it owns: the collector passes over only an owner
-that is itself deleted in the foreground, and no more once it has looked at the dependents. It also takes the reference to such an owner off what it
-spares. So whatever is left with one of its two owners gets the other one again as soon as the collector is done.
+A finalizer keeps the anchor if somebody deletes it earlier. While it is Terminating it still keeps its children: the collector ignores only an owner
+that is itself deleted in the foreground, and only until it has processed the dependents. The collector also removes the reference to such an owner
+from the children that it keeps. So a child with only one of its two owners gets the other one again when the collector is done.
 """
 
 import asyncio
@@ -41,17 +41,17 @@ _IN_A_PASS = 500
 
 
 def uid(operator: Operator, key: Key) -> str:
-    """The uid of a cluster's anchor; empty where there is none, or none that stays."""
+    """The uid of a cluster's anchor; empty where there is none, or it is being deleted."""
     found = _find(operator, key)
     return found.uid if found and (found.deletion_timestamp is None or _is_held(found)) else ""
 
 
 async def hold(operator: Operator, key: Key) -> str:
-    """Make the anchor of a cluster where there is none, name it and the first owner on what lacks one of them, and return its uid."""
+    """Create a cluster's anchor where there is none, add both owners to children that lack one, and return the anchor's uid."""
     await keep(operator, key)
     known = uid(operator, key)
     if not known and _find(operator, key) is not None:
-        return ""  # it is going, and is made again when it has gone
+        return ""  # it is being deleted, and is created again afterwards
     if not known:
         try:
             made = await operator.api.create(kinds.CONFIGMAP, render_anchor(*key))
@@ -69,7 +69,7 @@ async def hold(operator: Operator, key: Key) -> str:
 
 
 async def keep(operator: Operator, key: Key) -> None:
-    """Set the finalizer of an anchor that is there without: a former operator made it, or somebody took it off."""
+    """Set the finalizer of an anchor that has none: a former operator created it, or somebody removed the finalizer."""
     found = _find(operator, key)
     if found is None or _is_held(found):
         operator.held.pop(found.uid if found else "", None)
@@ -82,7 +82,7 @@ async def keep(operator: Operator, key: Key) -> None:
 
 
 async def release(operator: Operator, key: Key) -> None:
-    """Delete the anchor of a cluster that may go; the garbage collector then takes what nobody else owns."""
+    """Delete the anchor of a cluster that may be deleted; the garbage collector then deletes what has no other owner."""
     if found := _find(operator, key):
         operator.held.pop(found.uid, None)
         if _is_held(found):
@@ -92,7 +92,7 @@ async def release(operator: Operator, key: Key) -> None:
 
 
 async def release_lone(operator: Operator, key: Key) -> bool:
-    """Delete the anchor of a cluster that is gone although its finalizer was not ours to remove; the API server is asked, not the cache."""
+    """Delete the anchor of a cluster that no longer exists although we did not remove its finalizer; reads the API server, not the cache."""
     if _find(operator, key) is None:
         return False
     try:
@@ -106,7 +106,7 @@ async def release_lone(operator: Operator, key: Key) -> bool:
 async def _attach(
     operator: Operator, slots: asyncio.Semaphore, child: tuple[Kind, ObjectMeta], owners: list[Object]
 ) -> None:
-    """Add owners to those of a child, as a field manager of its own: the fields of all others stay as they are."""
+    """Add owners to a child, with a separate field manager: the fields of all other managers stay unchanged."""
     kind, meta = child
     body = {
         "apiVersion": kind.api_version,
@@ -138,9 +138,9 @@ def _loose(operator: Operator, key: Key) -> list[tuple[Kind, ObjectMeta]]:
 
 
 def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
-    """The owners to name on a child that has one of two alone; none where it is to stay as it is.
+    """The owners to add to a child that has only one of two; none where it is to stay unchanged.
 
-    The first owner is named again only while it is being deleted: one that lives is named by who applies the child.
+    The first owner is added again only while it is being deleted: otherwise the pass that applies the child sets it.
     """
     if meta.uid in operator.unanchored:
         return []
@@ -151,7 +151,7 @@ def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
 
 
 def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
-    """The reference to the NodeSet or SlurmCluster of a child that is being deleted and waits for us, once the collector has done its part."""
+    """The reference to a child's NodeSet or SlurmCluster that is being deleted and has our finalizer, after the collector is done with it."""
     stores, cluster = operator.stores, meta.labels[labels.CLUSTER]
     if name := meta.labels.get(labels.NODESET):
         kind, obj = kinds.NODESET, stores.nodesets.get(meta.namespace, name)

@@ -1,4 +1,4 @@
-"""The operator as a process: what it reads from its environment, and how its parts are put together."""
+"""The operator's process: its options from the environment, and how its parts are assembled."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ from soperator.runtime.status import StatusWriter
 from soperator.runtime.workqueue import Queue
 from soperator.slurmrest.client import SlurmRest
 
-#: Passes of one kind at once, and of those in one namespace: one whose Slurm answers slowly leaves places to the others.
+#: The most passes of one kind at once, and of those in one namespace, so that a slow Slurm does not delay other namespaces.
 _PLACES, _OF_ONE = 8, 4
 
 
@@ -105,7 +105,7 @@ def cluster_domain(resolv_conf: str) -> str:
 
 
 async def main(said: AppOptions) -> int:
-    """Run the operator until it is told to stop; return the exit code."""
+    """Run the operator until it gets a signal to stop; return the exit code."""
     log.configure()
     api = Api.connect(user_agent=f"soperator/{__version__}")
     manager, slurm = assemble(api, said, lambda key: _connect(api, key))
@@ -125,9 +125,9 @@ def assemble(
     execute: Run = remote.exec,
     wall: Callable[[], float] = time.time,
 ) -> tuple[Manager, SlurmWatch]:
-    """Put the parts together.
+    """Assemble the parts.
 
-    `connect` makes the client of a cluster's slurmrestd, `ask` and `hear` ask a worker about its jail, `execute` runs a command in a container;
+    `connect` creates the client of a cluster's slurmrestd, `ask` and `hear` query a worker about its jail, `execute` runs a command in a container;
     `wall` is the time of day.
     """
     clusters, nodesets, healthchecks, accounts, qos = (Queue(most=_OF_ONE) for _ in range(5))
@@ -203,5 +203,5 @@ def _now() -> float:
 
 
 def _identity() -> str:
-    """Who leads: two pods with hostNetwork on one Node have the same host name, and may have the same pid."""
+    """The identity for leader election: two pods with hostNetwork on one Node have the same host name, and may have the same pid."""
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

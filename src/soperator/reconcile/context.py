@@ -38,9 +38,9 @@ from soperator.slurm.keys import Version
 
 #: Kinds that may work in part; the others are ready or not.
 _HAVE_AVAILABLE = (kinds.SLURMCLUSTER, kinds.NODESET)
-#: Fields whose change is told at once.
+#: Fields whose change is written at once.
 _NEWS = ("accounting", "config", "refilled", "images", "keys")
-#: What holds until it was told otherwise; of the other conditions the first word is no news.
+#: The assumed status of conditions that were never written; for other conditions the first status is no news.
 _UNTOLD = {
     "JailHasRoom": "True",
     "StateHasRoom": "True",
@@ -48,13 +48,13 @@ _UNTOLD = {
     "MetricsServed": "True",
     "RestServed": "True",
 }
-#: Conditions whose reason is news too, and the one that is none at first.
+#: Conditions whose change of reason is news too, with the first reason, which is no news.
 _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What daemons have said in a rotation: from when an answer counts, by what was asked; and for which questions a kubelet was made to look."""
+    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified."""
 
     taken: dict[str, float] = field(default_factory=dict)
     poked: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Unmade:
-    """Why pods of a NodeSet are refused, for which generation of its spec, how often in a row, and until when nothing is tried (since 1970)."""
+    """Why a NodeSet's pods are refused, for which generation of its spec, how often in a row, and until when none is tried (seconds since 1970)."""
 
     why: str
     generation: int
@@ -118,9 +118,9 @@ class Operator:
     async def write_status(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> float | None:
-        """Write a status, or return in how many seconds it may be written. What a person waits for is written at once.
+        """Write a status, or return in how many seconds it may be written. News that a person waits for is written at once.
 
-        Of pods that it calls starting it says what their Events say.
+        Where a message calls a pod starting, the cause from the pod's Events is added.
         """
         pods, namespace = self.stores.pods, obj.metadata.namespace
         texts = [fields.get("why", ""), *(each.message for each in conditions)]
@@ -172,7 +172,7 @@ class Operator:
         await self.write_status_at_once(kind, obj, kept | dict(fields), [*others, said])
 
     async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
-        """Put what stopped a pass where the object's owner looks. What passes by itself (a lost connection, a lost race) is only logged."""
+        """Report an error that stopped a pass in the object's status. A temporary error (a lost connection, a lost race) is only logged."""
         if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
             return
         why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
@@ -185,7 +185,7 @@ class Operator:
             await self.write_status_at_once(kind, obj, {**kept, "why": why}, [said, *others])
 
     def forget_pods(self) -> None:
-        """Drop what is held of pods that are gone."""
+        """Forget pods that no longer exist."""
         known = {
             *self.deleted,
             *self.asked,
@@ -206,7 +206,7 @@ class Operator:
             self.starts.forget(uid)
 
     def forget_object(self, change: Changed[Custom]) -> None:
-        """Drop what is held of an object of our kinds once it is gone, or another one has its name."""
+        """Forget an object of our kinds that no longer exists, or whose name another object has."""
         old, new = change.old, change.new
         if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
             return
@@ -219,7 +219,7 @@ class Operator:
         self.changes.pop(uid, None)
 
     def forget_cluster(self, key: Key) -> None:
-        """Drop what is held of a cluster that is gone."""
+        """Forget a cluster that no longer exists."""
         self.slurm.forget(key)
         self.room.forget(key)
         self.turning.pop(key, None)

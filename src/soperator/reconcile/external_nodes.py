@@ -1,4 +1,4 @@
-"""Hosts outside Kubernetes: nodes that Slurm knows and that belong to no NodeSet (`soperator join`). Nobody but their administrator reaches them."""
+"""Hosts outside Kubernetes: nodes that Slurm knows and that belong to no NodeSet (`soperator join`). Only their administrator can change them."""
 
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
@@ -10,7 +10,7 @@ _SHOWN = 5
 
 
 def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
-    """The hosts whose slurmd may run, by name; None where Slurm does not say. Of those that are DOWN nothing is to be saved."""
+    """The hosts whose slurmd may run, by name; None without an answer of Slurm. Hosts that are DOWN have no jobs to save."""
     nodes = operator.slurm.nodes(key)
     if nodes is None:
         return None
@@ -20,7 +20,7 @@ def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
 
 
 def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
-    """Which hosts are still to get the new key of a rotation, and how; empty where none is, or an administrator says that all have it."""
+    """Which hosts still need the new key of a rotation, and how to bring it there; empty where none does, or an administrator confirmed it."""
     obj = operator.stores.clusters.get(*key)
     if obj and obj.metadata.annotations.get(labels.JOINED) == record.request:
         return ""
@@ -36,7 +36,7 @@ def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
 
 
 def busy(operator: Operator, key: Key) -> str:
-    """What a deletion of the cluster waits for on hosts outside Kubernetes; empty where there is nothing."""
+    """What the deletion of a cluster waits for on hosts outside Kubernetes; empty where there is nothing."""
     found = hosts(operator, key)
     if found is None:
         return ""
@@ -51,6 +51,6 @@ def named(found: list[SlurmNode]) -> str:
 
 
 def _is_worker(node: SlurmNode, sets: set[str]) -> bool:
-    """Whether a node is, or was, a worker of a NodeSet: it is called after it, and bears its name as a feature, also when the NodeSet is gone."""
+    """Whether a node is, or was, a worker of a NodeSet: it has the NodeSet's name in its own and as a feature, also after the NodeSet was deleted."""
     stem, _, number = node.name.rpartition("-")
     return number.isdecimal() and (stem in sets or (node.shape is not None and stem in node.shape.features))

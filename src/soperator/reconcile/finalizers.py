@@ -1,11 +1,10 @@
-"""Deleting a NodeSet or a SlurmCluster: jobs first, then pods, then the rest, and never a deletion that hangs for ever.
+"""Deletes a NodeSet or a SlurmCluster: first its jobs end, then pods go, then the rest, and no deletion hangs for ever.
 
-A finalizer of ours keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods gone and, as far as slurmctld
-answers, their records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children
-(`anchor`). A deletion ends at once where waiting cannot help: no worker pod is left, nobody is there who could be asked (no StatefulSet of
-slurmctld, no pod of it, no answer, and no SlurmCluster by which it comes back), or a person gave the jobs up by an annotation. What is not known
-holds the object: a spec that this operator cannot read says nothing about jobs. Without the operator a person removes the finalizer;
-docs/howto/uninstall.md has the commands.
+Our finalizer keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods deleted and, if slurmctld answers, their
+records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children (`anchor`). A
+deletion completes at once where waiting cannot help: no worker pod is left; or no slurmctld can answer (no StatefulSet, no pod, and no SlurmCluster
+that would restore it); or a person gave the jobs up by an annotation. An unknown state keeps the object: a spec that this operator cannot read says
+nothing about jobs. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
 """
 
 import contextlib
@@ -39,12 +38,12 @@ def holds(obj: Custom) -> bool:
 
 
 def is_collected(meta: ObjectMeta) -> bool:
-    """Whether the garbage collector still goes through the dependents of an object that was deleted in the foreground, or with `orphan`."""
+    """Whether the garbage collector still processes the dependents of an object that was deleted in the foreground, or with `orphan`."""
     return not _OF_COLLECTOR.isdisjoint(meta.finalizers)
 
 
 async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
-    """Let an object wait for us when it is deleted; called before its first child is made."""
+    """Add our finalizer to an object; called before its first child is created."""
     meta = obj.metadata
     if holds(obj):
         operator.held.pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
@@ -54,7 +53,7 @@ async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
 
 
 async def give_up(operator: Operator, obj: Custom) -> None:
-    """Delete the pods that a NodeSet leaves behind: their anchor keeps them when the NodeSet goes."""
+    """Delete the pods that a NodeSet leaves behind: the anchor keeps them when the NodeSet is deleted."""
     left = operator.stores.pods.by("nodeset", (obj.metadata.namespace, obj.metadata.name))
     for meta in (each.metadata for each in left if each.metadata.deletion_timestamp is None):
         await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
@@ -75,7 +74,7 @@ def reason(obj: Custom, cluster: Custom | None) -> str:
 
 @dataclass(frozen=True)
 class DeletionProgress:
-    """What is left of a deletion: why nothing is waited for, or what is."""
+    """The state of a deletion: what it waits for, or why it does not wait."""
 
     nothing: str = ""
     waits: str = ""
@@ -131,7 +130,10 @@ def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
 
 
 def _unseen(operator: Operator, key: Key) -> str:
-    """Which nodes of its NodeSets Slurm calls busy though no pod is seen: somebody may have taken a label off one. Who is gone gave its jobs up."""
+    """Which nodes of its NodeSets are busy in Slurm although no pod is found: somebody may have removed a label from one.
+
+    A deleted NodeSet gave its jobs up.
+    """
     sets = {each.metadata.name for each in operator.stores.nodesets_of(key)}
     found = (operator.slurm.nodes(key) or {}).values()
     working = [each for each in found if each.is_busy and each.name.rpartition("-")[0] in sets]
@@ -139,7 +141,7 @@ def _unseen(operator: Operator, key: Key) -> str:
 
 
 def has_begun(operator: Operator, key: Key) -> bool:
-    """Whether a cluster has anything that is worth a finalizer and an anchor: a slurmctld, whatever its spec says by now."""
+    """Whether a cluster needs a finalizer and an anchor: it has a slurmctld, whatever its spec says now."""
     return operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is not None
 
 
@@ -150,20 +152,20 @@ def has_controller(operator: Operator, key: Key) -> bool:
 
 
 def _comes_back(operator: Operator, key: Key) -> bool:
-    """Whether a slurmctld that is gone is put back by the pass of its SlurmCluster, which waits for workers as long as any is left."""
+    """Whether the pass of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
     obj = operator.stores.clusters.get(*key)
     return obj is not None and (not is_ending(obj) or holds(obj))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:
-    """Whether a pod still has to go; one that is deleted on a Node that does not answer goes when that Node does."""
+    """Whether a pod still has to be deleted; a pod that is being deleted on a Node that does not answer goes with that Node."""
     node = operator.stores.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
     silent = bool(pod.spec.node_name) and (node is None or not pod_status.is_node_ready(node))
     return pod.metadata.deletion_timestamp is None or not silent
 
 
 def _unread(operator: Operator, obj: Custom) -> str:
-    """Why nobody can tell how the workers of a NodeSet are to be drained, and what to do about it."""
+    """Why it is not known how the workers of a NodeSet are to be drained, and the remedy."""
     found = operator.stores.clusters.get(obj.metadata.namespace, named(obj))
     problems = next(
         (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []

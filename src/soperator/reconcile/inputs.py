@@ -1,4 +1,4 @@
-"""What a pass knows: reads of caches, put into the values that the policies take. Nothing here asks the API server."""
+"""The inputs of the policies, read from the caches. Nothing here queries the API server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
-    """Everything that the verdict over a cluster stands on."""
+    """The inputs for the conditions of a cluster."""
     key = cluster.key
     known = operator.namespaces.view(cluster.namespace)
     mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
@@ -62,9 +62,9 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
 
 
 def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> WorkerSnapshot:
-    """What the policy over workers is given; with a reason why they end, none is wanted.
+    """The inputs of the policy for workers; with a reason for a deletion, no worker is desired.
 
-    A pod whose deletion was sent is on its way out, although the cache may not have heard of it yet: its node is not to be resumed.
+    A pod whose deletion was sent counts as being deleted, although the cache may not show it yet: its node must not be resumed.
     """
     crew = roster(operator, nodeset)
     done = {
@@ -89,7 +89,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
 
 def on_demand(nodeset: NodeSet) -> OnDemand | None:
-    """What is wished of nodes that sleep; None where all are there all the time."""
+    """The settings of power saving; None where it is off."""
     said = nodeset.spec.power_saving
     if said is None:
         return None
@@ -104,14 +104,14 @@ def on_demand(nodeset: NodeSet) -> OnDemand | None:
 
 
 def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no node sleeps yet: slurmctld does not run with the lines that let it wake one; empty where none is to sleep, or some do."""
+    """Why no node sleeps yet: slurmctld does not run with the settings that let it wake one; empty without power saving, or where it works."""
     if nodeset.spec.power_saving is None or seen.is_known or running_config(operator, sized(operator, cluster)):
         return ""
     return "slurmctld is to run with the slurm.conf that lets nodes sleep first"
 
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
-    """A pod with what this process did to it and no cache tells yet; a new process may do it once more, and no harm is done."""
+    """A pod with this process's own actions that the cache does not show yet; a new process may repeat them without harm."""
     return replace(pod, deleting=pod.deleting or uid in operator.deleted, asked=operator.asked.get(uid, 0.0))
 
 
@@ -123,7 +123,7 @@ def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
 
 
 def workers(operator: Operator, nodeset: NodeSet) -> Role:
-    """How many workers can take jobs: ready in Kubernetes, and up in Slurm as far as Slurm was heard."""
+    """How many workers can get jobs: ready in Kubernetes, and up by Slurm's last answer."""
     crew = roster(operator, nodeset)
     found, troubles = len(crew.workers), crew.troubles
     if nodeset.spec.power_saving:
@@ -135,14 +135,14 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
 
 
 def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
-    """The workers of a NodeSet whose spec is refused: none is made, and the NodeSet itself says why; those that are there are to be ready."""
+    """The workers of a NodeSet whose spec is refused: none is created, and the NodeSet says why; the existing ones have to be ready."""
     found = len(roster(operator, nodeset).workers)
     spec = nodeset.spec.model_copy(update={"replicas": found})
     return workers(operator, replace(nodeset, spec=spec)) if found else Role()
 
 
 def _awake(crew: WorkerSet, late: float) -> Role:
-    """Of nodes that sleep only those count that are awake: who wakes or goes to sleep lacks nothing.
+    """With power saving only awake nodes count: a node that wakes or goes to sleep is not missing.
 
     Slurm calls one awake whose slurmd has registered, and Kubernetes calls its pod ready some seconds later; one from before `late` lacks that.
     """
@@ -208,7 +208,7 @@ def fill(operator: Operator, cluster: Cluster) -> str:
 
 
 def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets of a cluster whose specs are accepted, oldest first."""
+    """The NodeSets of a cluster with accepted specs, oldest first."""
     return operator.namespaces.view(cluster.namespace).members(cluster.name)
 
 
@@ -219,28 +219,28 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
 
 
 def transaction(operator: Operator, cluster: Cluster) -> ConfigState:
-    """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
+    """The record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
     return config_files.state(operator, cluster)
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
-    """The generation of the configuration that slurmctld runs with, if it is the one that the spec asks for; else empty."""
+    """The generation of the configuration that slurmctld runs with, if it is the spec's; else empty."""
     state = transaction(operator, cluster)
     is_wanted = state.good == state.generation and render_record.is_configured(operator, cluster, state.good)
     return state.good if is_wanted else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no worker with GPUs begins yet: slurmctld does not run with the gres.conf that names them; empty where none is to begin.
+    """Why no worker with GPUs starts yet: slurmctld does not run with the gres.conf that names them; empty where none is to start.
 
-    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays. The lines are as new to slurmctld
-    where they are the user's own.
+    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays. The same holds for lines of the
+    user's own.
     """
     if not gres.has_gpus(nodeset.spec):
         return ""
     begins = not seen.pods or any(each.template != seen.template for each in seen.pods.values())
     if seen.on_demand and power_states.are_of_shape(seen):
-        return ""  # slurmctld takes no record of a node whose GPUs its gres.conf does not name
+        return ""  # slurmctld refuses a record of a node whose GPUs are not in its gres.conf
     if not begins or running_config(operator, sized(operator, cluster)):
         return ""
     return "slurmctld is to run with the gres.conf that names its GPUs first"
@@ -277,7 +277,7 @@ def _host_users(operator: Operator, cluster: Cluster) -> str:
 
 
 def exporter(operator: Operator, cluster: Cluster) -> Role | None:
-    """Whether the exporter's pod is ready; None where the spec asks for none."""
+    """Whether the exporter's pod is ready; None where the spec has no exporter."""
     return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.exporter else None
 
 
@@ -322,7 +322,7 @@ def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
 
 
 def _node_address(nodes: Store[Node]) -> str:
-    """The address of the first Node that is ready, or of the first where none is."""
+    """The address of the first ready Node, or of the first one where none is ready."""
     for wanted in (True, False):
         for node in nodes.all():
             known = {each.type: each.address for each in node.status.addresses}
@@ -339,7 +339,7 @@ def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
 
 
 def _scaled(operator: Operator, cluster: Cluster, role: str) -> str:
-    """What has no pod because somebody scaled it to none; empty where nobody did."""
+    """Which workloads have no pod because somebody scaled them to zero; empty where nobody did."""
     name, children = f"{cluster.name}-{role}", operator.stores.children
     for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT):
         found = children[kind].get(cluster.namespace, name)

@@ -62,7 +62,7 @@ def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], 
     is_new = bool(wish.request) and wish.request != book.request
     latest_run = (
         float(int(now) - 1) if is_new else now
-    )  # so that runs of this very second are not taken for what was asked for
+    )  # so that runs of this second do not count as the requested ones
     away = (
         {name for name, each in known.items() if each.is_away and name not in book.cases}
         if wish.after_repair

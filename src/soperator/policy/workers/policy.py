@@ -289,7 +289,7 @@ def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
             return any(_answers(seen, index) for index in indexes)
         case Delete(index) | AnnotatePod(index, protected=False):
             node, pod = seen.node(index), seen.pods.get(index)
-            if node is None:  # Slurm leaves it out; its jobs tell whether it forgot it
+            if node is None:  # Slurm leaves it out; its jobs show whether Slurm forgot it
                 return bool(pod and pod.phase == "Running")
             return bool(node.is_drained and pod and pod.phase not in ("Failed", "Succeeded"))
     return False

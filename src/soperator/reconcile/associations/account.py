@@ -23,7 +23,7 @@ from soperator.slurm.sacctmgr import AssociationTable
 
 @dataclass(frozen=True)
 class Accounts:
-    """Reads SlurmAccounts beside those of the same cluster."""
+    """Reads a SlurmAccount together with the others of its cluster."""
 
     operator: Operator
 
@@ -48,7 +48,7 @@ class Accounts:
         )
 
     def _above(self, cluster: tuple[str, str]) -> Mapping[str, str]:
-        """The wanted parent of each account of the cluster whose object says one."""
+        """The wanted parent of each account of the cluster whose object names one."""
         found = [each for each in self.operator.stores.accounts.by("cluster", cluster) if named(each) == cluster[1]]
         said = {(field(each, "name") or each.metadata.name): field(each, "parent") for each in found}
         return {name: parent for name, parent in said.items() if parent}

@@ -1,6 +1,6 @@
-"""The pass of a SlurmAccount and of a SlurmQOS: gather, decide, run sacctmgr, status. What the two differ in is a `Tenant`.
+"""The pass of a SlurmAccount and of a SlurmQOS: gather, decide, run sacctmgr, status.
 
-The status remembers which fields were set, and is written before they are, so that none is forgotten by a crash.
+Their differences are in a `Tenant`. The status remembers which fields were set, and is written before they are set, so that a crash loses none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ _SOON = 0.2
 
 @dataclass(frozen=True)
 class Tenant:
-    """One object, as the pass needs it: its name in Slurm, what it wants, how squeue selects its jobs, and what its status says beside the rest."""
+    """One object, as the pass needs it: its name in Slurm, its wanted state, the squeue option that selects its jobs, and its own status fields."""
 
     name: str
     cluster: Key
@@ -56,7 +56,7 @@ class Tenant:
 
 @dataclass(frozen=True)
 class TenancyControl:
-    """Keeps what one kind stands for in step with Slurm's database."""
+    """Keeps the objects of one kind in sync with Slurm's database."""
 
     operator: Operator
     ledger: SacctmgrClient
@@ -126,7 +126,7 @@ class TenancyControl:
         return PassOutcome("; ".join(_log_line(each) for each in plan.commands), _SOON)
 
     async def _done(self, obj: Custom, tenant: Tenant, database: AssociationTable, plan: SacctmgrPlan) -> PassOutcome:
-        """Nothing is left that could be done now."""
+        """Whether there is nothing more to do now."""
         self.ran.pop(obj.metadata.uid, None)
         why = "; ".join(plan.waits)
         applied = _applied(self.operator.status.mine(obj)) if why else tenant.applied
@@ -165,7 +165,7 @@ class TenancyControl:
         return await self._let_go(obj)
 
     def _leaves_something(self, obj: Custom, tenant: Tenant) -> bool:
-        """Whether there is something in a database that is to go with the object; not where nobody could be asked any more, or nobody asks."""
+        """Whether Slurm's database has something to delete with the object; False where the database cannot be reached any more."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         cluster = read_cluster(found) if found else None
         is_off = isinstance(cluster, Cluster) and cluster.spec.accounting is None
@@ -174,7 +174,7 @@ class TenancyControl:
         return is_wanted and found is not None and not is_off and not is_given_up
 
     def _cluster(self, tenant: Tenant) -> tuple[Cluster | None, str]:
-        """The cluster, once its slurmctld speaks to slurmdbd."""
+        """The cluster, if its slurmctld is connected to slurmdbd."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         if found is None:
             return None, f"there is no SlurmCluster {tenant.cluster[1]}"
@@ -230,5 +230,5 @@ def _applied(status: Mapping[str, Any]) -> Applied:
 
 
 def _log_line(words: Sequence[str]) -> str:
-    """A command as a line of the log; what it sets may be long."""
+    """A command as a log line; long values are shortened."""
     return " ".join(words)[:200]

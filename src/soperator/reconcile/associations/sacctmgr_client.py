@@ -1,7 +1,7 @@
-"""What slurmdbd's database says of each cluster, read seldom and for all objects together, and commands that change it.
+"""The content of slurmdbd's database for each cluster, read rarely and for all objects together, and the commands that change it.
 
-Both are sacctmgr beside slurmctld. slurmrestd 24.11 cannot set a field of an association without harm (docs/decisions/0066). Where nobody
-answers, nothing is known, and nothing is done.
+Both are sacctmgr beside slurmctld. slurmrestd 24.11 cannot set a field of an association without harm (docs/decisions/0066). Without an answer
+nothing is known, and nothing is done.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class SacctmgrClient:
         return page.database
 
     async def run(self, cluster: Cluster, words: Words) -> None:
-        """Let sacctmgr change something; raises SlurmError with what it said, also where nobody knows whether it is done."""
+        """Run a sacctmgr command; raises SlurmError with its message, also where it is not known whether the command took effect."""
         self.forget(cluster.key)
         try:
             await self._query(cluster, f"sacctmgr {words[0]} {words[1]}", f'exec {_SACCTMGR} -i "$@"', words)
@@ -84,7 +84,7 @@ class SacctmgrClient:
         return sacctmgr.users_of(printed, qos)[:_NAMED]
 
     def forget(self, key: Key) -> None:
-        """Let the next one who asks read anew."""
+        """Discard the cached content, so that the next call reads again."""
         if page := self.pages.get(key):
             page.at, page.database, page.error = float("-inf"), None, ""
 

@@ -42,7 +42,7 @@ def make_reflectors(
 
 
 def _wake_others(store: Store[Custom], queue: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes the others of a cluster when one comes or goes, for two may claim one name, and one may be above another."""
+    """Wakes the other objects of a cluster when one is created or deleted: two may claim one name, and one may be another's parent."""
 
     def wake(change: Changed[Custom]) -> None:
         if change.old is None or change.new is None:

@@ -1,1 +1,1 @@
-"""What the operator knows: informers, and what is read from them once for all passes."""
+"""The operator's caches: informers, and values that are computed from them once for all passes."""

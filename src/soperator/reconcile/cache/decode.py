@@ -1,7 +1,6 @@
-"""Our kinds as the API server holds them, read into the renderer's values.
+"""Converts our kinds from the API server's JSON to the renderer's values.
 
-Reading never raises: a spec that the schema would refuse (an older CRD, an object from before a rule) becomes a list of problems with
-the path of each field.
+Never raises: a spec that the schema would refuse (an older CRD, an object from before a rule) becomes a list of problems with the path of each field.
 """
 
 from typing import TypeVar
@@ -22,7 +21,7 @@ S = TypeVar("S", bound=Model)
 
 
 def named(obj: Custom) -> str:
-    """The cluster that a NodeSet or another object names; empty where its spec is not even that well formed."""
+    """The cluster that a NodeSet or another object refers to; empty where the spec is malformed."""
     reference = msgspec.json.decode(obj.spec).get("clusterRef", {})
     name = reference.get("name", "") if isinstance(reference, dict) else ""
     return name if isinstance(name, str) else ""
@@ -51,12 +50,12 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
 
 
 def partial_cluster(obj: Custom) -> SlurmClusterSpec:
-    """What can be read of the spec of a SlurmCluster: nothing is rendered from it, and what it names is taken."""
+    """The readable part of a SlurmCluster's spec: nothing is rendered from it, but the names in it count as taken."""
     return as_far_as_readable(SlurmClusterSpec, bytes(obj.spec)) or SlurmClusterSpec()
 
 
 def partial_nodeset(obj: Custom) -> NodeSet | None:
-    """What can be read of a NodeSet; None where not even its cluster can."""
+    """The readable part of a NodeSet; None where not even its cluster is readable."""
     spec = as_far_as_readable(NodeSetSpec, bytes(obj.spec))
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec) if spec else None
 

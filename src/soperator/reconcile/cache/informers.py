@@ -1,7 +1,7 @@
-"""What the operator keeps of the Kubernetes cluster, and which pass each change wakes.
+"""The operator's caches of Kubernetes objects, and which pass each change wakes.
 
-One reflector per kind. Children are read by our own label, so that a busy cluster's other pods cost nothing; claims are read
-all, for a spec names them. Secrets and ConfigMaps are read as metadata only: their content is nothing to keep in memory.
+One reflector per kind. Children are read by our own label, so that a busy cluster's other pods cost nothing; all claims are read, because a spec
+names them. Secrets and ConfigMaps are read as metadata only: their content does not stay in memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +40,7 @@ MACHINE = "machine"
 ROLE = "role"
 SICK = "sick"
 NAMESPACE = "namespace"
-#: What has one of its two owners alone: its cluster or NodeSet, or the anchor.
+#: Index of children with only one of their two owners: the cluster or NodeSet, or the anchor.
 LOOSE = "loose"
 
 NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and there are no deep checks"
@@ -178,7 +178,7 @@ def make_reflectors(
 
 
 def _wake_neighbours(stores: Stores, clusters: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes the other clusters of a namespace when one is gone: what it had may be theirs now."""
+    """Wakes the other clusters of a namespace when one was deleted: its names may be free for them now."""
 
     def wake(change: Changed[Custom]) -> None:
         if change.old is not None and change.new is None:
@@ -189,7 +189,7 @@ def _wake_neighbours(stores: Stores, clusters: Queue) -> Callable[[Changed[Custo
 
 
 def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes a cluster's pass when a check of its comes or goes, and those of its NodeSets when what one has found is new."""
+    """Wakes a cluster's pass when one of its HealthChecks is created or deleted, and its NodeSets' passes when a check has a new result."""
 
     def wake(change: Changed[Custom]) -> None:
         for each in (change.old, change.new):
@@ -247,7 +247,7 @@ def _namespace(each: Any) -> list[str]:
 
 
 def _loose(each: Any) -> list[Key]:
-    """The cluster of an object that has one of its two owners alone."""
+    """The cluster of an object with only one of its two owners."""
     owners, cluster = each.metadata.owner_references, each.metadata.labels.get(labels.CLUSTER)
     if not cluster or not owners:
         return []

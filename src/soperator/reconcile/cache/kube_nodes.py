@@ -40,7 +40,7 @@ def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Change
 
 
 def wake_moved(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """A listener that wakes the passes of a Node that now lies elsewhere, for all that its labels say."""
+    """A listener that wakes the passes of a Node whose topology labels have changed."""
 
     def listener(change: Changed[Node]) -> None:
         if change.old and change.new and change.old.metadata.labels != change.new.metadata.labels:

@@ -1,4 +1,4 @@
-"""Which NodeSets are a cluster's. One whose spec is refused or not readable keeps its nodes, and its part of Slurm's configuration."""
+"""Which NodeSets belong to a cluster. A NodeSet whose spec is refused or unreadable keeps its nodes, and its part of Slurm's configuration."""
 
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
@@ -6,7 +6,7 @@ from soperator.render.parts.model import Cluster, NodeSet
 
 
 def begun(operator: Operator, cluster: Cluster) -> set[str]:
-    """The names of the NodeSets that may have nodes, whatever their specs say: the operator's finalizer came before the first node."""
+    """The names of the NodeSets that may have nodes, whatever their specs say: those with our finalizer, which is set before the first node."""
     found = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
     return {each.name for each in found if labels.FINALIZER in each.finalizers}
 

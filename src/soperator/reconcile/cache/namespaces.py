@@ -1,4 +1,4 @@
-"""What a namespace holds of our kinds, read and checked once for each change of it, however many passes ask."""
+"""The objects of our kinds in a namespace, decoded and validated once for each change, for any number of passes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class NamespaceView:
 
     @cached_property
     def world(self) -> World:
-        """The specs, for the checks of one object against the others; one that cannot be read whole still has what it had."""
+        """The specs, for validating one object against the others; a spec that is only partly readable counts with that part."""
         return World(
             clusters=self._clusters,
             node_sets={name: each.spec for name, each in self._by_age({**self.nodesets, **self.unreadable}).items()},

@@ -1,13 +1,13 @@
-"""One shared look at each cluster's Slurm nodes.
+"""One shared poll of each cluster's Slurm nodes.
 
-A single poll per cluster feeds what every pass reads like any cache, however many NodeSets there are. An answer older than `FRESH` seconds
-is no answer: the policy then takes every node for busy. A pass is woken only when an answer differs from the last, and a silence is told only
-when it has lasted `PATIENCE` seconds, for a slurmrestd that is being replaced is nothing to report. slurmctld keeps a node that registered in
-memory alone until something else makes it write (docs/decisions/0042); whenever an answer has new ones it is made to.
+A single poll per cluster fills a cache for all passes, however many NodeSets there are. An answer older than `FRESH` seconds does not count: the
+policy then takes every node for busy. A pass is woken only when an answer differs from the last one. Missing answers are reported only after
+`PATIENCE` seconds, because a slurmrestd that is being replaced is not worth a report. slurmctld keeps a newly registered node only in memory until
+something else makes it save (docs/decisions/0042); when an answer has new nodes, the operator makes it save.
 
-To write down a thousand nodes takes slurmrestd half a second, to say that none of them has changed a few milliseconds (docs/decisions/0037). So
-that is asked first; and because it rests on slurmctld's clock, all nodes are asked for every `WHOLE` seconds whatever it says. A cluster whose
-answer takes long is asked less often.
+slurmrestd needs half a second to list a thousand nodes, and a few milliseconds to report that none has changed (docs/decisions/0037). So the operator
+asks for changes first; because that relies on slurmctld's clock, it lists all nodes every `WHOLE` seconds anyway. A cluster that answers slowly is
+polled less often.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class Followed:
 
 
 class SlurmWatch:
-    """Polls slurmrestd of each followed cluster, and tells `changed` the key of one whose answer differs."""
+    """Polls slurmrestd of each followed cluster, and calls `changed` with the key of a cluster whose answer differs."""
 
     def __init__(self, connect: Connect, changed: Callable[[Key], None], period: float = PERIOD) -> None:
         self._connect = connect
@@ -83,7 +83,7 @@ class SlurmWatch:
         return followed.trouble if followed else ""
 
     def client(self, key: Key) -> SlurmRest | None:
-        """The client of a followed cluster, once it is connected."""
+        """The client of a followed cluster; None until it is connected."""
         followed = self._followed.get(key)
         return followed.client if followed else None
 
@@ -109,7 +109,7 @@ class SlurmWatch:
             self._fail(followed, str(error))
         except SlurmError as error:
             self._fail(followed, str(error))
-        except Exception as error:  # a key that cannot be read is told like a slurmrestd that does not answer
+        except Exception as error:  # a key that cannot be read is reported like a slurmrestd that does not answer
             self._fail(followed, f"cannot speak to slurmrestd: {error}")
         if before != (followed.nodes, followed.trouble):
             self._changed(key)
@@ -136,7 +136,7 @@ class SlurmWatch:
 
 
 async def _is_saved(client: SlurmRest, followed: Followed) -> bool:
-    """Have slurmctld write its nodes down where some of them are new since it last was told to; any one of them is reason for all."""
+    """Have slurmctld save its nodes if some are new since the last time; one new node is enough."""
     known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
     try:
         if new := known - followed.saved:

@@ -1,8 +1,8 @@
-"""What a NodeSet's workers are to a pass, read anew only where something about them is new.
+"""A NodeSet's workers as a pass sees them, read again only where something about them changed.
 
-A pass that one pod's event woke would else spend its time on reading five thousand others again. All that a worker is read from (its pod, its Node,
-its Slurm node) is immutable and replaced as a whole when it changes: so the same objects have the same answer, and nothing has to be told here
-that something changed.
+Otherwise a pass that one pod's event woke would spend its time on reading five thousand others again. The sources of a worker (its pod, its Node, its
+Slurm node) are immutable and replaced as a whole when they change. So the same objects give the same result, and this module needs no notice of
+changes.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ COLUMNS = ("idle", "allocated", "draining", "down")
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One worker: what it was read from, and what was read.
+    """One worker: its sources, and the values read from them.
 
     `seen` is None for a pod without an index, which is none of ours; `trouble` says why it cannot take jobs; `columns` are those of `COLUMNS`
     in which it counts; `began` is when the container of its slurmd started, in seconds since 1970, 0 while there is none.
@@ -63,12 +63,12 @@ class WorkerSet:
 
     @cached_property
     def machines(self) -> Mapping[str, KubeNode]:
-        """The Nodes on which they lie."""
+        """The Nodes of the pods."""
         return {each.machine.name: each.machine for each in self.workers if each.machine}
 
     @cached_property
     def calm(self) -> Mapping[str, frozenset[int]]:
-        """The indexes of those about which there is nothing to decide, by their template."""
+        """The indexes of settled workers, by their template."""
         found: dict[str, list[int]] = {}
         for each in self.workers:
             if each.is_calm and each.seen:
@@ -99,7 +99,7 @@ class WorkerSet:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What a crew was read from, besides the objects themselves: as long as these are the same, so is the crew."""
+    """The inputs of a crew besides the objects themselves: while these are the same, so is the crew."""
 
     maintenance: Maintenance
     pods: int
@@ -131,7 +131,7 @@ class Roster:
         heard: Mapping[str, SlurmNode] | None,
         maintenance: Maintenance,
     ) -> WorkerSet:
-        """The workers of a NodeSet; `heard` is what Slurm says, None where it does not answer."""
+        """The workers of a NodeSet; `heard` is Slurm's answer, None where there is none."""
         terms = _Terms(maintenance, found.version, nodes.version, heard)
         before, crew = self._known.get(key, (terms, WorkerSet()))
         if not (key in self._known and terms.is_same(before)):
@@ -141,7 +141,7 @@ class Roster:
         return crew
 
     def forget(self, key: Key) -> None:
-        """Drop what is known of a NodeSet that is gone."""
+        """Forget a NodeSet that no longer exists."""
         self._known.pop(key, None)
 
 
@@ -175,7 +175,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
 
 
 def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: bool) -> str:
-    """Why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm as far as Slurm was heard; empty where it can."""
+    """Why a worker cannot get jobs: not ready in Kubernetes, or not up by Slurm's last answer; empty where it can."""
     if slurm and slurm.is_draining and slurm.reason.startswith(JAIL):
         return f"Slurm node {slurm.name} is {slurm.state_text}"
     if text := pod_status.trouble(pod, nodes):

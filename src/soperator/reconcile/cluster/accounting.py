@@ -27,7 +27,7 @@ SOON = 5.0
 
 @dataclass(frozen=True)
 class AccountingStatus:
-    """How accounting does: a reason, a sentence where not all is well, and whether slurm.conf names slurmdbd from now on."""
+    """The state of accounting: a reason, a message where something is wrong, and whether slurm.conf names slurmdbd from now on."""
 
     reason: str = ""
     why: str = ""
@@ -50,7 +50,7 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
 
 
 def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
-    """The image with which slurmdbd is ready, empty while it is not; None where slurmctld does not speak to it."""
+    """The image with which slurmdbd is ready, empty while it is not ready; None where slurmctld does not use it."""
     if cluster.spec.accounting is None or status.get("accounting") != ON:
         return None
     ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
@@ -58,7 +58,7 @@ def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
 
 
 def objects(operator: Operator, cluster: Cluster) -> list[Object]:
-    """What is to be applied, once every Secret that it reads is there; `cluster` names slurmdbd's image."""
+    """The objects to apply, if every Secret that they read exists; `cluster` names slurmdbd's image."""
     if cluster.spec.accounting is None:
         return []
     found = _secrets(operator, cluster)
@@ -77,13 +77,13 @@ def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[
 
 
 def _secrets(operator: Operator, cluster: Cluster) -> list[Meta | None]:
-    """The Secrets that slurmdbd and its database read, None for each that is not there."""
+    """The Secrets that slurmdbd and its database read, None for each that does not exist."""
     store = operator.stores.children[kinds.SECRET]
     return [store.get(cluster.namespace, each) for each in database_connection.storage(cluster).secrets]
 
 
 def _version(operator: Operator, secret: Meta) -> str:
-    """What changes with the content of a Secret. One that the operator put back, or that got its labels back, holds what it held."""
+    """A value that changes with a Secret's content. It stays the same when the operator restores the Secret or its labels."""
     meta = secret.metadata
     copy = operator.stores.children[kinds.SECRET].get(meta.namespace, names.kept(meta.name))
     found: str = copy.metadata.annotations.get(labels.CHECKSUM, "") if copy else ""
@@ -114,7 +114,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
 
 
 async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:
-    """How accounting does; nothing where it is off. Asks slurmdbd's pod only while that is not ready. Never raises."""
+    """The state of accounting; empty where it is off. Queries slurmdbd's pod only while that is not ready. Never raises."""
     said = cluster.spec.accounting
     if said is None:
         return AccountingStatus()

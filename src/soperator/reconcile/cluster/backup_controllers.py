@@ -9,10 +9,10 @@ from soperator.render.parts.model import Cluster
 
 
 def addresses(operator: Operator, cluster: Cluster, settled: ConfigStatus) -> int:
-    """How many slurmctlds are to have a name that resolves.
+    """How many slurmctlds get a name that resolves.
 
-    Slurm resolves the names of all before it speaks to one, and tries again for seconds with one that is gone, so that slurmrestd could not even
-    be told to hand out the configuration without it. A backup's name goes when nobody has it in its configuration any more.
+    Slurm resolves all names before it speaks to one of them, and retries a missing one for seconds, so that not even a reconfigure without it would
+    get through. A backup's name is removed when no daemon has it in its configuration any more.
     """
     rest = [each.metadata.annotations.get(labels.CONFIG) for each in operator.stores.role_pods(cluster.key, "rest")]
     is_forgotten = settled.is_as_wanted and settled.read == settled.daemons and set(rest) <= {settled.state.good}

@@ -1,4 +1,4 @@
-"""The certificate in a Secret, as far as it can be wrong: nginx says so in its log, where nobody looks."""
+"""Validates the certificate in a Secret: nginx reports a fault only in its log, which few people read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _LATE = 0.1
 
 @dataclass(frozen=True)
 class Certificate:
-    """From when until when a certificate holds, in seconds since 1970; or why it cannot be used."""
+    """The validity of a certificate in seconds since 1970, or why it cannot be used."""
 
     begins: float = 0.0
     ends: float = 0.0

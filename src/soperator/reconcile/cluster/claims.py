@@ -1,7 +1,7 @@
 """Whether a claim of the cluster is being deleted, or is gone.
 
-Pods that mount a claim hold it back, so that it goes, with its data, when the last of them ends. Of slurmctld's state that is its next restart.
-A new claim in its place would be empty, and slurmctld ends the jobs that it does not know. So while there are workers none is made.
+A claim that pods mount is deleted, with its data, when the last of them ends. For slurmctld's state that is its next restart. A new claim would be
+empty, and slurmctld ends the jobs that it does not know. So while there are workers no new claim is created.
 """
 
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from soperator.render.jail.claims import jail_claim
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
 
-#: How the sentence about a claim that is gone says it.
+#: How the message about a missing claim begins.
 _IS_GONE = "with slurmctld's state is gone"
 
 
 def gone(operator: Operator, cluster: Cluster) -> str:
-    """The claim of slurmctld's state, if it is gone although there are workers; empty where it is there, or is a person's, or may be made."""
+    """The claim of slurmctld's state, if it is missing although there are workers; empty where it exists, belongs to a person, or may be created."""
     name = state_claim(cluster)
     is_there = operator.stores.claims.get(cluster.namespace, name) is not None
     is_theirs = bool(cluster.spec.controller.state.name)
@@ -28,7 +28,7 @@ def gone(operator: Operator, cluster: Cluster) -> str:
 
 
 def leaving(operator: Operator, cluster: Cluster) -> str:
-    """What is lost with a claim that is being deleted or is gone, and how it is saved, in a sentence; empty where none is."""
+    """What is lost with a claim that is being deleted or is missing, and how to save it, as a message; empty where there is none."""
     return "; ".join([*_gone(operator, cluster), *_leaving(operator, cluster)])
 
 

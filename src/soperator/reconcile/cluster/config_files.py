@@ -1,8 +1,8 @@
-"""The ConfigMaps with Slurm's files: what is known of them, writing them, and putting them back where somebody deletes or edits them.
+"""The ConfigMaps with Slurm's files: reads and writes them, and restores them where somebody deletes or edits them.
 
-Caches have no content, so files are read when the version of a ConfigMap is another one than at the last look. The name of a generation is a
-hash of its files, so they can be held against their own name: those that are mounted, and those of the copies that a rollback restores.
-A write names the version that it stands on. So an operator that has lost its Lease, or whose cache trails, writes over nothing newer.
+The caches have no content, so files are read when a ConfigMap's resourceVersion has changed. The name of a generation is a hash of its files, so
+files can be compared with their name: the mounted ones, and those of the copies that a rollback restores. A write names the resourceVersion that it
+is based on. So an operator that has lost its Lease, or whose cache lags, overwrites nothing newer.
 """
 
 from collections.abc import Mapping
@@ -24,13 +24,13 @@ from soperator.slurm.settings.state import ConfigState, read_state
 
 @dataclass(frozen=True)
 class ConfigMapSet:
-    """What there is: the mounted ConfigMap, and the copies by their generations; None for what is not there."""
+    """The mounted ConfigMap, and the copies by their generations; None for those that do not exist."""
 
     live: ConfigMap | None = None
     kept: Mapping[str, ConfigMap | None] = field(default_factory=dict)
 
     def files(self, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-        """The files of a generation, from whatever still has them; None where nothing has."""
+        """The files of a generation, from any ConfigMap that has them; None where none has."""
         copy, state = self.kept.get(of), self.state
         there = [each.data for each in (copy, self.live if state.generation == of else None) if each]
         known: Mapping[str, str] | None = next((each for each in there if slurm_conf.is_generation(of, each)), None)
@@ -41,7 +41,7 @@ class ConfigMapSet:
 
     @property
     def state(self) -> ConfigState:
-        """What stands beside the mounted files."""
+        """The record in the annotations of the mounted ConfigMap."""
         return read_state(self.live.metadata.annotations.get(labels.TRANSACTION, "")) if self.live else ConfigState()
 
 
@@ -55,7 +55,7 @@ def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
 
 
 def state(operator: Operator, cluster: Cluster) -> ConfigState:
-    """What is known of the configuration that slurmctld mounts, as it stands beside the files."""
+    """The record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
     found = live(operator, cluster)
     return read_state(found.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()
 
@@ -71,7 +71,7 @@ async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str]
 
 
 async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-    """The files of a generation; None where nothing has them any more."""
+    """The files of a generation; None where no ConfigMap has them any more."""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     return ConfigMapSet(mounted, {of: await _read(operator, cluster, names.generation(cluster.name, of))}).files(
         cluster, of
@@ -79,9 +79,9 @@ async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, st
 
 
 async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
-    """Put back what somebody deleted or edited; return what is known of the files, and what cannot be put back, in a sentence.
+    """Restore what somebody deleted or edited; return the record of the files, and a message about what cannot be restored.
 
-    `running` is the generation that slurmctld says that it runs with.
+    `running` is the generation that slurmctld reports.
     """
     versions = _versions(operator, cluster)
     if versions and operator.files.get(cluster.key) == versions:
@@ -104,7 +104,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
 
 
 def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candidates: tuple[str, str]) -> ConfigState:
-    """What was known of files that are gone, or whose note is: slurmctld runs with them and was told to hand them out."""
+    """The record for files that are missing, or whose record is: slurmctld runs with them and has activated them."""
     for each in candidates:
         content = found.files(cluster, each) if each else None
         if content is not None:
@@ -114,7 +114,7 @@ def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candida
 
 
 async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigMapSet, str]:
-    """Read everything anew; and return the generation that the status has as applied."""
+    """Read everything again, and return the generation that is applied according to the status."""
     obj = operator.stores.clusters.get(*cluster.key)
     told = str(operator.status.current(obj).get("config", "")) if obj else ""
     mounted = await _read(operator, cluster, names.config(cluster.name))
@@ -175,7 +175,7 @@ def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
 
 
 def _versions(operator: Operator, cluster: Cluster) -> tuple[object, ...]:
-    """What a former look stands on, as the caches have it; empty where something of it is not there."""
+    """The versions on which a look is based, from the caches; empty where one of the objects does not exist."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found = store.get(cluster.namespace, names.config(cluster.name))
     known = read_state(found.metadata.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()

@@ -1,7 +1,7 @@
-"""Which images a cluster's parts get: what its spec says, what its status keeps, and how far its pods are (`policy/cluster/images`).
+"""Which images a cluster's parts get, from its spec, its status and the state of its pods (`policy/cluster/images`).
 
-An image that slurmctld is to get is tried in a pod, with the configuration that slurmctld runs with. What the trial says of its Slurm is written
-to the status before anything follows from it, so that no restart of the operator takes a step back.
+A new image for slurmctld is tried in a pod, with the configuration that slurmctld runs with. The Slurm version that the trial reports is written to
+the status before it is used, so that no restart of the operator reverts a step.
 """
 
 from collections import Counter
@@ -79,7 +79,7 @@ def with_images(cluster: Cluster, images: Images) -> Cluster:
 
 
 def status_fields(obj: Custom, found: Stage | None) -> dict[str, Any]:
-    """The record as a field of the status; without a stage it is what it was."""
+    """The record as a field of the status; without a stage the former one."""
     if found is None:
         return {"images": obj.status["images"]} if "images" in obj.status else {}
     versions = {"versions": dict(found.versions)} if found.versions else {}
@@ -109,7 +109,7 @@ def _own(defaults: Defaults) -> dict[str, str]:
 
 
 def _record(status: Mapping[str, Any]) -> ImageRecord | None:
-    """What the status keeps; None for a cluster that the operator has not told anything of yet."""
+    """The record in the status; None for a cluster whose status the operator has not written yet."""
     kept = status.get("images")
     if not isinstance(kept, dict) or not all(kept.get(each) for each in ("defaults", "workers", "login")):
         return None

@@ -1,4 +1,4 @@
-"""How the jail does: what the policy over its filling is given, what is said about it, and the acts that it decides upon."""
+"""The state of the jail: gathers the inputs of the refill policy, reports the state, and carries out its decision."""
 
 import asyncio
 import json
@@ -36,9 +36,9 @@ _INSIDE = ("login", "worker", "populate", "mount-points")
 
 @dataclass(frozen=True)
 class JailStatus:
-    """One look at the jail: the step that follows, and the Job and the request that it stands on.
+    """One look at the jail: the next step, and the Job and the request that it is based on.
 
-    `attempt` is the Job's newest pod, with what its Events say; `again` in how many seconds the next look is due.
+    `attempt` is the Job's newest pod, with the messages of its Events; `again` is in how many seconds the next look is due.
     """
 
     step: JailStep
@@ -114,7 +114,7 @@ def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client
 
 
 async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bool:
-    """Whether the Job may still be made: what was written since `settle` may have taken long, and somebody may have resumed a node."""
+    """Whether the Job may still be created: the writes since `settle` may have taken long, and somebody may have resumed a node."""
     client = operator.slurm.client(cluster.key)
     if not _is_agreed_upon(operator, cluster, seen.step, client):
         return True
@@ -144,12 +144,12 @@ async def _with_job_report(operator: Operator, seen: JailStatus) -> JailStatus:
 
 
 def has_login(operator: Operator, cluster: Cluster) -> bool:
-    """Whether login was made before; it is then never taken away for a jail that is being looked at again."""
+    """Whether login existed before; then it is never deleted because the jail is checked again."""
     return _login(operator, cluster) is not None
 
 
 def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """Why nobody can work in the jail, in one sentence; empty where one can."""
+    """Why nobody can work in the jail, as a message; empty where one can."""
     return "" if seen.is_filled else _message(operator, cluster, seen)
 
 
@@ -165,7 +165,7 @@ def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: st
     failed = seen.job is not None and _failure(seen.job) is not None
     if not seen.is_filled:
         closed = seen.step.hold and _login(operator, cluster) is not None
-        # Another reason is told at once, mere progress is not.
+        # Another reason is reported at once, mere progress is not.
         waits = "Stuck" if seen.attempt and pod_status.is_failing(seen.attempt) else "Waiting"
         return ReportedCondition("JailReady", "False", "Failed" if failed else "Overwriting" if closed else waits, said)
     if said:
@@ -176,7 +176,7 @@ def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: st
 
 
 def _sick(operator: Operator, cluster: Cluster) -> str:
-    """On which nodes no step could enter the jail, and what is wrong on the first; empty where it can be entered, or nobody says otherwise."""
+    """On which nodes no step can enter the jail, with the message of the first; empty where all can, or no worker reports a fault."""
     said = {
         each.spec.hostname: _worker_report(operator, cluster, each) for each in operator.stores.sick_pods(cluster.key)
     }
@@ -185,7 +185,10 @@ def _sick(operator: Operator, cluster: Cluster) -> str:
 
 
 def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
-    """What a worker says of its jail: to us, or before we began, as Slurm's reason has it. Empty where it says that it is well, or nothing."""
+    """A worker's message about its jail: its own answer, or from before the operator's start the reason in Slurm.
+
+    Empty where it reports no fault, or nothing.
+    """
     heard = operator.jails.get(worker.metadata.uid)
     if heard and heard.said is not None:
         return heard.said.removeprefix(JAIL)
@@ -194,7 +197,7 @@ def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
 
 
 def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """What goes on, or went wrong, in one sentence; empty when nothing does."""
+    """A message about the progress or the failure; empty when there is neither."""
     if seen.job is None:
         return (
             f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else "the jail is to be filled"
@@ -234,7 +237,7 @@ def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def _origin(operator: Operator, job: Job | None) -> str:
-    """The image that the jail's own record names, as seal's last words have it; else the one that the Job was made with."""
+    """The image in the jail's own record, from the last log line of the container `seal`; else the image of the Job."""
     if job is None:
         return ""
     for pod in operator.stores.pods.by("owner", job.metadata.uid):
@@ -265,7 +268,7 @@ def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: st
 
 
 def _others(operator: Operator, cluster: Cluster) -> str:
-    """Which pods of other clusters are in the same jail, and what ends them; empty where none is. A spec that cannot be read may name any claim."""
+    """Which pods of other clusters are in the same jail, and how to end them; empty where there are none. An unreadable spec may name any claim."""
     claim, world = jail_claim(cluster), operator.namespaces.view(cluster.namespace).world
     sharing = [
         name
@@ -313,13 +316,13 @@ def _login(operator: Operator, cluster: Cluster) -> StatefulSet | None:
 
 
 def _is_complete(operator: Operator, job: Job) -> bool:
-    """A Job says so some seconds after its pod has succeeded."""
+    """A Job reports it some seconds after its pod has succeeded."""
     done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
     return done or any(each.status.phase == "Succeeded" for each in operator.stores.pods.by("owner", job.metadata.uid))
 
 
 def _failure(job: Job) -> str | None:
-    """Why a Job was given up, in Kubernetes' words; None while it is not."""
+    """Why a Job has failed, in Kubernetes' words; None while it has not."""
     return next(
         (
             each.message

@@ -51,7 +51,7 @@ PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, k
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass found and did, as far as it came; of a spec that cannot be read it knows the problems alone."""
+    """What a pass found and did, as far as it came; for an unreadable spec only the problems."""
 
     problems: Sequence[Problem] = ()
     #: From which images it makes its objects.
@@ -67,7 +67,7 @@ class Pass:
     pointed: bool = False
     #: What Slurm refused.
     refused: str = ""
-    #: The note of what it applied; none where it applied nothing.
+    #: The record of what it applied; None where it applied nothing.
     note: RenderRecord | None = None
 
 
@@ -118,7 +118,7 @@ class ClusterControl:
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
 
     async def _hold(self, obj: Custom) -> str:
-        """Let the object wait for us when it is deleted, and its children with it; before the first child is made. Returns the anchor's uid."""
+        """Add our finalizer to the object, and create the anchor for its children, before the first child. Returns the anchor's uid."""
         await finalizers.hold(self.operator, kinds.SLURMCLUSTER, obj)
         return await anchor.hold(self.operator, (obj.metadata.namespace, obj.metadata.name))
 
@@ -131,7 +131,7 @@ class ClusterControl:
         note, refused_child = None, None
         try:
             note = await self._apply(obj, cluster, done)
-        except PermanentError as error:  # one child that is refused holds up no rotation of keys and no token
+        except PermanentError as error:  # one refused child delays no rotation of keys and no token
             refused_child = error
         turned = done.keys if done.secrets.reason else await key_rotation.turn(self.operator, cluster, done.keys.done)
         users = await user_rest_api.settle(self.operator, cluster)
@@ -257,7 +257,7 @@ def _role(role: Role) -> dict[str, int | str]:
 
 
 def _metrics(exporter: Role | None) -> list[ReportedCondition]:
-    """The condition MetricsServed; none where there is no exporter. Nothing else waits for it."""
+    """The condition MetricsServed; none where there is no exporter. Nothing else depends on it."""
     if exporter is None:
         return []
     if exporter.is_short:
@@ -268,7 +268,7 @@ def _metrics(exporter: Role | None) -> list[ReportedCondition]:
 def conditions(
     verdict: Availability, facts: Facts, problems: Sequence[Problem], jail_ready: ReportedCondition
 ) -> list[ReportedCondition]:
-    """The conditions of a SlurmCluster: the verdict, and what it stands on."""
+    """The conditions of a SlurmCluster: Available, and the conditions on which it is based."""
     said = "; ".join(map(str, problems))
     return [
         ReportedCondition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),

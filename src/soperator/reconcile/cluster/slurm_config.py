@@ -1,7 +1,7 @@
-"""How Slurm's configuration does: what the policy over it is given, and the acts that it decides upon.
+"""The state of Slurm's configuration: gathers the inputs of its policy, and carries out the decision.
 
-What is known stands beside the files in their ConfigMap. The files of a generation that is no longer the wanted one are read from the ConfigMap
-that keeps it, so that a former one can be restored by an operator that has just started.
+The record is in the annotations of the files' ConfigMap. The files of a generation that is no longer wanted are read from its own ConfigMap, so that
+an operator that has just started can restore it.
 """
 
 import asyncio
@@ -46,8 +46,10 @@ _SOON = 1.0
 
 @dataclass(frozen=True)
 class ConfigStatus:
-    """One look at the configuration: which is wanted, and whether it is one of a former operator; what was known, or has just been written; what
-    was done; which ConfigMaps are in use; who has read it; whether nodes are known, and whether no slurmctld said how far it is.
+    """One look at the configuration.
+
+    It has the wanted generation, and whether a former operator rendered it; the record, as read or just written; the action; the ConfigMaps in use;
+    the daemons that have read it; whether nodes are known, and whether no slurmctld reported its generation.
     """
 
     wanted: str = ""
@@ -68,7 +70,7 @@ class ConfigStatus:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds the next look is due, although nothing in Kubernetes may change before."""
+        """In how many seconds the next look is due, even if nothing in Kubernetes changes before."""
         is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
         if not self.step.reason or is_over:
             return None
@@ -78,14 +80,14 @@ class ConfigStatus:
 
     @property
     def why(self) -> str:
-        """What a person is to know at once; at a cluster's first start slurmctld's pod says enough, and a daemon that is late is no want."""
+        """The message that is reported at once; at a cluster's first start slurmctld's pod explains enough, and a late daemon is not a failure."""
         return self.step.why if self.state.good and self.step.reason != "Behind" else ""
 
 
 async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: Collection[str] = ()) -> ConfigStatus:
-    """Take the next step towards the configuration that the spec asks for, or of a spec that is refused towards the one that was.
+    """Take the next step towards the spec's configuration, or for a refused spec towards the former one.
 
-    Generations in `held` are as good, if there is one of them already.
+    A generation in `held` counts as the wanted one, if it is already in use.
     """
     said = await running(operator, cluster)
     state, foreign = await config_files.mend(operator, cluster, said)
@@ -112,7 +114,7 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
 
 def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[ReportedCondition]:
-    """The condition ConfigApplied; none at a cluster's first start, of which slurmctld's pod tells. What was told stands until Slurm has answered."""
+    """The condition ConfigApplied; none at a cluster's first start, which slurmctld's pod explains. It does not change until Slurm has answered."""
     if not look.state.good:
         return []
     told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
@@ -121,7 +123,7 @@ def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[R
     read = f"{look.read}/{look.daemons} daemons have read configuration {look.state.generation[:8]}"
     if look.step.why:
         return [ReportedCondition("ConfigApplied", "False", look.step.reason, f"{look.step.why}; {read}")]
-    if not look.state.tries:  # nobody had to be told: a count would be written anew for each node that comes
+    if not look.state.tries:  # there was nothing to activate: a count would be written again for each new node
         read = f"every daemon began with configuration {look.state.generation[:8]}"
     return [ReportedCondition("ConfigApplied", "True", "Applied", read)]
 
@@ -132,7 +134,7 @@ async def _seen(
     kept = operator.stores.children[kinds.CONFIGMAP].get(
         cluster.namespace, names.generation(cluster.name, state.refused)
     )
-    state = state if kept else replace(state, refused="", refusal="")  # who deletes it asks for another attempt
+    state = state if kept else replace(state, refused="", refusal="")  # deleting it requests another attempt
     former = next((each for each in (state.generation, state.good) if each in held), "")
     wanted = former if former and rendered else rendered
     controllers = operator.stores.role_pods(cluster.key, "controller")
@@ -155,7 +157,7 @@ async def _seen(
 
 
 async def running(operator: Operator, cluster: Cluster) -> str:
-    """The generation that slurmctld runs with, asked only where nothing else is known of it."""
+    """The generation that slurmctld runs with, queried only where it is not known otherwise."""
     if config_files.state(operator, cluster).generation:
         return ""
     ready = [
@@ -166,7 +168,7 @@ async def running(operator: Operator, cluster: Cluster) -> str:
 
 
 async def _progress(operator: Operator, state: ConfigState, controllers: Sequence[Pod]) -> ConfigProgress | None:
-    """What slurmctld says, asked only while a generation is on its way; files count as seen when every pod sees them."""
+    """slurmctld's report, queried only while a generation is being activated; files count as present when every pod has them."""
     if state.is_settled or not state.generation:
         return None
     ready = [each.metadata for each in controllers if pod_status.is_ready(each)]
@@ -181,7 +183,7 @@ async def _progress(operator: Operator, state: ConfigState, controllers: Sequenc
 
 
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
-    """Of each slurmd that is up, and of each sackd of login, whether it has read what slurmctld was last told to hand out; None where nobody says."""
+    """Whether each slurmd that is up, and each sackd of login, has read the generation that slurmctld last activated; None where it is not known."""
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
     handed = operator.handed.get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
@@ -191,7 +193,7 @@ def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[s
 
 
 async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
-    """Ask each sackd that began before the last change what it hands to the commands of its pod, until it is what slurmctld runs with."""
+    """Ask each sackd that started before the last change for the generation that it serves, until that is slurmctld's generation."""
     handed, now = operator.handed.get(cluster.key, {}), operator.wall()
     old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
     known = {each.uid: handed.get(each.uid, Handed()) for each in old}
@@ -202,7 +204,7 @@ async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) 
 
 
 def _old_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> list[Pod]:
-    """The login pods whose sackd did not begin with what slurmctld was last told to hand out."""
+    """The login pods whose sackd did not start with the generation that slurmctld last activated."""
 
     def began(login: Pod) -> float | None:
         sackd = next((each for each in login.status.init_container_statuses if each.name == "sackd"), None)
@@ -278,7 +280,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step:
 
 
 async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
-    """Keep the wanted generation in a ConfigMap of its own."""
+    """Store the wanted generation in its own ConfigMap."""
     if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
         kept = slurm_conf_trial.render_generation(cluster, wanted, slurm_conf.files(cluster))
         await operator.api.apply(kinds.CONFIGMAP, kept)
@@ -309,7 +311,7 @@ async def _clear(operator: Operator, cluster: Cluster, seen: ConfigSnapshot) -> 
 
 
 def _fallen(pod: Pod) -> str:
-    """The last words of a slurmctld that ended by itself and is not running; empty for one that runs or has not begun."""
+    """The last log line of a slurmctld that ended by itself and is not running; empty for one that runs or has not started."""
     status = next((each for each in pod.status.container_statuses if each.name == "slurmctld"), None)
     if status is None or status.state.running or pod.metadata.deletion_timestamp is not None:
         return ""

@@ -1,6 +1,6 @@
-"""Where the nodes of a cluster lie: from the labels of the Nodes under their pods, or as their NodeSet declares it.
+"""The locations of a cluster's nodes: from the labels of their pods' Kubernetes Nodes, or as their NodeSet declares them.
 
-What the present topology.conf says stands as a note beside Slurm's files; when it was decided is kept by the process.
+The content of the present topology.conf is in an annotation of the ConfigMap with Slurm's files; the time of the decision is in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ from soperator.slurm.topology import (
 )
 from soperator.slurmrest.client import SlurmError
 
-#: Seconds until slurmctld is asked, and asked again.
+#: Seconds until slurmctld is asked, and between two requests.
 _SOON = 3.0
 
 
 def places(
     operator: Operator, cluster: Cluster, crews: Sequence[tuple[NodeSet, WorkerSet]], state: ConfigState
 ) -> Mapping[str, Place]:
-    """What topology.conf is to say: where each node lies that Slurm knows, as of the last time that a new file was worth it."""
+    """The content for topology.conf: the location of each node that Slurm knows, as of the last time that a new file was due."""
     placed = operator.placed.get(cluster.key) or TopologyPlan(_noted(operator, cluster), state.since)
     known = operator.slurm.nodes(cluster.key)
     if known is None:
@@ -67,7 +67,7 @@ async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigS
 
 
 def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | None:
-    """In how many seconds more has changed than topology.conf says, and it is due; or slurmctld is to be asked."""
+    """In how many seconds a new topology.conf is due, or slurmctld is to be asked."""
     placed = operator.placed.get(cluster.key) if cluster.has_topology else None
     if placed and _unasked(operator, cluster, state):
         return min(placed.again or _SOON, _SOON)
@@ -75,7 +75,7 @@ def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | N
 
 
 def condition(cluster: Cluster) -> list[ReportedCondition]:
-    """The condition TopologyKnown; none of a cluster that has no levels."""
+    """The condition TopologyKnown; none for a cluster without topology levels."""
     levels = cluster.spec.topology.levels
     if not cluster.spec.topology.is_on:
         return []
@@ -91,9 +91,9 @@ def condition(cluster: Cluster) -> list[ReportedCondition]:
 
 
 def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
-    """Which reading of which files is the last one, where slurmctld is to be asked about it; empty while it is on its way.
+    """Identifies the last reading of the files about which slurmctld is to be asked; empty while the files are being activated.
 
-    Of topology/tree alone: a node that is in no block is used as if there were none, and blocks do not tell.
+    Only for topology/tree: with blocks, slurmctld uses a node that is in no block without saying so.
     """
     is_ours = cluster.spec.topology.type == "Tree" and not cluster.spec.config.topology.strip()
     if not (is_ours and state.is_settled and _noted(operator, cluster)):
@@ -116,7 +116,7 @@ def _noted(operator: Operator, cluster: Cluster) -> dict[str, Place]:
 
 
 def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, object]) -> dict[str, Place]:
-    """The nodes of a NodeSet that says where they lie, those without a pod among them."""
+    """The nodes of a NodeSet that declares its location, including those without a pod."""
     if not levels or not set(levels) <= nodeset.spec.topology_labels.keys():
         return {}
     place = tuple(nodeset.spec.topology_labels[each] for each in levels)
@@ -134,5 +134,5 @@ def _place(worker: Worker, nodeset: NodeSet, levels: Sequence[str]) -> Place | N
 def _is_settled(nodeset: NodeSet, crew: WorkerSet) -> bool:
     is_all = (
         nodeset.spec.power_saving is not None or len(crew.workers) == nodeset.spec.replicas
-    )  # who sleeps has no pod
+    )  # a sleeping node has no pod
     return is_all and all(each.node and each.slurm for each in crew.workers)

@@ -1,4 +1,4 @@
-"""slurmrestd for users: its tokens, and what the condition RestServed says of it. Nothing else waits for it."""
+"""slurmrestd for users: its tokens, and the condition RestServed. Nothing else depends on it."""
 
 from dataclasses import dataclass
 
@@ -14,13 +14,13 @@ from soperator.render.parts import names
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
 
-#: Seconds until a certificate is looked at again, which ends by itself.
+#: Seconds until a certificate is checked again, because it expires.
 _EVERY = 3600.0
 
 
 @dataclass(frozen=True)
 class UserRestStatus:
-    """How it does: a reason, a sentence where not all is well, and in how many seconds to look again. No reason where users have none."""
+    """The state of users' REST: a reason, a message where something is wrong, and in how many seconds to look again. No reason where it is off."""
 
     reason: str = ""
     why: str = ""
@@ -28,7 +28,7 @@ class UserRestStatus:
 
 
 async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
-    """Keep the tokens, and look how it does."""
+    """Renew the tokens, and return the state."""
     said = cluster.spec.rest.users
     kept = await user_tokens.keep(operator, cluster)
     if said is None:
@@ -53,7 +53,7 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
 
 
 async def _fault(operator: Operator, namespace: str, name: str) -> str:
-    """What is wrong with the certificate in a Secret. Its content is read once for each version, and only its times are kept."""
+    """What is wrong with the certificate in a Secret. The content is read once for each resourceVersion, and only its times stay in memory."""
     meta = operator.stores.children[kinds.SECRET].get(namespace, name)
     if meta is None:
         return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
@@ -69,7 +69,7 @@ async def _fault(operator: Operator, namespace: str, name: str) -> str:
 
 
 def condition(look: UserRestStatus) -> list[ReportedCondition]:
-    """The condition RestServed; none where users have no slurmrestd."""
+    """The condition RestServed; none where users' REST is off."""
     if not look.reason:
         return []
     return [ReportedCondition("RestServed", "False" if look.why else "True", look.reason, look.why)]

@@ -1,4 +1,4 @@
-"""What the pass of a HealthCheck stands on: the cluster, its nodes, and who speaks to its Slurm."""
+"""The inputs of a HealthCheck's pass: the cluster, its nodes, and the client of its Slurm."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from soperator.slurmrest.client import SlurmRest
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a pass stands on; `shipped` is the shipped check that is to run, where it is one."""
+    """The inputs of a pass; `shipped` is the shipped check to run, where it is one."""
 
     check: HealthCheck
     cluster: Cluster
@@ -47,7 +47,7 @@ class CheckContext:
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
 
     def judge(self, book: CheckHistory) -> Judge | None:
-        """How what it reads is judged; a script judges itself."""
+        """How the check's readings are judged; a script judges itself."""
         return Judge(self.shipped, self.check.spec.thresholds, book.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
@@ -68,7 +68,7 @@ def _step(check: DeepCheck) -> list[str]:
 
 
 def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
-    """What the pass stands on, or why it cannot begin."""
+    """The inputs of the pass, or why it cannot begin."""
     found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
     cluster = read_cluster(found) if found else None
     if not isinstance(cluster, Cluster):
@@ -80,7 +80,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
         return None, "slurmctld is to run with the partitions of checks first"
     accepted = inputs.members(operator, cluster)
     if lost := sorted(membership.begun(operator, cluster) - {each.name for each in accepted}):
-        # Its nodes would count as gone, and a bad one among them would be in service when it is read again.
+        # Its nodes would count as deleted, and a bad one among them would be in service when it is readable again.
         return None, f"NodeSet {lost[0]} is refused, or cannot be read; its own status says why"
     members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]
     shipped = next((each for each in shipped_deep() if each.name == check.spec.check), None)
@@ -108,7 +108,7 @@ async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
 
 
 def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[CheckTarget]:
-    """The nodes of a NodeSet, also those whose pod is just being replaced."""
+    """The nodes of a NodeSet, including those whose pod is being replaced."""
     pods = inputs.roster(operator, nodeset).seen
     for index in sorted({*pods, *range(nodeset.spec.size)}):
         pod, name = pods.get(index), f"{nodeset.name}-{index}"
@@ -117,7 +117,7 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
 
 
 def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
-    """What the other deep checks of the cluster found, by their names; those that only tell hold no node."""
+    """The results of the cluster's other deep checks, by name; checks that only report keep no node drained."""
     found = {}
     for obj in operator.stores.healthchecks_of(cluster.key):
         other = read_healthcheck(obj)
@@ -127,7 +127,7 @@ def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[
 
 
 def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
-    """A node with the deep checks that keep it out."""
+    """A node with the deep checks that keep it drained."""
     cases = {name: book.cases.get(place.name) for name, book in others.items()}
     bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
     return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")

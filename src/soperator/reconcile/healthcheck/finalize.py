@@ -1,8 +1,8 @@
-"""Deleting a HealthCheck: its jobs are ended and its drains taken back, and then the object goes.
+"""Deletes a HealthCheck: its jobs end and its drains are undone, then the object is released.
 
-A finalizer keeps the object until that is done, for what it knows is in its status. The NodeSets' passes take the drains back, as those of a
-check that has ended. It waits for `PATIENCE` seconds at most, so that a Slurm that is gone, or a node that something else keeps out, holds nothing
-up; and not at all for a cluster that is gone.
+A finalizer keeps the object until that is done, because its knowledge is in its status. The NodeSets' passes undo the drains, as those of a check
+that has ended. It waits for at most `PATIENCE` seconds, so that an unreachable Slurm, or a node that something else keeps drained, does not block the
+deletion; and not at all for a cluster that no longer exists.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcom
 
 
 async def _left(operator: Operator, obj: Custom, since: float) -> str:
-    """What is left of it, in one sentence; its jobs are told to end. `since` is when its deletion was first seen, after which none is submitted."""
+    """A message about what is left; its jobs are cancelled. `since` is when the deletion was first observed, after which no job is submitted."""
     key = (obj.metadata.namespace, named(obj))
     if operator.stores.clusters.get(*key) is None:
         return ""

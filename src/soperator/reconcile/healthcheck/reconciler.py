@@ -1,7 +1,7 @@
 """The pass of a HealthCheck: gather, ask for the runs that may have ended, decide, act, status.
 
-The status is the only memory (`policy/healthcheck/status_codec`). Jobs that were submitted, and of which the status does not say so because the
-operator died or the write failed, are found by their name: the whole queue is listed once by each process, and again after whatever did not end well.
+The status is the only memory (`policy/healthcheck/status_codec`). Submitted jobs that are not in the status, because the operator died or the write
+failed, are found by their name: each process lists the whole queue once, and again after any failure.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError
 
 _AT_ONCE = 16
-#: A job whose node looks free is asked for at most so often, and any job at least so often; seconds.
+#: Seconds: between two queries of a job whose node looks free, and at most between two queries of any job.
 _OFTEN, _SELDOM = 1.5, 120.0
-#: The next look while a node is open, and while nothing is known.
+#: Seconds until the next look: while a node is open for a test, and while nothing is known.
 _SOON, _LATER = 1.0, 5.0
 _NAMED = 3
 
@@ -81,7 +81,7 @@ class HealthCheckControl:
         return await self._pass(obj, ground)
 
     async def _end(self, obj: Custom) -> PassOutcome:
-        """A pass over a check that is being deleted; what it waits for stands in its status."""
+        """The pass of a check that is being deleted; its status says what it waits for."""
         outcome = await withdraw(self.operator, obj, _clock() - self.ending.setdefault(obj.metadata.uid, _clock()))
         if outcome.requeue_after is not None:
             await self._write_why(
@@ -90,7 +90,7 @@ class HealthCheckControl:
         return outcome
 
     async def report_error(self, key: Key, error: Exception) -> None:
-        """Show what stopped a pass; the book stays."""
+        """Report an error that stopped a pass; the history stays."""
         if obj := self.operator.stores.healthchecks.get(*key):
             self.learned.discard(obj.metadata.uid)
             await self.operator.tell_error(kinds.HEALTHCHECK, obj, error)
@@ -153,7 +153,7 @@ class HealthCheckControl:
         )
 
     async def _fetch_jobs(self, ground: CheckContext, book: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
-        """The runs that have ended, and the jobs that wait; a job is asked for when its node says that it may be over."""
+        """The runs that have ended, and the jobs that wait; a job is queried when the state of its node suggests that it is over."""
         nodes, now = {each.name: each.node for each in ground.places}, _clock()
         asked = [each for each in book.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)]
         for each in asked:
@@ -219,7 +219,7 @@ class HealthCheckControl:
     async def _write(
         self, obj: Custom, ground: CheckContext, before: CheckHistory, after: CheckHistory, plan: CheckPlan
     ) -> float | None:
-        """Write the status: at once where the book is another one; else when it may be, in so many seconds."""
+        """Write the status: at once where the history has changed; else later, in the returned number of seconds."""
         bad = [name for name, each in after.cases.items() if each.standing.is_bad]
         passed = len(after.ran.keys() - after.cases.keys())
         last = max(after.ran.values(), default=0.0)
@@ -243,7 +243,7 @@ class HealthCheckControl:
         return await self.operator.write_status(kinds.HEALTHCHECK, obj, fields, conditions)
 
     async def _write_why(self, obj: Custom, condition: ReportedCondition, why: str) -> None:
-        """Write why nothing goes on; the book stays as it is."""
+        """Write why the pass cannot continue; the history stays unchanged."""
         kept = {
             key: value
             for key, value in self.operator.status.mine(obj).items()
@@ -266,7 +266,7 @@ class HealthCheckControl:
 
 
 def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHistory:
-    """The book with jobs of this very object that it does not know of; numbers of jobs only grow."""
+    """The history with jobs of this object that it lacks; numbers of jobs only grow."""
     found = [
         Run(each.number, names[0], each.submitted, each.partition == check_job.RETEST, tuple(names[1:]))
         for each in jobs
@@ -276,7 +276,7 @@ def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHis
 
 
 def _names(nodes: str) -> list[str]:
-    """The nodes of a host list; none of what is no such list."""
+    """The nodes of a host list; none where the text is not a host list."""
     try:
         return expand(nodes)
     except ValueError:

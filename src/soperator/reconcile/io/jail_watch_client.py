@@ -1,7 +1,7 @@
-"""What a worker itself says of its jail, over HTTP (spank/watch.c): a sentence, or ok and perhaps a second line that warns.
+"""A worker's own report about its jail, over HTTP (spank/watch.c): a message, or ok and perhaps a warning on a second line.
 
-The kubelet only tells whether a probe failed, not with which words. So the operator asks before it drains a node: Slurm's reason is where the
-node's user reads why. A port that does not answer says nothing about the jail.
+The kubelet reports whether a probe failed, but not its message. So the operator asks before it drains a node, because users read the cause in Slurm's
+reason. A port that does not answer says nothing about the jail.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,14 +26,17 @@ _LONGEST = 190
 
 @dataclass(frozen=True)
 class JailReport:
-    """What a worker said of its jail, a reason for Slurm as `ask_jail` returns it, and when it was asked, in seconds since 1970."""
+    """A worker's report about its jail: a reason for Slurm as `ask_jail` returns it, and when it was asked, in seconds since 1970."""
 
     at: float
     said: str | None
 
 
 async def ask_jail(ip: str) -> str | None:
-    """The sentence of the worker with this address, as a reason for Slurm; empty where its jail is well, None where nobody answers. Never raises."""
+    """Query the worker with this address; return its message as a reason for Slurm, empty where its jail is healthy, None without an answer.
+
+    Never raises.
+    """
     return reason(await hear_jail(ip))
 
 
@@ -55,7 +58,7 @@ async def _fetch(url: str) -> str:
 
 
 def reason(said: str) -> str | None:
-    """A reason for Slurm from what a worker said: one line of plain text, and not too long. Empty where it said ok, None where it said nothing."""
+    """A reason for Slurm from a worker's answer: one line of plain text with a bounded length. Empty for ok, None without an answer."""
     if not said.strip():
         return None
     line = said.strip().splitlines()[0].strip()

@@ -1,4 +1,4 @@
-"""What the operator tells Prometheus of the clusters that it looks after."""
+"""The operator's metrics about its clusters."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from soperator.runtime.metrics import Samples
 
 
 def observed(stores: Stores, slurm: SlurmWatch, room: Room) -> Iterator[tuple[Metric, Samples]]:
-    """How clusters are by their conditions, whose slurmrestd answers, and what room their volumes have; as the caches have it."""
+    """The conditions of clusters, whether their slurmrestd answers, and the room on their volumes; from the caches."""
     clusters = stores.clusters.all()
     yield names.INFO, [((__version__,), 1.0)]
     yield names.CONDITION, [sample for each in clusters for sample in _conditions(each)]

@@ -1,8 +1,8 @@
-"""What the kubelet says of an image before the pod's status does.
+"""Failures of image pulls from Events, before the pod's status has them.
 
-The kubelet writes why a container waits when it next looks at the pod. After an init container that has run, a pull that failed is not followed by a
-look until 10 to 15 s later (pkg/kubelet/pod_workers.go, backOffPeriod with its jitter); an Event says it at once. So the Events of a pod that
-is starting are read, a few times in its first seconds and never again, and the pod is shown as its status is about to be.
+The kubelet writes why a container waits when it next syncs the pod. After an init container that has run, the sync after a failed pull comes only 10
+to 15 s later (pkg/kubelet/pod_workers.go, backOffPeriod with its jitter); an Event is there at once. So the operator reads the Events of a starting
+pod a few times in its first seconds, and shows the pod with the status that it is about to have.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _UNTOLD = ("", "PodInitializing", "ContainerCreating")
 
 @dataclass
 class PodEvents:
-    """What was heard of pods that start; `clock` in seconds."""
+    """The Events of starting pods; `clock` in seconds."""
 
     clock: Callable[[], float]
     _first: dict[str, float] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class PodEvents:
     _heard: dict[str, ContainerStatus] = field(default_factory=dict)
 
     async def with_events(self, api: Api, pod: Pod) -> Pod:
-        """The pod, with what an Event says of an image where its own status does not yet. Never raises."""
+        """The pod, with an Event's message about an image where its own status has none yet. Never raises."""
         uid = pod.metadata.uid
         if not is_starting(pod):
             self.forget(uid)
@@ -51,7 +51,7 @@ class PodEvents:
         return shown(pod, self._heard[uid]) if uid in self._heard else pod
 
     def wait(self, pod: Pod) -> float | None:
-        """Seconds until the pod's Events are to be read; None where they need not be."""
+        """Seconds until the pod's Events are due to be read; None where they are not needed."""
         uid = pod.metadata.uid
         if uid not in self._first or uid in self._heard:
             return None
@@ -60,17 +60,17 @@ class PodEvents:
 
     @property
     def known(self) -> frozenset[str]:
-        """The pods of which something is held, by uid."""
+        """The remembered pods, by uid."""
         return frozenset(self._first)
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of a pod that has started, or is gone."""
+        """Forget a pod that has started, or no longer exists."""
         for each in (self._first, self._asked, self._heard):
             each.pop(uid, None)
 
 
 def is_starting(pod: Pod) -> bool:
-    """Whether a pod is on a Node and has not come far, and nothing says why."""
+    """Whether a pod is on a Node and its start is stuck without a reason in its status."""
     return (
         bool(pod.spec.node_name)
         and pod.status.phase in ("", "Pending")
@@ -80,7 +80,7 @@ def is_starting(pod: Pod) -> bool:
 
 
 def shown(pod: Pod, heard: ContainerStatus) -> Pod:
-    """The pod with a container's status as it was heard, where its own has no reason."""
+    """The pod with a container's status from an Event, where its own has no reason."""
 
     def with_reason(status: ContainerStatus) -> ContainerStatus:
         waiting = status.state.waiting
@@ -94,7 +94,7 @@ def shown(pod: Pod, heard: ContainerStatus) -> Pod:
 
 
 async def _failed_pull(api: Api, pod: Pod) -> ContainerStatus | None:
-    """The last container of which an Event says that its image cannot be pulled."""
+    """The last container whose image cannot be pulled, according to an Event."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
         found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items

@@ -1,16 +1,16 @@
-"""Commands inside pods: what neither Kubernetes nor slurmrestd of 24.11 can do or tell.
+"""Commands inside pods: what neither Kubernetes nor slurmrestd 24.11 can do or report.
 
 - A job is requeued by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
   job's processes behind.
-- Which configuration slurmctld runs with, and which one sackd hands to the commands of its pod.
-- Nodes that sleep are made, put to sleep, woken and given up by scontrol: many at a time in one command, where the REST takes one node.
-- A slurmd registers by SIGHUP to it, for slurmctld does not know whom to ask.
+- Which configuration slurmctld runs with, and which one sackd serves to the commands of its pod.
+- Nodes with power saving are created, put to sleep, woken and set DOWN by scontrol: many in one command, while the REST takes one node.
+- A SIGHUP makes slurmd register, because a slurmctld that has forgotten it cannot ask it.
 - Accounts and QOS are read and written by sacctmgr (`reconcile/associations/sacctmgr_client`).
-- What slurmdbd said last of its database, while it does not answer.
+- slurmdbd's last message about its database, while it does not answer.
 - Whether the jail of a worker can be entered, while its port does not answer.
 - A daemon is brought to new keys (images/slurm/keys).
 
-An exec that fails has told nothing, and counts as not done.
+A failed exec has no result, and counts as not done.
 """
 
 import asyncio
@@ -37,17 +37,18 @@ _KEYS = "SLURM_SACK_KEY=/run/soperator/keys/slurm.key SLURM_SACK_JWKS=/run/soper
 _WITH_KEYS = f'[ "$SOPERATOR_AUTH" != slurm ] || export {_KEYS}\n'
 
 _MARK = r"^SlurmctldParameters *=.*generation=\([0-9a-f]*\).*"
-#: One line for the files that the pod sees, and one for what slurmctld says: the generation that stands in SlurmctldParameters.
+#: Prints one line for the pod's files, and one for slurmctld: each the generation in SlurmctldParameters.
 _CONTROLLER = rf"""{_WITH_KEYS}
 sed -n 's/{_MARK}/mounted \1/p' /etc/slurm/slurm.conf | tail -n 1
 timeout 5 "$0" show config 2>/dev/null | sed -n 's/{_MARK}/running \1/p'
 """
 _LOGIN = rf"sed -n 's/{_MARK}/\1/p' /run/slurm/conf/slurm.conf | tail -n 1"
-#: The reason of a node that was just made; a policy that finds it DOWN resumes it.
+#: The reason of a node that was just created; the policy resumes it if it is DOWN.
 NEW = "soperator: it is new"
-#: getent ends with 2 for a name that nobody has.
+#: getent exits with 2 for an unknown name.
 _UID = 'line=$(getent passwd -- "$1") || { [ $? = 2 ] && exit 0; exit 1; }; echo "$line" | cut -d: -f3'
-#: What exists is looked for right before, FUTURE records too, which slurmrestd does not list; no answer is no permission (docs/decisions/0101).
+#: Checks for existing records right before, including FUTURE ones, which slurmrestd does not list; without an answer it creates none
+#: (docs/decisions/0101).
 _CREATE = rf"""found=$(timeout 10 {_SCONTROL} --future -o show node "${{2#NodeName=}}" 2>&1) || [ $? != 124 ] || found='error: no answer'
 case $found in
 *NodeName=*) echo "Slurm has a record of one of them already; scontrol --future show node shows it" >&2; exit 1 ;;
@@ -60,13 +61,13 @@ free=$(echo "$made" | sed -En '/ State=[^ ]*(ALLOCATED|MIXED)/!s/^NodeName=([^ ]
 {_SCONTROL} update "NodeName=${{free%,}}" State=DOWN "Reason={NEW}" || exit
 exec {_SCONTROL} update "NodeName=${{free%,}}" State={Verb.ALLOW}
 """
-#: Who neither sleeps nor wakes has registered since it was decided, and may have a job, which DOWN would end.
+#: A node that neither sleeps nor wakes has registered since the decision, and may have a job, which DOWN would end.
 _DENY = rf"""found=$(timeout 10 {_SCONTROL} -o show node "${{2#NodeName=}}" 2>&1) || {{ echo "$found" >&2; exit 1; }}
 awake=$(echo "$found" | sed -En '/ State=[^ ]*POWER(ED_DOWN|ING_DOWN|ING_UP|_UP)/!s/^NodeName=([^ ]*) .*/\1/p' | tr '\n' ' ')
 [ -z "$awake" ] || {{ echo "${{awake% }} is awake by now" >&2; exit 1; }}
 exec {_SCONTROL} "$@"
 """
-#: A command that comes late, or twice, may find the job on other nodes: there it stays.
+#: A command that runs late, or twice, may find the job on other nodes: there the job stays.
 _REQUEUE = rf"""job=$(timeout 10 {_SCONTROL} -o show job "$2") || exit
 {_SCONTROL} show hostnames "$(echo "$job" | sed -En 's/.* NodeList=([^ ]+) .*/\1/p')" | grep -Fxq "$3" || exit 0
 exec {_SCONTROL} "$1" "$2"
@@ -86,7 +87,7 @@ class Inside:
     run: Run = remote.exec
 
     async def controller(self, namespace: str, pod: str) -> ConfigProgress | None:
-        """What a pod of slurmctld sees of its files, and what slurmctld says; None where it could not be asked. Never raises."""
+        """The generation in the files of a slurmctld pod, and the one that slurmctld reports; None where the exec failed. Never raises."""
         target = remote.Target(namespace, pod, "slurmctld")
         try:
             done = await self._within(_SOON, target, ["sh", "-c", _CONTROLLER, _SCONTROL])
@@ -96,7 +97,7 @@ class Inside:
         return ConfigProgress(said.get("mounted", ""), said.get("running", ""))
 
     async def login(self, namespace: str, pod: str) -> str:
-        """The generation that the commands of a login pod get from its sackd; empty where nobody says. Never raises."""
+        """The generation that the commands of a login pod get from its sackd; empty where it is not known. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "sackd"), ["sh", "-c", _LOGIN])
         except KubeError:
@@ -104,7 +105,7 @@ class Inside:
         return done.stdout.strip()
 
     async def slurmdbd(self, namespace: str, pod: str) -> str:
-        """What a slurmdbd that is not ready said last of its database; empty where nobody says. Never raises."""
+        """The last message of an unready slurmdbd about its database; empty where there is none. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "slurmdbd"), ["cat", "/tmp/said"])
         except KubeError:
@@ -112,7 +113,10 @@ class Inside:
         return "" if done.code else done.stdout.strip()[:_LONGEST]
 
     async def jail(self, namespace: str, pod: str) -> str | None:
-        """How a look at a worker's jail ends, as a reason for Slurm; empty where it can be entered, None where nobody could look. Never raises."""
+        """The result of a check of a worker's jail, as a reason for Slurm; empty where it can be entered, None where the exec failed.
+
+        Never raises.
+        """
         target = remote.Target(namespace, pod, "jail")
         try:
             done = await self._within(_SOON, target, [f"{BUNDLE}/libexec/jail-watch", "--plan", PLAN_PATH, "--once"])
@@ -131,16 +135,16 @@ class Inside:
         await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
-        """What scontrol prints, in the first pod of slurmctld in which it ends well; raises SlurmError."""
+        """Run scontrol in the first pod of slurmctld in which it succeeds, and return its output; raises SlurmError."""
         return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
 
     async def uid(self, cluster: Cluster, user: str) -> int | None:
-        """The number by which slurmctld knows a user, None where it knows none; raises SlurmError."""
+        """The uid of a user by slurmctld's name service, None for an unknown user; raises SlurmError."""
         line = (await self.beside_slurmctld(cluster, f"getent passwd {user}", _UID, (user,))).strip()
         return int(line) if line.isdecimal() else None
 
     async def beside_slurmctld(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
-        """What a script prints, in the first pod of slurmctld in which it ends well; `what` names it in the error. Raises SlurmError."""
+        """Run a script in the first pod of slurmctld in which it succeeds, and return its output; `what` names it in the error. Raises SlurmError."""
         refusals: list[SlurmError] = []
         for number in range(cluster.spec.controller.replicas):
             target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
@@ -152,11 +156,11 @@ class Inside:
         raise refusals[0]
 
     async def record(self, cluster: Cluster, words: Sequence[str]) -> None:
-        """Make nodes known that sleep; raises SlurmError, also where Slurm has a record of one of them.
+        """Create records of sleeping nodes; raises SlurmError, also where Slurm has a record of one of them.
 
-        24.11 answers a create with a name that it has by removing that record, and what it keeps in memory is then wrong (docs/decisions/0101).
-        A node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
-        shared (node_mgr.c, share_node_bitmap). All of it is one command, and who has a job already is left out: DOWN would end it.
+        If the name exists, slurmctld 24.11 answers a create by removing that record, and its memory is then inconsistent (docs/decisions/0101). A
+        node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
+        shared (node_mgr.c, share_node_bitmap). All of it is one command, which skips nodes that have a job already, because DOWN would end it.
         """
         create = ("create", *words)
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
@@ -167,7 +171,7 @@ class Inside:
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", _DENY, words)
 
     async def register(self, namespace: str, pod: str) -> None:
-        """Let the slurmd of a worker's pod read its configuration and register, beside running jobs; raises SlurmError."""
+        """Have the slurmd of a worker's pod read its configuration and register; running jobs continue. Raises SlurmError."""
         target = remote.Target(namespace, pod, "slurmd")
         await self._done("SIGHUP to slurmd", target, ["sh", "-c", "kill -HUP 1"])
 

@@ -1,7 +1,7 @@
-"""Why a pod that is on a Node does not come any further: volumes that cannot be mounted or attached, a sandbox that cannot be created.
+"""Why a scheduled pod does not start: volumes that cannot be mounted or attached, a sandbox that cannot be created.
 
-The kubelet and the attach controller write this into Events alone, so a status would say for ever that the pod is starting. Events are read only
-for the pods that a status names so, when they have been starting for some seconds, and then ever more seldom.
+The kubelet and the attach controller write this only into Events, so a status would say for ever that the pod is starting. Events are read only for
+pods that a status calls starting, after some seconds, and then at growing intervals.
 """
 
 import re
@@ -20,7 +20,7 @@ from soperator.runtime.cache.store import Store
 #: Seconds since a pod was first seen starting after which its Events are read; later they are read every _PERIOD seconds.
 MOMENTS = (5.0, 8.0, 13.0, 25.0)
 _PERIOD = 30.0
-#: The most pods of one status whose Events are read.
+#: For how many pods of one status Events are read.
 _MOST = 4
 #: The most characters of an Event's message that a sentence takes over.
 _LENGTH = 90
@@ -36,7 +36,7 @@ _REASONS = {
 
 @dataclass
 class _Start:
-    """A pod that starts: since when, when its Events are due, and what they said."""
+    """A starting pod: since when, when its Events are due, and their message."""
 
     since: float
     due: float
@@ -58,7 +58,7 @@ class StartEvents:
         return min(waits, default=None)
 
     def completed(self, pods: Store[Pod], namespace: str, text: str) -> str:
-        """The text with the cause of each pod that it calls starting, as far as Events have said one."""
+        """The text, with the cause added for each pod that it calls starting, where Events have one."""
 
         def cause(match: re.Match[str]) -> str:
             pod = pods.get(namespace, match[1])
@@ -69,11 +69,11 @@ class StartEvents:
 
     @property
     def known(self) -> frozenset[str]:
-        """The pods of which something is held, by uid."""
+        """The remembered pods, by uid."""
         return frozenset(self._starts)
 
     def forget(self, uid: str) -> None:
-        """Drop what is held of a pod that is gone."""
+        """Forget a pod that no longer exists."""
         self._starts.pop(uid, None)
 
     async def _read_due(self, api: Api, pod: Pod) -> float:
@@ -88,7 +88,7 @@ class StartEvents:
 
 
 async def _cause(api: Api, pod: Pod) -> str:
-    """What the last Event of a failure says, as part of a sentence; empty where there is none, or none can be read."""
+    """The message of the last Event of a failure, as part of a sentence; empty where there is none, or it cannot be read."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
         found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items
@@ -102,7 +102,7 @@ async def _cause(api: Api, pod: Pod) -> str:
 
 
 def _short(message: str) -> str:
-    """The part of an Event's message that tells the cause, on one line."""
+    """The part of an Event's message that has the cause, on one line."""
     line = " ".join(message.split()).rpartition("desc = ")[2]
     line = re.sub(r'^MountVolume\.\w+ failed for volume "([^"]*)" ?: ', r"\1: ", line)
     return line if len(line) <= _LENGTH else f"{line[: _LENGTH - 1].rstrip()}…"

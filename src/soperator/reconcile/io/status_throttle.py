@@ -1,8 +1,8 @@
-"""How often progress is told.
+"""How often progress is written.
 
-A cluster that starts changes its sentence many times a second, and each would be a write to the API server. So news that a person waits for (it has
-become available, it no longer is, the spec is refused) is written at once, and mere progress only every few seconds. Where many objects have
-progress to tell they take turns, so that fifty clusters that start together cost no more writes a second than a few.
+The message of a starting cluster changes many times a second, and each change would be a write to the API server. So news that a person waits for (it
+has become available, it no longer is, the spec is refused) is written at once, and mere progress only every few seconds. Many objects with progress
+take turns, so that fifty clusters that start together cost no more writes a second than a few.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ FIRST = 0.4
 EVERY = 4.0
 #: Between the progress of one object and that of another.
 APART = 0.25
-#: No clock is trusted to tell less: who waits for less may be woken too early, again and again.
+#: The shortest wait: a shorter one may end too early by the clock's rounding, again and again.
 _SOON = 0.001
 
 
@@ -40,9 +40,9 @@ class StatusThrottle:
         self._next[uid] = now + max(self.every, self.apart * self._others(now))
 
     def _others(self, now: float) -> int:
-        """How many objects have told something just now, or wait for it."""
+        """How many objects have written recently, or wait to write."""
         return sum(1 for due in self._next.values() if due > now)
 
     def forget(self, uid: str) -> None:
-        """Drop what is known of an object that is gone."""
+        """Forget an object that no longer exists."""
         self._next.pop(uid, None)

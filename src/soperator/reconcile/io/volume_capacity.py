@@ -1,9 +1,9 @@
-"""Whether there is room left, and whether anything can be written, on the volumes of a cluster: the shared root, as one worker says, and slurmctld's
-state and the database that the operator runs, as their pods say.
+"""Whether a cluster's volumes have room and are writable: the shared root, as one worker reports it, and slurmctld's state and the operator's
+database, as their pods report them.
 
-A full root stops everybody at once; with a full state Slurm takes no job, and forgets at its next start what it could not write; with a full database
-slurmctld keeps its records until it can keep no more. What warns of them costs next to nothing: who looks at a jail knows (spank/watch.c), so one pod
-of each kind is asked once a minute. Nobody is drained for it, for jobs that do not write go on.
+A full root stops all users at once; with a full state Slurm accepts no job, and forgets at its next start what it could not write; with a full
+database slurmctld keeps its records until its queue is full. The warning costs little: the program that checks the jail reports it (spank/watch.c),
+so one pod of each kind is queried once a minute. No node is drained for it, because jobs that do not write continue.
 """
 
 import re
@@ -22,14 +22,14 @@ from soperator.runtime.status import ReportedCondition
 
 EVERY = 60.0
 _SIZES = re.compile(r"^room (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19}) (\d{1,19})$", re.MULTILINE)
-#: A pod of an older image says nothing of it.
+#: A pod of an older image does not report it.
 _READ_ONLY = re.compile(r"^readOnly\W{1,2}(true|1)$", re.MULTILINE)
 _FACTS = ("room ", "readOnly")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large a volume is, what ordinary users can still have of it, and how many seconds a look at it took.
+    """The size of a volume, the space left for ordinary users, and the seconds that a look at it took.
 
     `files_available` is None where the file system does not say how many files it can have.
     """
@@ -41,7 +41,7 @@ class Sizes:
 
 
 def sizes_of(answer: str) -> Sizes | None:
-    """What a line of an answer says in numbers; None where a pod of an older image has none."""
+    """The numbers of a line of an answer; None where a pod of an older image has none."""
     found = _SIZES.search(answer)
     if not found:
         return None
@@ -51,14 +51,14 @@ def sizes_of(answer: str) -> Sizes | None:
 
 @dataclass
 class Room:
-    """What the pods of each cluster said last, and when they were asked; `clock` in seconds."""
+    """The last report of each cluster's pods, and when they were asked; `clock` in seconds."""
 
     clock: Callable[[], float]
     hear: Callable[[str], Awaitable[str]] = hear_jail
     _said: dict[tuple[Key, str], tuple[float, str]] = field(default_factory=dict)
 
     async def of_jail(self, cluster: Cluster, workers: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition JailHasRoom; none where each node has a root of its own, or no worker has been heard yet. Never raises."""
+        """The condition JailHasRoom; none where each node has a root of its own, or before the first report. Never raises."""
         if cluster.spec.jail.per_node:
             return []
         lines = await self._lines(cluster, "jail", workers)
@@ -69,7 +69,7 @@ class Room:
         return _condition("JailHasRoom", lines, mend, f"enlarge the claim {claim}, or remove files that nobody needs")
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition StateHasRoom; none where no slurmctld has been heard yet. Never raises."""
+        """The condition StateHasRoom; none before slurmctld's first report. Never raises."""
         remedy = (
             f"enlarge the claim {state_claim(cluster)}, or remove what is not slurmctld's; a full one takes no job, and what cannot be "
             "written is forgotten when slurmctld starts anew"
@@ -78,7 +78,7 @@ class Room:
         return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
 
     async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition DatabaseHasRoom; none where the operator runs no database, or it has not been heard yet. Never raises."""
+        """The condition DatabaseHasRoom; none where the operator runs no database, or before its first report. Never raises."""
         if not databases:
             return []
         claim = database_claim(cluster)
@@ -101,13 +101,13 @@ class Room:
                 yield key, of, sizes
 
     def forget(self, key: Key) -> None:
-        """Drop what is known of a cluster that is gone."""
+        """Forget a cluster that no longer exists."""
         for of in ("jail", "state", "database"):
             self._said.pop((key, of), None)
 
 
 def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
-    """The condition of a volume that is one pod's; none where that has not been heard yet."""
+    """The condition of a volume of one pod; none before its first report."""
     if not lines:
         return []
     if lines[0] != "ok":
@@ -129,5 +129,5 @@ def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[
 
 
 def _address(found: Sequence[Pod]) -> str:
-    """Where the first pod that is ready listens; empty where none is."""
+    """The address of the first ready pod; empty where none is ready."""
     return next((pod.status.pod_ip for pod in found if pod_status.is_ready(pod) and pod.status.pod_ip), "")

@@ -1,8 +1,8 @@
-"""Keys: made once, never printed, rewritten by a rotation alone, and put back where somebody deletes or edits them (`policy/cluster/keys`).
+"""Keys: created once, never printed, rewritten only by a rotation, and restored where somebody deletes or edits them (`policy/cluster/keys`).
 
-A Secret that a person made beforehand is taken as it is. What a Secret holds is read when its version, or that of its copy, is another one than
-at the last look; of it only a digest stays in memory. Every write names the version that was read, and what is new is a plain
-POST, so that two operators at once cannot both win.
+A Secret that a person created beforehand is used unchanged. A Secret's content is read when its resourceVersion, or that of its copy, has changed
+since the last look; only a digest stays in memory. Every write names the version that was read, and new Secrets are a plain POST, so that of two
+operators at once only one can succeed.
 """
 
 import base64
@@ -33,7 +33,7 @@ from soperator.render.parts.model import Cluster, Object
 from soperator.runtime.events import EventNote, Regarding
 from soperator.slurm.keys import Held, Version
 
-#: Daemons that hold a key from their start on, by the role of their pods.
+#: Daemons that keep the key with which they started, by the role of their pods.
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
 _REST_HOLDERS = frozenset({"controller", "accounting"})
 
@@ -48,7 +48,7 @@ class KeyStatus:
 
 
 async def settle(operator: Operator, obj: Custom, cluster: Cluster) -> KeyStatus:
-    """Bring every Secret with keys, and its copy, to what it should be, or say why that cannot be."""
+    """Bring every Secret with keys, and its copy, to its right content, or return why that is not possible."""
     versions: dict[str, Version] = {}
     worst = KeySecretStep()
     for name, files in wanted_files(cluster).items():
@@ -149,7 +149,7 @@ def _seen(
 
 
 def _holds(kept: Secret | None) -> Held | None:
-    """What a copy holds; None where there is none, or somebody wrote to it."""
+    """The content of a copy; None where there is none, or somebody edited it."""
     if kept is None:
         return None
     held = read_held(kept.metadata.annotations, kept.data)
@@ -169,7 +169,7 @@ def _is_marked(cluster: Cluster, name: str, meta: ObjectMeta) -> bool:
 
 
 def _must_agree(cluster: Cluster, name: str) -> bool:
-    """Whether daemons fail each other that hold different keys. MariaDB takes whatever password there is at its start, and so does slurmdbd."""
+    """Whether daemons with different keys refuse each other. MariaDB and slurmdbd accept any password that they find at their start."""
     return name in (names.auth_key(cluster.name), names.jwt_key(cluster.name))
 
 
@@ -190,7 +190,7 @@ def _runs(pod: Pod) -> bool:
 
 
 def _versions(operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]) -> tuple[object, ...]:
-    """What a former look stands on, as the caches have it; empty where one of the two Secrets is not there."""
+    """The versions on which a look is based, from the caches; empty where one of the two Secrets does not exist."""
     store = operator.stores.children[kinds.SECRET]
     live, kept = store.get(cluster.namespace, name), store.get(cluster.namespace, names.kept(name))
     return _stamp(cluster, wanted, live.metadata, kept.metadata) if live and kept else ()

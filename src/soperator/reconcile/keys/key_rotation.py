@@ -1,8 +1,8 @@
-"""Rotating keys: what the policy is given, and the acts that it decides upon.
+"""Rotates keys: gathers the inputs of the policy, and carries out its decision.
 
-How far a rotation is stands on the Secret, in the same write as the content that belongs to it. Whether a daemon is so far is asked in its container,
-where the same command also sees to it (images/slurm/keys); what was answered is remembered, and asked again by an operator that has
-forgotten it. The annotation on a pod is for the kubelet alone, which looks at a pod's Secrets when the pod changes, and else once a minute.
+The stage of a rotation is on the Secret, in the same write as its content. A command in each daemon's container brings the daemon to the stage and
+reports it (images/slurm/keys); the answers are remembered, and a new operator asks again. The annotation on a pod is only for the kubelet, which
+looks at a pod's Secrets when the pod changes, and otherwise once a minute.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _POKE = "soperator-keys"
 
 @dataclass(frozen=True)
 class Turn:
-    """What became of one look at the keys: the last request that was carried out, and what goes on."""
+    """The result of one look at the keys: the last request that was carried out, and a message about the progress."""
 
     done: str = ""
     why: str = ""
@@ -49,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Change:
-    """One step to write: the note that is there, the one that comes, the file that daemons read, and what goes on in words."""
+    """One step to write: the present record, the next one, the file that daemons read, and a message."""
 
     before: RotationRecord
     after: RotationRecord
@@ -59,7 +59,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked of one daemon."""
+    """The request to one daemon."""
 
     pod: str
     uid: str
@@ -72,7 +72,7 @@ class Ask:
 
 
 async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
-    """Take the next step of a rotation, if one is asked for or under way; `told` is the last one that the status has as carried out."""
+    """Take the next step of a rotation that is requested or in progress; `told` is the last one that was carried out, according to the status."""
     auth = _meta(operator, cluster, names.auth_key(cluster.name))
     rest = _meta(operator, cluster, names.jwt_key(cluster.name))
     if auth is None or rest is None:
@@ -117,9 +117,9 @@ def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
 
 
 async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: Change) -> None:
-    """Write a Secret and its copy, unless they are others than the cache has: then the next pass decides again.
+    """Write a Secret and its copy, unless they differ from the cache: then the next pass decides again.
 
-    The status has what comes before the Secret has it, so that an operator that is started in between knows the key.
+    The status gets the next key before the Secret does, so that an operator that starts in between knows it.
     """
     after, file = change.after, change.file
     try:
@@ -144,9 +144,10 @@ async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change:
 def _asks(
     operator: Operator, cluster: Cluster, record: RotationRecord, auth: ObjectMeta, rest: ObjectMeta
 ) -> list[Ask]:
-    """What every daemon that runs is asked at this stage. One that does not run reads what there is when it starts.
+    """The requests to all running daemons at this stage.
 
-    slurmctld comes last: when it reads its files again it tells all others to do so too.
+    A daemon that does not run reads the present files when it starts. slurmctld comes last: when it reads its files again it has all others do so
+    too.
     """
     verb = "look" if record.stage == "Laid" else "take"
     auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
@@ -186,7 +187,7 @@ def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[As
 
 
 async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
-    """Ask those that have not answered yet; return who is not so far, in words, and nothing when all are."""
+    """Ask the daemons that have not confirmed yet; return a message about those that have not reached the stage, empty when all have."""
     answers = operator.turning.setdefault(cluster.key, Answers())
     left = [each for each in asks if str(each) not in answers.taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
@@ -207,7 +208,7 @@ async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) ->
 
 
 async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers) -> str:
-    """Ask one daemon; return what keeps it, and nothing when it is so far."""
+    """Ask one daemon; return why it has not reached the stage, empty when it has."""
     try:
         if str(ask) not in answers.poked:
             files = hashlib.sha256(" ".join(ask.files).encode()).hexdigest()[:16]

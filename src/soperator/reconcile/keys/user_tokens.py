@@ -1,7 +1,7 @@
-"""Tokens of users in Secrets: made, renewed, and taken out of them when they are taken from the list (`policy/cluster/user_tokens`).
+"""Tokens of users in Secrets: created, renewed, and removed when they are removed from the list (`policy/cluster/user_tokens`).
 
-The key is read only when a token is made. A Secret that is not the operator's is never touched, none is deleted, and a user whom slurmctld does
-not know, or whom it would let do everything, gets no token.
+The key is read only when a token is created. A Secret of somebody else is never changed, none is deleted, and a user whom slurmctld does not know, or
+who is privileged in Slurm, gets no token.
 """
 
 import contextlib
@@ -24,20 +24,20 @@ from soperator.slurm.user_tokens import TokenNote
 from soperator.slurmrest.client import SlurmError
 from soperator.slurmrest.token import sign
 
-#: Seconds until a token that could not be made is tried again.
+#: Seconds until a token that could not be created is tried again.
 _SOON = 10.0
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Why a token is not as it should be, empty where all are; and in how many seconds the next is to be looked at, 0 for none."""
+    """Why a token is missing or invalid, empty where all are fine; and in how many seconds to look again, 0 for never."""
 
     why: str = ""
     again: float = 0.0
 
 
 async def keep(operator: Operator, cluster: Cluster) -> Kept:
-    """Bring the Secrets to what the spec asks for."""
+    """Create, renew and clear the Secrets by the spec."""
     users = cluster.spec.rest.users
     wanted = {each.secret_name: each for each in users.tokens} if users else {}
     secrets = operator.stores.children[kinds.SECRET]
@@ -52,7 +52,10 @@ async def keep(operator: Operator, cluster: Cluster) -> Kept:
 
 
 async def _empty(operator: Operator, cluster: Cluster, known: Meta) -> None:
-    """Take the token out of a Secret, which goes with the cluster or by hand: a right to delete Secrets would be one to delete keys."""
+    """Remove the token from a Secret.
+
+    The Secret itself is deleted with the cluster or by hand: a right to delete Secrets would also be one to delete keys.
+    """
     note = read_note(known.metadata.annotations)
     if note and not note.ends:
         return
@@ -79,7 +82,7 @@ def _is_ours(cluster: Cluster, secret: Meta) -> bool:
 
 
 def _is_edited(secret: Meta) -> bool:
-    """Whether somebody else wrote to the Secret since the operator did, or in the same second: then it may hold anything."""
+    """Whether somebody else wrote to the Secret after the operator, or in the same second: then it may have any content."""
     fields = secret.metadata.managed_fields
     mine = [each.time for each in fields if each.manager.startswith(labels.MANAGER) and each.time]
     others = [each.time for each in fields if not each.manager.startswith(labels.MANAGER) and each.time]
@@ -106,7 +109,7 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
 
 
 def refusal(user: str, uid: int | None, admin: bool = False) -> str:
-    """Why a user gets no token, by the number that slurmctld knows him by; empty where nothing is against it."""
+    """Why a user gets no token, by the uid that slurmctld knows; empty where nothing prevents it."""
     if uid is None:
         return f"slurmctld knows no user {user}: make one in the jail, or correct the name"
     if not admin and (uid in (0, pod.SLURM_UID) or user in ADMINISTRATORS):
