@@ -1,7 +1,7 @@
-"""Pods, told in a sentence.
+"""The state of pods as messages.
 
-Kubernetes knows well why a pod does not run, but says it in six places. `trouble` reads them in the order in which a pod starts and
-returns the first that explains; an empty text means that there is nothing to explain.
+Kubernetes reports why a pod does not run in six places. `trouble` reads them in the order in which a pod starts and returns the first cause; an empty
+text means that there is none.
 """
 
 import signal
@@ -26,12 +26,12 @@ _FAILING = (
 )
 #: The containers of a worker that run the image which its NodeSet may name.
 _OF_NODESET = ("slurmd", "jail", "usage")
-#: What is said of a pod of which its own status explains nothing.
+#: The message for a pod whose status has no cause.
 STARTING = "it is starting"
 _GIVES_WAY = "its pod gives way"
 #: A container that a signal ended has this and the signal's number as its exit code.
 _SIGNALLED = 128
-#: What containerd and the kubelet say of a container whose end nobody saw.
+#: The reasons of containerd and the kubelet for a container whose end they did not observe.
 _UNSEEN = ("Unknown", "ContainerStatusUnknown")
 
 
@@ -42,7 +42,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def comes_up(pod: Pod) -> bool:
-    """Whether the pod is on its way to be ready for the first time: nothing needs a person, and it has not ceased to be ready."""
+    """Whether the pod is starting for the first time: nothing needs a person, and it was never ready before."""
     if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
         return False
     since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
@@ -69,7 +69,7 @@ def trouble(pod: Pod, nodes: Store[Node]) -> str:
 
 
 def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
-    """How many of a role's pods are ready, and what keeps the first that isn't."""
+    """How many of a role's pods are ready, and why the first of the others is not."""
     found = list(pods)
     troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
     ready = min(wanted, sum(map(is_ready, found)))
@@ -77,7 +77,7 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
 
 
 def missing(count: int) -> str:
-    """Why a role is short although nothing is wrong with its pods: `count` of them are not created yet. Empty where none is missing."""
+    """Why a role lacks pods although none has a fault: `count` of them are not created yet. Empty where none is missing."""
     return f"{count} {'pod is' if count == 1 else 'pods are'} not created yet" if count > 0 else ""
 
 
@@ -113,7 +113,7 @@ def _gives_way(pod: Pod) -> bool:
 
 
 def in_service(pod: Pod) -> ConditionView | None:
-    """The condition in which we tell what Slurm says of the pod's node."""
+    """The pod's condition with the state of its Slurm node."""
     return next((each for each in pod.status.conditions if each.type == labels.IN_SERVICE), None)
 
 
@@ -128,9 +128,9 @@ def _condition_text(pod: Pod) -> str:
 
 
 def is_jail_sick(pod: Pod) -> bool:
-    """Whether the container that looks at the jail says that steps would fail there, and said otherwise since it began.
+    """Whether the container that checks the jail reports that steps would fail, after it had reported success since its start.
 
-    One that has just begun is not ready either; but its pod has not ceased to be ready since then.
+    A container that has just started is unready too, but its pod was not ready since then.
     """
     status = next((each for each in pod.status.container_statuses if each.name == "jail"), None)
     if status is None or status.ready or not status.state.running or pod.metadata.deletion_timestamp is not None:
@@ -202,7 +202,7 @@ def _end(end: Terminated) -> str:
 
 
 def _remedy(pod: Pod, status: ContainerStatus) -> str:
-    """Where the image of a container that cannot be pulled is said; empty for other troubles."""
+    """The field that names the image of a container that cannot be pulled; empty for other faults."""
     waiting, said = status.state.waiting, pod.metadata.labels
     if not waiting or waiting.reason not in _NO_IMAGE:
         return ""

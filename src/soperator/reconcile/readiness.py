@@ -1,7 +1,7 @@
 """Ready, Reconciling and Stalled, by the rules that kstatus, Flux, Argo CD and `helm --wait` read: derived from the other conditions.
 
-Ready is True when all that the spec asks for is there. What is not there is either on its way (Reconciling), or waits for a person (Stalled); both
-conditions are there only while they are True, and never together. Advisory conditions, such as a volume that is almost full, do not count.
+Ready is True when everything that the spec asks for is there. What is missing is either in progress (Reconciling) or needs a person (Stalled); each
+condition exists only while it is True, and never both. Advisory conditions, such as a volume that is almost full, do not count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from soperator.api.status import CHOSEN
 from soperator.runtime.events import EventNote
 from soperator.runtime.status import ReportedCondition
 
-#: Conditions that say how well it runs, and not whether what was asked for is there.
+#: Conditions that advise, and do not say whether what the spec asks for is there.
 ADVISORY = frozenset(
     {
         "Confined",
@@ -44,7 +44,7 @@ _DERIVED = ("Reconciling", "Stalled")
 
 
 def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> list[ReportedCondition]:
-    """The conditions of an object, and what they come to; `has_own` is for a kind whose Ready is reported, and not derived from Available."""
+    """The conditions of an object, with the derived ones; `has_own` is for a kind that reports Ready itself, so that it is not derived."""
     own = [each for each in reported if each.type not in _DERIVED and (has_own or each.type != "Ready")]
     lacking = [each for each in own if _is_lacking(each)]
     cause = next((each for each in lacking if (each.type, each.reason) in NEEDS_A_PERSON), None)
@@ -78,6 +78,6 @@ def _ready(cause: ReportedCondition | None) -> ReportedCondition:
 
 
 def _is_lacking(condition: ReportedCondition) -> bool:
-    """Whether something that was asked for is not there, as far as this condition knows."""
+    """Whether, according to this condition, something that the spec asks for is missing."""
     is_whole = condition.status == "True" and (condition.type != "Available" or condition.reason == "AllReady")
     return not is_whole and condition.type not in ADVISORY and (condition.type, condition.reason) not in CHOSEN

@@ -1,4 +1,4 @@
-"""The note of `policy/cluster/render_record` in the status of our objects, and what goes into it."""
+"""The record of `policy/cluster/render_record` in the status of our objects, and its inputs."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from soperator.render.slurm_conf import slurm_conf
 from soperator.runtime.apply import Owner
 from soperator.slurm import topology
 
-#: Under which name the workers' template stands in a NodeSet's note.
+#: The name of the workers' template in a NodeSet's record.
 PODS = "pods"
 #: And the generation of Slurm's configuration in a cluster's.
 CONFIG = "config"
@@ -31,7 +31,7 @@ def of_cluster(
     objects: Sequence[Object],
     is_same_config: bool,
 ) -> RenderRecord:
-    """What a cluster's pass wants of its workloads and of Slurm's configuration; with one that is on its way, workloads are made to go with it."""
+    """The workloads and the configuration that a cluster's pass wants; while a configuration is being activated, workloads are rendered for it."""
     wanted = operator.applier.digests(Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata), objects)
     return _of_cluster(operator, obj, cluster, record, wanted, is_same_config)
 
@@ -74,7 +74,7 @@ def _of_cluster(
 
 
 def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> RenderRecord:
-    """What a NodeSet's pass wants of its workers; `of` is the cluster's object, and `cluster` names the images of its workers."""
+    """The workers that a NodeSet's pass wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
     kept = operator.status.current(of).get("images", {}) if of else {}
     named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
     inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
@@ -83,7 +83,7 @@ def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Clus
 
 
 def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
-    """What is seen, with the workers that count as made from the present template shown as such."""
+    """The observed state, where workers that count as made from the present template have that template."""
     same = note.same.get(PODS, ())
     pods = {
         index: replace(each, template=seen.template) if each.template in same else each
@@ -93,7 +93,7 @@ def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
 
 
 def status_fields(note: RenderRecord | None, obj: Custom) -> dict[str, Any]:
-    """The note as a field of the status; without one it is what it was."""
+    """The record as a field of the status; without one the former one."""
     if note is None:
         return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
     found = {key: value for key, value in asdict(note).items() if value}
@@ -112,7 +112,7 @@ def _note(operator: Operator, obj: Custom) -> RenderRecord | None:
 
 
 def _noted(record: ImageRecord) -> dict[str, Any]:
-    """The record without the roles that came after the first notes were written: their images alone would make every note another."""
+    """The record without the roles that were added after the first records were written: their images would change every record."""
     return {
         key: {role: image for role, image in value.items() if role not in ("mariadb", "proxy")}
         if isinstance(value, Mapping)

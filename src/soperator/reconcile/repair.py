@@ -1,8 +1,8 @@
-"""What is to be there of a cluster, and putting it back while a deletion waits for jobs.
+"""Restores the objects of a cluster while its deletion waits for jobs.
 
-Jobs may run for days after somebody has deleted their SlurmCluster or NodeSet, and need slurmctld, Services, keys and files as before. So what
-a person deletes or changes in that time is put back, as in any other pass. But no change begins: an object that was applied otherwise than the spec,
-or this operator, would have it by now stays as it is, nothing is removed, and Slurm gets no other configuration.
+Jobs may run for days after somebody has deleted their SlurmCluster or NodeSet, and need slurmctld, Services, keys and files as before. So what a
+person deletes or changes in that time is restored, as in any other pass. But no change begins: an object whose applied version differs from the
+present spec, or from this operator's rendering, stays unchanged, nothing is removed, and Slurm gets no other configuration.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _SOON = 5.0
 
 @dataclass(frozen=True)
 class Basis:
-    """What decides about the objects of a cluster beside its spec: images, jail, configuration, and whether the jail has every mount point."""
+    """What determines the objects of a cluster besides its spec: images, jail, configuration, and whether the jail has every mount point."""
 
     stage: Stage
     filling: jail.JailStatus
@@ -63,7 +63,7 @@ def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
 
 
 async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[Problem]) -> tuple[str, float | None]:
-    """Put back what is lost of a cluster whose deletion waits; return what is not put back in a sentence, and when to come again."""
+    """Restore what is missing in a cluster whose deletion waits; return a message about what is not restored, and when to come again."""
     key = (obj.metadata.namespace, obj.metadata.name)
     try:
         held = await anchor.hold(operator, key)

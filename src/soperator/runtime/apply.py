@@ -1,11 +1,11 @@
-"""Making the children of an object what they should be.
+"""Applies the children of an object.
 
 `apply` gets the whole desired state at once, writes what differs by server-side apply, and prunes what is ours but no
 longer wanted. Objects that others need to start (ConfigMaps, Secrets, claims, Services) go first, since a Pod whose
 Secret is a moment late waits for the kubelet's next try; within such a wave all writes are in flight together.
 
-Some fields cannot be changed. For kinds whose objects are cheap to lose (Jobs), an immutable field means delete and
-create anew; for all others the refusal goes to the owner's status, with object and field, and waits for a change there.
+Some fields cannot be changed. For kinds whose objects are cheap to lose (Jobs), an immutable field means delete and create anew; for all others the
+owner's status reports the refusal with object and field, and the pass waits for a change.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply did, objects named as `Kind/name`; `waiting` are on their way out and come anew after that."""
+    """The result of an apply, objects named as `Kind/name`; `waiting` are being deleted and are created again afterwards."""
 
     written: tuple[str, ...] = ()
     unchanged: int = 0
@@ -169,10 +169,10 @@ class Applier:
         )
 
     async def mend(self, owner: Owner, objects: Sequence[Mapping[str, Any]], only_missing: bool = False) -> None:
-        """Put back those of the owner's children that are gone, or that somebody else wrote to since they were applied as they are given here.
+        """Restore those of the owner's children that are missing, or that somebody else wrote to since they were applied as given here.
 
-        Begins no change: a child that was applied otherwise stays as it is, and nothing is pruned. With `only_missing` what is there stays too.
-        Raises as `apply` does.
+        Begins no change: a child whose applied version differs stays unchanged, and nothing is pruned. With `only_missing` existing children stay
+        unchanged too. Raises as `apply` does.
         """
         book = self._ledger.setdefault(owner.uid, {})
         children = [_child(obj, owner, self._api.field_manager) for obj in objects]
@@ -181,7 +181,7 @@ class Applier:
         await self._write([child for child in lost if child.kind in WORKLOADS], book)
 
     def forget(self, owner_uid: str) -> None:
-        """Drop what is remembered of an owner that is gone."""
+        """Forget an owner that no longer exists."""
         self._ledger.pop(owner_uid, None)
 
     def _live(self, child: _Child) -> ObjectMeta | None:
@@ -268,7 +268,7 @@ class Applier:
 
 
 def _has_replicas(live: Any, body: Mapping[str, Any]) -> bool:
-    """Whether an object has as many replicas as it is to have; managedFields names nobody who wrote to its scale."""
+    """Whether an object has the desired replicas; managedFields does not show who wrote to its scale."""
     wanted, spec = body.get("spec", {}).get("replicas"), getattr(live, "spec", None)
     return wanted is None or getattr(spec, "replicas", wanted) == wanted
 

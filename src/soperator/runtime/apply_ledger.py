@@ -1,4 +1,4 @@
-"""Knowing, without asking, that a child is as we applied it.
+"""Knows, without a request, that a child is unchanged since we applied it.
 
 A server-side apply that changes nothing still costs a request and a merge for each child of each pass. So it is skipped
 when two things hold: what we want has not changed since the last write, and nobody else has written since. The first is
@@ -32,7 +32,7 @@ ANCHORER = "soperator-anchor"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One write: what was wanted, what it replaced, what came of it, and the store's epoch at that time."""
+    """One write: the desired object, what it replaced, the result, and the store's epoch at that time."""
 
     digest: str
     replaced: str

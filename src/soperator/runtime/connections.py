@@ -1,9 +1,9 @@
-"""How many clients an HTTP port has at a time, and how long each of them: a port may be open to people who mean no good.
+"""Bounds the number and the duration of connections to an HTTP port, which may be open to attackers.
 
-uvicorn keeps a connection that never asks for ever, and takes any number of them. Here each client has a few seconds to ask and a minute in all, and
-where a place is needed the oldest client that waits for no answer goes first. One that means it has asked before its turn comes. An address has
-so many connections a second, each for one request (`serve`): an answer is work of the loop that does everything else, and who asks without a pause
-would have it do nothing else.
+uvicorn keeps a connection without a request for ever, and accepts any number of them. Here each client has a few seconds for its request and a minute
+in all, and where a place is needed the oldest client without a pending answer is closed first. An honest client has sent its request before its turn
+comes. An address has a bounded number of connections a second, each for one request (`serve`): the same event loop does all other work, and a client
+that asks without a pause would block it.
 """
 
 import asyncio
@@ -84,6 +84,6 @@ class _Bounded(H11Protocol):
 
 
 def _least(present: Iterable[_Bounded]) -> _Bounded:
-    """The oldest of those that wait for nothing, or of all."""
+    """The oldest connection without a pending answer, or the oldest of all."""
     found = list(present)
     return next((each for each in found[:-1] if not each.is_waiting), found[0])

@@ -1,13 +1,13 @@
 """Running passes.
 
-A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it
-says in one sentence how things stand, and when to look again; it is refused, and comes again when somebody changes the object
-or after minutes (`PermanentError`); it fails for now and is tried again, ever more slowly; or it is stopped after 300 s, which counts as a
-failure. The sentence is logged when it differs from the last one of the key, so that an idle operator is silent.
+A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it returns a message about the
+state, and when to look again; it is refused, and runs again when somebody changes the object or after minutes (`PermanentError`); it fails
+temporarily and is retried with back-off; or it is stopped after 300 s, which counts as a failure. The sentence is logged when it differs from the
+last one of the key, so that an idle operator is silent.
 
-After a pass its key rests, by default four times as long as the processor was busy meanwhile: a pass over five thousand pods, woken by each of
-them, would leave no time for anything else, while one over five is not held up. What other passes used counts too, so a busy operator
-gathers more events into each pass.
+After a pass its key rests, by default for four times the CPU time that went by: a pass over five thousand pods, woken by each of them, would leave no
+time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator gathers more events into each
+pass.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ REFUSED = 300.0
 
 @dataclass(frozen=True, slots=True)
 class PassOutcome:
-    """What a pass says: one sentence, in how many seconds to come again, and whether the object is gone for good."""
+    """The result of a pass: a message, in how many seconds to run again, and whether the object no longer exists."""
 
     message: str
     requeue_after: float | None = None
@@ -39,11 +39,11 @@ class PassOutcome:
 
 
 class PermanentError(Exception):
-    """Trying again at once cannot help: the pass waits until the object changes, or for minutes. The message is for the object's owner."""
+    """An error that a retry cannot solve: the pass waits until the object changes, or for minutes. The message is for the object's owner."""
 
 
 class TransientError(Exception):
-    """The pass could not finish for now, and says why in one sentence; it comes again with back-off."""
+    """A temporary failure of a pass, with its cause as the message; the pass is retried with back-off."""
 
 
 Reconcile = Callable[[Key], Awaitable[PassOutcome]]
@@ -53,7 +53,7 @@ Result = Literal["ok", "failed", "terminal"]
 
 @dataclass
 class Controller:
-    """Works on the keys of a queue; `tell`, if given, is told each error, to put it where the object's owner looks.
+    """Works on the keys of a queue; `tell`, if given, is called with each error, to report it to the object's owner.
 
     After a pass its key rests for `rest` times the CPU time that went by.
     """

@@ -1,10 +1,9 @@
 """Leader election by a Lease.
 
-Only one replica may write. A Lease is held by whoever last replaced it, and the API server lets only one of two
-replacements of the same resourceVersion succeed. Nobody's clock is trusted: a standby takes a Lease over when it has
-*seen* it unchanged for its whole duration by its own monotonic clock, and a leader that could not renew gives up after
-ten seconds of the fifteen, counted from the start of its last successful renewal, so that its body has stopped before
-anybody else can start.
+Only one replica may write. The replica that last replaced a Lease holds it, and the API server lets only one of two replacements of the same
+resourceVersion succeed. No clock is trusted: a standby takes a Lease over when it has *seen* it unchanged for its whole duration by its own monotonic
+clock, and a leader that could not renew gives up after ten seconds of the fifteen, counted from the start of its last successful renewal, so that its
+body has stopped before anybody else can start.
 
 The body is watched as closely as the Lease. Elections that start the body and forget it leave a zombie behind when the
 body crashes: it renews for ever and does nothing. Here the end of either ends the other; the body is always awaited,
@@ -29,7 +28,7 @@ from soperator.kube.objects import Lease, LeaseSpec
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds: how long a Lease holds, how often it is renewed, when a leader gives up, how often a standby looks."""
+    """Seconds: how long a Lease is valid, how often it is renewed, when a leader gives up, how often a standby looks."""
 
     duration: float = 15.0
     renew: float = 5.5
@@ -168,7 +167,7 @@ class Elector:
             self._log.warning("cannot release the lease; it will expire", error=str(error))
 
     def _body(self, lease: Lease | None, holder: str, anew: bool = False) -> dict[str, Any]:
-        """The Lease with this holder; `anew` where one begins to lead, who may have the name of one that died in the same pod."""
+        """The Lease with this holder; `anew` where a replica begins to lead, which may have the name of one that died in the same pod."""
         spec = lease.spec if lease is not None else None
         is_new = spec is None or spec.holder_identity != holder
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -195,7 +194,7 @@ def _now() -> float:
 
 
 async def _stop(task: asyncio.Future[None]) -> None:
-    """End a task. What it ended with is nobody's any more, unless somebody awaits it."""
+    """Cancel a task. Its result or error is dropped, unless somebody awaits it."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

@@ -1,7 +1,7 @@
-"""What the log of the operator and the exporter looks like: one line of JSON for each thing that happened, and plain text for a person at a terminal.
+"""The log format of the operator and the exporter: one line of JSON for each event, and plain text at a terminal.
 
-A collector has the fields without a rule of its own (docs/howto/logs.md). A traceback is one string of its line; structlog's own choice would draw
-it with the values of all local variables, keys among them, and take seconds for it.
+A collector reads the fields without a rule for this format (docs/howto/logs.md). A traceback is one string of its line; structlog's own choice would
+draw it with the values of all local variables, keys among them, and take seconds for it.
 """
 
 import sys
@@ -41,5 +41,5 @@ def _for_a_collector() -> list[Processor]:
 
 
 def _ordered(_: object, __: str, said: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """When, how grave and what stand first, for a person reads such lines too."""
+    """Time, level and message come first, because people read such lines too."""
     return {key: said[key] for key in _FIRST if key in said} | dict(said)

@@ -1,11 +1,11 @@
-"""Putting the parts together, and taking them apart in order.
+"""Starts the parts of an operator, and stops them in order.
 
 Every replica keeps its caches and queues warm; only the leader runs passes, and only once every cache is whole, since
 to an incomplete cache everything that is missing looks deleted. Keys that changed meanwhile wait in the queues, so a
 new leader begins with one pass for each.
 
-To stop means: no new pass begins, running ones get 25 s to end, the Lease is released, then the rest is dropped. If any
-part crashes, the same happens, and the process ends with 1 for Kubernetes to start it again.
+To stop means: no new pass begins, running ones get 25 s to end, the Lease is released, then the other tasks are cancelled. If any part crashes, the
+same happens, and the process ends with 1 for Kubernetes to start it again.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ DRAIN = 25.0
 
 @dataclass(frozen=True, kw_only=True)
 class Manager:
-    """The parts of an operator. Without an elector it leads at once; without a port it serves nothing."""
+    """The parts of an operator. Without an elector it leads at once; without a port it serves no HTTP."""
 
     api: Api
     reflectors: Sequence[Informer[Any]]

@@ -1,7 +1,6 @@
-"""What the operator says of itself, as Prometheus metrics in a registry of its own; observe/operator.py has their names.
+"""The operator's metrics about itself, in a separate Prometheus registry; observe/operator.py has their names.
 
-Counts that some object keeps anyway (queue depth, store sizes, requests by verb) are read from it when scraped, so that
-no second copy of them can be wrong.
+Counts that some object has anyway (queue depth, store sizes, requests by verb) are read from it at each scrape, so that there is no second copy.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ class QueueState:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the counts come from that are read when scraped; all are callables, so that they are read then."""
+    """The sources of the counts; all are callables, so that they are read at each scrape."""
 
     requests: Callable[[], Counter[tuple[str, str, int]]] = Counter
     stores: Callable[[], Mapping[str, int]] = dict
@@ -63,7 +62,7 @@ class OperatorMetrics:
         self.export(lambda: _samples(sources))
 
     def export(self, read: Callable[[], Iterable[tuple[Name, Samples]]]) -> None:
-        """Export what `read` returns when it is asked, at each scrape."""
+        """Export the values that `read` returns at each scrape."""
         self.registry.register(_Scraped(read))
 
 

@@ -1,4 +1,4 @@
-"""Writing status, and only when it says something new.
+"""Writes a status only when it has changed.
 
 A condition's `lastTransitionTime` moves when its status does, and at no other time; people and `kubectl wait` rely on
 that. Both that and the decision to write at all need to know what the status is *now*, while the cache may still hold
@@ -81,9 +81,9 @@ class StatusWriter:
         return obj.status
 
     def mine(self, obj: Custom) -> Json:
-        """Return the status as we wrote it last, however old `obj` is, and that of `obj` where we never did.
+        """Return the status of our last write, however old `obj` is, or that of `obj` where we never wrote.
 
-        For what has its memory there: nobody else writes it, and a cache may show a version from between two writes.
+        For state that is remembered in the status: nobody else writes it, and a cache may show a version from between two writes.
         """
         last = self._written.get(obj.metadata.uid)
         return last.stored if last is not None else obj.status
@@ -118,7 +118,7 @@ class StatusWriter:
         return True
 
     def forget(self, uid: str) -> None:
-        """Drop what is remembered of an object that is gone."""
+        """Forget an object that no longer exists."""
         self._written.pop(uid, None)
 
 

@@ -47,7 +47,7 @@ class Clock(Protocol):
 
 
 class Queue:
-    """Keys that wait for a pass; all methods but `get` return at once, and none is for other threads."""
+    """Keys that wait for a pass; all methods but `get` return at once, and none is thread-safe."""
 
     def __init__(
         self, clock: Clock | None = None, chance: Callable[[], float] = random.random, most: int | None = None
@@ -131,7 +131,8 @@ class Queue:
         return None
 
     def done(self, key: Key, failed: bool = False, again: float | None = None, rest: float = 0.0) -> None:
-        """Give a key back: after a failure it comes again by itself, else after `again` seconds, if given, and never before `rest` seconds.
+        """Give a key back: after a failure it becomes ready again after its back-off, else after `again` seconds, if given, and never before `rest`
+        seconds.
 
         A failure's wait is 0.5 s, doubled by each further failure in a row up to 5 min, less up to half by chance;
         `again` is then its minimum.

@@ -1,5 +1,6 @@
-"""Whether a cluster's volumes have room and are writable: the shared root, as one worker reports it, and slurmctld's state and the operator's
-database, as their pods report them.
+"""Whether a cluster's volumes have room and are writable.
+
+One worker reports the shared root; the pods of slurmctld and of the operator's database report their own.
 
 A full root stops all users at once; with a full state Slurm accepts no job, and forgets at its next start what it could not write; with a full
 database slurmctld keeps its records until its queue is full. The warning costs little: the program that checks the jail reports it (spank/watch.c),

@@ -1,10 +1,9 @@
-"""Carrying out what the policy over workers decided: in Kubernetes by the API, in Slurm by slurmrestd.
+"""Carries out the decisions of the policy for workers: in Kubernetes by the API, in Slurm by slurmrestd.
 
-What could touch a job was decided on an answer of Slurm's that was given in this very pass (`decision.py`).
-That answer holds for some seconds: what has not begun by then, because the API server or slurmrestd is slow, is decided anew. So nothing that touches
-a worker waits for pods that are made.
-A pod is deleted, or loses its protection, only in the version that was decided upon: a cache that trails, or is newer by now, decides nothing.
-Records go before pods come, a mark that protects a pod goes before its node is resumed, and what one refuses holds up no other.
+An action that could affect a job was decided on an answer of Slurm from this pass (`decision.py`). That answer is valid for some seconds: an action
+that has not started by then, because the API server or slurmrestd is slow, is decided again. So no action on an existing worker waits for the
+creation of pods. A pod is deleted, or loses its protection, only in the resourceVersion of the decision: an older or newer cache has no effect.
+Records are deleted before pods are created, a pod is protected before its node is resumed, and one refused action does not delay the others.
 """
 
 import asyncio
@@ -101,7 +100,7 @@ class Workers:
 
     @property
     def client(self) -> SlurmRest | None:
-        """Who speaks to the cluster's Slurm, once it is connected."""
+        """The client of the cluster's Slurm; None until it is connected."""
         return self.operator.slurm.client((self.cluster.namespace, self.cluster.name))
 
     async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
@@ -120,7 +119,7 @@ class Workers:
         return replace(plan, again=0.0 if created[_IN_A_PASS:] else plan.again), refusals[1] or failed or refusals[0]
 
     async def _refill(self, actions: Sequence[Action], decided: "Decided") -> str:
-        """Remove the records of who is gone, then make the pods that are missing."""
+        """Delete the records of removed nodes, then create the missing pods."""
         forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)], decided)
         created = [each for each in actions if isinstance(each, Create)][:_IN_A_PASS]
         return await self._make(created, decided.seen.template) or forgotten
@@ -137,7 +136,7 @@ class Workers:
         return "" if actions and self.is_held() else await self._take_all(actions, decided)
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
-        """Make pods; return why they are refused: a quota, a policy or a webhook that lets none in is asked ever more seldom."""
+        """Create pods; return why they are refused. After a refusal by a quota, a policy or a webhook the next attempt comes later each time."""
         meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.unmade
         last = book.get(meta.uid)
         if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
@@ -156,7 +155,7 @@ class Workers:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds what was not done is to be looked at again: workers that changed meanwhile, pods that were refused."""
+        """In how many seconds to look again at actions that were not carried out: on workers that changed in between, and for refused pods."""
         last = self.operator.unmade.get(self.obj.metadata.uid)
         refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused
@@ -182,7 +181,7 @@ class Workers:
         return refusals[0] if refusals else ""
 
     async def _at_once(self, tasks: Iterable[Awaitable[None]]) -> None:
-        """Await them, so many side by side; one is begun only when its turn comes, for five thousand that wait would take 20 MiB."""
+        """Await the coroutines, a bounded number at once; each is created only in its turn, because five thousand waiting ones take 20 MiB."""
         left = iter(tasks)
 
         async def run() -> None:
@@ -205,7 +204,7 @@ class Workers:
                 raise TransientError(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
 
     async def _relabel(self, made: Object) -> bool:
-        """Put the labels back by which a pod of ours is found, where one was taken off; the cache has no such pod, so the API server is asked."""
+        """Restore the labels that identify a pod of ours, where one was removed; the cache does not have such a pod, so this reads the API server."""
         wanted, meta = made["metadata"]["labels"], made["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata
@@ -240,7 +239,7 @@ class Workers:
                 await self._end_jobs(action, node, client)
 
     async def _end_jobs(self, end: EndJobs, node: str, client: SlurmRest) -> None:
-        """End jobs; one that Slurm does not let go holds up no other. Raises SlurmError, the first refusal."""
+        """End jobs; one that Slurm does not end delays no other. Raises SlurmError with the first refusal."""
         refused: list[SlurmError] = []
         for job in end.jobs:
             try:
@@ -280,9 +279,9 @@ class Workers:
             await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _annotate(self, mark: AnnotatePod, seen: WorkerSnapshot) -> None:
-        """Write on a pod what we own of its metadata after its creation; a pod that is another one by now is left alone.
+        """Write the metadata of a pod that we own after its creation; a new pod of the same name is not changed.
 
-        One that may be evicted from then on is written to only as it was seen.
+        The label that allows an eviction is written only to the resourceVersion that was observed.
         """
         pod = seen.pods.get(mark.index)
         if pod is None or self._pod(mark.index) is None:
@@ -303,7 +302,7 @@ class Workers:
             await self.operator.api.apply(kinds.POD, body, at_once=not mark.protected)
 
     async def _set_condition(self, tell: SetPodCondition) -> None:
-        """Write the condition of a pod in which its Slurm node is told."""
+        """Write the state of its Slurm node as a condition of a pod."""
         pod = self._pod(tell.index)
         if pod is None:
             return

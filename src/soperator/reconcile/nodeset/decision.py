@@ -1,7 +1,7 @@
-"""What is decided about the workers of a NodeSet, on an answer of Slurm's that is fresh where that matters.
+"""Decides about the workers of a NodeSet, with a fresh answer of Slurm where that matters.
 
-Whatever could touch a job is decided anew on an answer that was given in this very pass; without one only missing pods are made. Nodes are read one
-by one where few are touched, and jobs only where the policy asks for them.
+Every action that could affect a job is decided again on an answer from this pass; without an answer only missing pods are created. Nodes are read one
+by one where few are affected, and jobs only where the policy needs them.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _ONE_BY_ONE = 8
 _SOON = 1.0
 #: Seconds until the jobs are read again after a failure.
 _WITHOUT_JOBS = 5.0
-#: Seconds of the age of a drain that are not counted: slurmctld tells whole ones, and its answers take time.
+#: Seconds that are subtracted from the age of a drain: slurmctld reports whole seconds, and its answers take time.
 _SKEW = 5.0
 #: Seconds of difference from which on no deadline of a job counts as passed.
 _APART = 60.0
@@ -42,7 +42,7 @@ _RECORDS = DeleteNodeRecord | UpdateNodes
 
 
 def indexes_of(action: Action) -> tuple[int, ...]:
-    """Whom an action is about."""
+    """The workers that an action affects."""
     return action.indexes if isinstance(action, UpdateNodes) else (action.index,)
 
 
@@ -52,7 +52,7 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
 
 
 async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[WorkerPlan, str]:
-    """The plan, decided with a fresh look at Slurm where that matters; without an answer only what is to be made, and why."""
+    """The plan, decided with a fresh answer of Slurm where that matters; without an answer only pods to create, and why."""
     plan = decide(seen if client else replace(seen, nodes=None))
     if (
         client is None
@@ -108,19 +108,19 @@ async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> t
 
 
 async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, with a look at the jobs where it asks for one.
+    """The plan, with the list of jobs where it needs one.
 
-    Without their list it drains in whatever order, since a drain ends no job; no job is warned or ended, and no pod goes that a suspended job may
+    Without that list it drains in any order, because a drain ends no job; no job is warned or ended, and no pod is deleted that a suspended job may
     be on.
     """
     plan = decide(seen)
     if not plan.asks_jobs:
         return plan, ""
     ends = [each for each in plan.actions if policy.ends_jobs(seen, each)]
-    # A record goes seconds after its pod, for which the jobs were looked at: the list of then is new enough.
+    # A record is deleted seconds after its pod, for which the jobs were listed: that list is new enough.
     records = {seen.name(index) for each in ends if isinstance(each, _RECORDS) for index in indexes_of(each)}
     taken = {seen.name(index) for each in ends if not isinstance(each, _RECORDS) for index in indexes_of(each)}
-    # Whose jobs may be warned or ended: a list from before the drain may lack a job that had just begun, which would end without a warning.
+    # Nodes whose jobs may be warned or ended: a list from before the drain may lack a job that had just started, which would end without a warning.
     draining = {seen.name(index) for index in seen.pods if (node := seen.node(index)) and node.is_draining}
     try:
         clock = asyncio.get_running_loop().time
@@ -133,7 +133,7 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
             by_now = dict(zip(asked, await _each(client, asked), strict=True))
             current = ((number, by_now.get(number, job)) for number, job in listed.items())
             listed = {number: job for number, job in current if job is not None}
-        if clock() - asked_at > _SOON:  # the answer about the nodes has become old meanwhile
+        if clock() - asked_at > _SOON:  # the answer about the nodes is too old by now
             seen = seen.on(await client.nodes())
         final = decide(seen.with_jobs(listed.values()))
         pressed = [each for each in final.actions if isinstance(each, SignalJobs | EndJobs)]
@@ -154,7 +154,7 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
 
 
 async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
-    """Why it is not known for how long jobs have been waited for: since when is told by slurmctld's clock, until when by ours. Raises SlurmError."""
+    """Why it is not known how long a drain has waited for jobs: its start is by slurmctld's clock, the present by ours. Raises SlurmError."""
     apart = abs(await client.clock(seen.name(index)) - seen.now)
     if apart <= _APART or apart == seen.now:
         return ""
@@ -167,9 +167,8 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
 async def listed_after(client: SlurmRest, nodes: Mapping[str, SlurmNode], names: Iterable[str]) -> float:
     """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raises SlurmError.
 
-    No job begins on a node that drains, so a list that was asked for later has all that may be suspended there. How old a drain is, slurmctld's
-    own clock says: by another one a drain of a moment ago may look old, or an old one as if it were to come. Where it does not say, only a new
-    list will do.
+    No job starts on a node that drains, so a later list has every job that may be suspended there. The age of a drain is by slurmctld's own clock: by
+    another clock a new drain may look old, or an old one may seem to be in the future. Without slurmctld's time, only a new list is enough.
     """
     drained = {name: nodes[name].reason_at for name in names if name in nodes}
     if not drained:

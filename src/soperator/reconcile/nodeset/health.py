@@ -30,14 +30,14 @@ _SUSPENDED = 10.0
 
 @dataclass(frozen=True)
 class HealthResult:
-    """What checks came to, and what Slurm refused; nothing where no checks run."""
+    """The result of the checks, and what Slurm refused; empty where no checks run."""
 
     verdict: HealthPlan | None = None
     failed: str = ""
 
     @property
     def conditions(self) -> list[ReportedCondition]:
-        """The condition of the NodeSet in which it is told."""
+        """The condition of the NodeSet about its health."""
         if self.verdict is None:
             return []
         said = self.verdict.said
@@ -46,7 +46,7 @@ class HealthResult:
 
 
 def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
-    """The books of the HealthChecks of the cluster, each with its name; of one that cannot be read what it says is to be told only."""
+    """The histories of the cluster's HealthChecks, each with its name; the results of an unreadable check are only reported."""
     operator, found = workers.operator, []
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
@@ -59,7 +59,7 @@ def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
 
 
 async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
-    """Decide and take the actions; where Slurm does not answer there is none."""
+    """Decide and carry out the actions; none where Slurm does not answer."""
     spec = workers.cluster.spec.health
     deep = deep_books(workers)
     if seen.nodes is None or not (health_checks.is_on(workers.cluster.spec) or deep or _is_left(seen)):
@@ -74,7 +74,7 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
     found = merge_reports.findings(deep)
 
     def judged(looked: WorkerSnapshot) -> HealthPlan:
-        # Also where the last HealthCheck is gone: its drains are taken back as those of a check that has ended.
+        # Also after the last HealthCheck was deleted: its drains are undone as those of a check that has ended.
         with_deep = deep or spec.mode == "Off"
         return health_policy.decide(
             merge_reports.with_findings(looked, found, spec.mode) if with_deep else looked, policy
@@ -89,7 +89,7 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
 
 
 def _is_left(seen: WorkerSnapshot) -> bool:
-    """Whether a worker is still drained for a check, though none is there any more."""
+    """Whether a worker is still drained for a check that no longer exists."""
     return any(node is not None and drain_reasons.is_of_check(node) for node in map(seen.node, seen.pods))
 
 
@@ -136,7 +136,7 @@ async def _may_move(
 ) -> bool:
     """Whether a worker is to move as Slurm has its node and its jobs now, for a suspended one shows in no state of its node; raises SlurmError."""
     assert workers.client is not None
-    assert seen.nodes is not None  # nothing is decided otherwise
+    assert seen.nodes is not None  # the decision is the same
     name = seen.name(move.index)
     jobs = await workers.client.jobs(await listed_after(workers.client, seen.nodes, [name]))
     looked = seen.on({**seen.nodes, **await workers.client.only([name])}).with_jobs(jobs)

@@ -1,7 +1,7 @@
-"""Which workers are to take no jobs because of their jail, each with what it says of it itself.
+"""Which workers are to get no jobs because of their jail, each with its own message.
 
-The kubelet's probe only says that something is wrong, and a port that anybody may connect to can be kept from answering. So a worker is drained
-only with a sentence about its jail: from the port, or, where that is silent, from the same program by way of the kubelet (`slurm_exec`).
+The kubelet's probe only reports a failure, and anybody who can connect to the port can keep it from answering. So a worker is drained only with a
+message about its jail: from the port, or, if that does not answer, from the same program through the kubelet (`slurm_exec`).
 """
 
 import asyncio
@@ -19,15 +19,15 @@ from soperator.slurm.node import REASON_PREFIX
 
 #: How many workers are asked in one pass; the others follow in the next ones.
 _ASKED = 16
-#: Seconds until a worker is asked again: one whose jail cannot be entered, and one that reported nothing of the kind.
+#: Seconds until a worker is asked again: one whose jail cannot be entered, and any other.
 _SELDOM, _OFTEN = 60.0, 10.0
 _SOON = 0.5
 
 
 async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot) -> WorkerSnapshot:
-    """What is seen, with a reason to leave at each worker that says that its jail cannot be entered.
+    """The observed state, with a reason to drain for each worker that reports that its jail cannot be entered.
 
-    A worker that is drained for it keeps the words that Slurm shows. It is resumed once its pod is ready again.
+    A worker that is drained for it keeps the reason in Slurm. It is resumed when its pod is ready again.
     """
     sick = _sick(operator, nodeset)
     _forget_well(operator, nodeset, sick)
@@ -48,13 +48,13 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
 
 
 def again(operator: Operator, nodeset: NodeSet) -> float | None:
-    """In how many seconds a worker is to be asked; None where none is."""
+    """In how many seconds a worker is to be asked; None where none has to be."""
     due = [_due(operator, pod) for pod in _sick(operator, nodeset)]
     return max(_SOON, min(due) - operator.wall()) if due else None
 
 
 def _forget_well(operator: Operator, nodeset: NodeSet, sick: list[Pod]) -> None:
-    """Drop what workers said that are ready again: the next time something else may be wrong."""
+    """Forget the messages of workers that are ready again: the next fault may be another one."""
     if not operator.jails:
         return
     ill = {each.metadata.uid for each in sick}
@@ -79,7 +79,7 @@ def _known_reason(operator: Operator, pod: Pod) -> str | None:
 
 
 async def _fetch_reason(operator: Operator, pod: Pod) -> str | None:
-    """A reason for Slurm; empty where the jail can be entered, None where nobody could be asked."""
+    """A reason for Slurm; empty where the jail can be entered, None where the worker could not be asked."""
     said = await operator.ask_jail(pod.status.pod_ip)
     if said is None:
         said = await operator.inside.jail(pod.metadata.namespace, pod.metadata.name)
@@ -91,7 +91,7 @@ def _leaving(worker: WorkerPod, why: str) -> WorkerPod:
 
 
 def _known(seen: WorkerSnapshot, index: int) -> str:
-    """What was told of it already: the reason of its drain, which Slurm keeps after a resume, or the drain that an administrator took back."""
+    """The reason that was reported already: that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid."""
     node, worker = seen.node(index), seen.pods.get(index)
     said = (node.reason if node and node.is_draining else "", worker.noted if worker else "")
     return next((each for each in said if each.startswith(JAIL)), "")

@@ -1,4 +1,4 @@
-"""Writing what is wrong with a node into the comments of its jobs; for each trouble the list of jobs is asked for once."""
+"""Writes what is wrong with a node into the comments of its jobs; the jobs are listed once for each fault."""
 
 from soperator.policy import drain_reasons
 from soperator.policy.workers import job_comment
@@ -9,7 +9,7 @@ from soperator.slurmrest.client import SlurmError
 
 
 async def write_comments(workers: Workers, seen: WorkerSnapshot) -> str:
-    """Write them; return what Slurm refused. An operator that is new writes again, and a sentence that is there already stays there once."""
+    """Write the comments; return what Slurm refused. A new operator writes again; a sentence that a comment already has is not added twice."""
     known, key = workers.operator.hinted, (workers.nodeset.namespace, workers.nodeset.name)
     wanted = job_comment.hints(seen)
     fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}

@@ -1,4 +1,4 @@
-"""Having slurmctld notice jobs whose processes ended with the container of a slurmd: see `policy/health/lost_jobs`."""
+"""Makes slurmctld notice jobs whose processes ended with slurmd's container: see `policy/health/lost_jobs`."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ class LostJobs:
 
 
 async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
-    """Look at the workers whose slurmd started lately, once each; those with a ghost register again until it is gone."""
+    """Look once at each worker whose slurmd started recently; those with a lost job register again until Slurm has ended it."""
     now = workers.operator.wall()
     young = [each for each in _young(workers, now) if each.seen and each.seen.ready]
     again = [lost_jobs.WAIT - (now - each.began) for each in young if now - each.began < lost_jobs.WAIT]
@@ -53,7 +53,7 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
 
 
 def _young(workers: Workers, now: float) -> Iterator[Worker]:
-    """The workers whose slurmd started lately, and was not looked at yet."""
+    """The workers whose slurmd started recently and was not looked at yet."""
     cleared = workers.operator.cleared
     for each in inputs.roster(workers.operator, workers.nodeset).workers:
         if now - each.began < lost_jobs.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:

@@ -1,6 +1,6 @@
-"""Taking a bad machine out of use: cordoned, with the evidence on it, and then its worker's pod goes, which is made anew elsewhere.
+"""Takes a bad machine out of use: its Node is cordoned and annotated with the evidence, then its worker's pod is deleted and created elsewhere.
 
-In this order, and all of it again where the operator was killed in between: a pod that went first could come back to the same machine.
+The order matters, and all steps are repeated if the operator was killed in between: a pod that is deleted first could come back to the same machine.
 """
 
 import json
@@ -21,7 +21,7 @@ async def cordon(workers: Workers, move: ReplaceNode) -> str:
     try:
         await _cordon(workers, move)
     except NotFound:
-        pass  # the machine is gone already
+        pass  # the Node no longer exists
     except KubeError as error:
         remedy = "; set the chart's value replaceMachines to true" if getattr(error, "status", 0) == 403 else ""
         return f"Node {move.machine} is not replaced: {error}{remedy}"

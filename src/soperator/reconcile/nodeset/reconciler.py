@@ -115,7 +115,7 @@ class NodeSetControl:
         )
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> PassOutcome:
-        """A pass over a NodeSet that is being deleted, or whose cluster is: no worker is wanted any more."""
+        """The pass of a NodeSet that is being deleted, or whose cluster is: no worker is desired any more."""
         if finalizers.is_ending(obj) and not finalizers.holds(obj):
             return PassOutcome("it is being deleted")
         plan, failed = WorkerPlan(), ""
@@ -156,7 +156,7 @@ class NodeSetControl:
 
     def _jail_status(self, cluster: Cluster) -> jail.JailStatus:
         found = self.operator.stores.clusters.get(cluster.namespace, cluster.name)
-        assert found is not None  # it was read a moment ago, and nobody else runs in between
+        assert found is not None  # it was read just before, and no other task runs in between
         return jail.jail_status(self.operator, found, cluster)
 
     def _is_held(self, obj: Custom) -> bool:
@@ -165,7 +165,7 @@ class NodeSetControl:
         return cluster is not None and self._jail_status(cluster).step.hold
 
     def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
-        """Why no worker can be made yet; a cluster that had login before has a jail, whatever became of the Job that filled it."""
+        """Why no worker can be created yet; a cluster that had login before has a jail, even if the Job that filled it is gone."""
         sets = self.operator.stores.children[kinds.STATEFULSET]
         if sets.get(cluster.namespace, names.login(cluster.name)) is not None:
             return ""
@@ -174,7 +174,7 @@ class NodeSetControl:
         return jail.why_not(self.operator, cluster, look)
 
     async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
-        """While the jail is being replaced no worker comes or goes, but for pods that have not started."""
+        """While the jail is being replaced no worker is created or deleted, except pods that have not started."""
         seen = inputs.seen(self.operator, cluster, nodeset)
         workers = Workers(self.operator, obj, cluster, nodeset)
         failed = await workers.take(held(seen), seen)
@@ -209,7 +209,7 @@ class NodeSetControl:
 
 
 def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
-    """The conditions of a NodeSet: whether its workers take jobs, and whether nothing is being done to them."""
+    """The conditions of a NodeSet: whether its workers get jobs, and whether no change is in progress."""
     refused = reregister.shortfall(told.seen) if short and told.seen else ""
     bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
     return [
@@ -230,7 +230,7 @@ def _unreadable(nodeset: NodeSet) -> Problem:
 
 
 def _gone(pods: int) -> str:
-    """What a pass says of a NodeSet that is gone; pods are left where somebody took its finalizer away, for their jobs may run."""
+    """The result of a pass for a NodeSet that no longer exists; where somebody removed its finalizer its pods stay, because their jobs may run."""
     left = "delete them, or make the NodeSet again, which takes them over"
     return f"it is gone, and {pods} of its pods are left: {left}" if pods else "it is gone"
 

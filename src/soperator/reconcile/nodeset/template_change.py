@@ -1,4 +1,4 @@
-"""What a rollout changes: read once from a worker that is not as its NodeSet says by now."""
+"""What a rollout changes: read once from a worker whose template is outdated."""
 
 from dataclasses import replace
 

@@ -12,7 +12,7 @@ from soperator.render.slurm_conf import slurm_conf
 
 
 def holds_configuration(operator: Operator, cluster: Cluster) -> str:
-    """Why another configuration than the present one is not written: nobody knows what it says of these nodes. Empty where nothing is held."""
+    """Why no new configuration is written: its content for these nodes is unknown. Empty where it may be written."""
     found, state = membership.unreadable(operator, cluster), inputs.transaction(operator, cluster)
     if not found or not state.good or inputs.running_config(operator, cluster):
         return ""
@@ -23,6 +23,6 @@ def holds_configuration(operator: Operator, cluster: Cluster) -> str:
 
 
 def with_hold(look: ConfigStatus, held: str) -> ConfigStatus:
-    """The look at the configuration with what holds it."""
+    """The look at the configuration, with the reason why it must not change."""
     is_first = held and not look.step.why
     return replace(look, step=ConfigStep(reason="NodeSetUnreadable", why=held)) if is_first else look

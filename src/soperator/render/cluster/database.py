@@ -1,7 +1,7 @@
-"""The database of slurmdbd, where the operator is to have one: a MariaDB of its own, or a MariaDB resource of mariadb-operator.
+"""The database of slurmdbd, where the operator manages it: its own MariaDB, or a MariaDB resource of mariadb-operator.
 
-Both outlive accounting that is switched off and a cluster that is deleted, as the users' files do: the claim, the resource and the password have no
-owner. Sizes follow from the memory that the pod has; Slurm asks for a patient lock_wait_timeout and large packets.
+Both survive when accounting is turned off or the cluster is deleted, as the users' files do: the claim, the resource and the password have no owner.
+Buffer sizes follow from the pod's memory; Slurm needs a long lock_wait_timeout and large packets.
 """
 
 from soperator.api.common import Resources
@@ -16,12 +16,12 @@ from soperator.render.parts.strategic_merge import strategic
 
 _DATA = "/var/lib/mysql"
 _MIB = 1024 * 1024
-#: What buffers are made for where nothing says the memory.
+#: The memory for which buffers are sized where no limit is set.
 _MEMORY = "1Gi"
 
 
 def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
-    """The objects of the database; none for one that is elsewhere. `secrets` is the version of its password."""
+    """The objects of the database; none for an external one. `secrets` is the version of its password."""
     said = cluster.spec.accounting_or_default
     if said.mariadb_operator is not None:
         return [_resource(cluster, said.mariadb_operator)]
@@ -130,7 +130,7 @@ def _own_data(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _policy(cluster: Cluster, operator: str) -> Object:
-    """slurmdbd alone reaches the database, and the operator what its pod says of its volume.
+    """Only slurmdbd reaches the database, and the operator the pod's report about its volume.
 
     `render/cluster/network.py` leaves this pod out of what the cluster's pods may reach.
     """

@@ -1,7 +1,6 @@
-"""Where slurmdbd keeps its records, and its files.
+"""Where slurmdbd stores its records, and its files.
 
-Wherever the database is, for slurmdbd it is a `Storage`. The password is in none of the files: slurmdbd's container adds it
-(images/slurm/roles/slurmdbd).
+A database of any kind is a `Storage` for slurmdbd. The password is in none of the files: slurmdbd's container adds it (images/slurm/roles/slurmdbd).
 Source of each setting: slurmdbd.conf(5) and slurm.conf(5) of 24.11.
 """
 
@@ -24,7 +23,7 @@ _PLUGINS = f"{BUNDLE}/lib/slurm"
 
 @dataclass(frozen=True)
 class Storage:
-    """Where slurmdbd keeps its records: the one value behind all three ways to have a database."""
+    """Where slurmdbd stores its records: one value for all three kinds of database."""
 
     host: str
     port: int
@@ -68,7 +67,7 @@ def files(cluster: Cluster) -> dict[str, str]:
     auth = {"AuthType": f"auth/{cluster.spec.auth.type}"}
     known = {"ClusterName": cluster.name, "SlurmctldHost": names.controller(cluster.name), "SlurmUser": "slurm"}
     plugins = {"PluginDir": _PLUGINS}
-    here = {"AccountingStorageHost": "localhost"}  # its Service leads to it only once this has succeeded
+    here = {"AccountingStorageHost": "localhost"}  # its Service leads to it only after this has succeeded
     mine = conf.lines(
         known | auth | {"CredType": f"cred/{cluster.spec.auth.type}"} | plugins | accounting.client(cluster) | here
     )

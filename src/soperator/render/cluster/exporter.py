@@ -1,10 +1,10 @@
-"""The exporter of a cluster, where its spec asks for one: it reads slurmrestd, and has no right in Kubernetes or Slurm.
+"""The exporter of a cluster, where its spec has one: it reads slurmrestd, and has no rights in Kubernetes or Slurm.
 
-The key that signs tokens makes its owner root in Slurm, so the container that answers HTTP, and reads what users wrote, does not have it. One
-beside it does, which listens to nobody and leaves a token of some minutes (agents/tokens). Whose token it is: slurmrestd's own user, whom Slurm lets
-see what everybody may see.
+The key that signs tokens makes its owner root in Slurm, so the container that answers HTTP, and reads users' texts, does not have it. A second
+container has it, which does not listen on the network and writes tokens of a few minutes (agents/tokens). The tokens are for slurmrestd's own user,
+who sees what every user may see.
 
-slurmrestd does not know the users of the jail, whose names are labels. The container that does looks at the jail and at nothing else.
+slurmrestd does not know the users of the jail, whose names are labels. The container that reads them sees only the jail.
 """
 
 from soperator.api.common import Resources
@@ -29,7 +29,7 @@ _EVERY = "10"
 
 
 def render_exporter(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The Deployment, the Service and the NetworkPolicy; nothing where there is to be no exporter."""
+    """The Deployment, the Service and the NetworkPolicy; empty without an exporter."""
     if cluster.spec.metrics.exporter is None:
         return []
     selector = labels.role(cluster.name, ROLE)
@@ -114,7 +114,7 @@ def _image(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def _user(cluster: Cluster) -> str:
-    """Whose token: where Slurm hides from users what is not theirs, only SlurmUser sees all that there is to count."""
+    """The user of the token: where Slurm hides other users' jobs, only SlurmUser sees everything that is counted."""
     return "slurm" if _is_private(cluster) else "slurmrest"
 
 

@@ -1,8 +1,8 @@
-"""Secrets with keys. They are made once, rewritten by a rotation that was asked for, and put back from a copy.
+"""Secrets with keys. They are created once, rewritten by a requested rotation, and restored from a copy.
 
 The decisions are those of policy/cluster/key_rotation and policy/cluster/keys.
 
-The key material comes in as an argument, so that this stays a pure function.
+The key material is an argument, so that this stays a pure function.
 """
 
 import base64
@@ -27,7 +27,7 @@ _NOTES = (labels.ROTATION, labels.STAGE, labels.SINCE, labels.DIGEST)
 
 
 def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """The Secrets that a cluster needs, with the files that each must hold."""
+    """The Secrets that a cluster needs, with the files that each must have."""
     made = (
         {names.database_password(cluster.name): (database_connection.PASSWORD,)}
         if database.has_password(cluster.spec.accounting)
@@ -47,7 +47,7 @@ def auth_file(cluster: Cluster) -> str:
 
 
 def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
-    """Files that were just made. Keys that are new need no rotation, and the password of the database has none."""
+    """New files. New keys need no rotation, and the password of the database has none."""
     is_password = name == names.database_password(cluster.name)
     noted = (
         {labels.ROTATION: cluster.spec.auth.rotate_request}
@@ -58,14 +58,14 @@ def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
 
 
 def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
-    """A Secret with files that were just made."""
+    """A Secret with new files."""
     return render_held(cluster, name, new(cluster, name, content)) | {"type": "Opaque"}
 
 
 def render_held(cluster: Cluster, name: str, held: Held) -> Object:
-    """A Secret with what it is to hold, owned by the cluster.
+    """A Secret with its content, owned by the cluster.
 
-    Not owned are keys that are to be kept or that a person brought, and a password, which stays with its database.
+    Keys that are to be kept or that a person brought have no owner, nor has a password, which stays with its database.
     """
     bare: Object = {"name": name, "namespace": cluster.namespace}
     meta = bare if held.is_brought else _metadata(cluster, name, name)
@@ -74,7 +74,7 @@ def render_held(cluster: Cluster, name: str, held: Held) -> Object:
 
 
 def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
-    """The Secret from which another, of this name, is put back; it says what it adds up to, so that an edit of it is noticed."""
+    """The copy from which the Secret of this name is restored; it has a checksum of its content, so that an edit is noticed."""
     meta = _metadata(cluster, names.kept(name), name)
     brought = {labels.BROUGHT: "true"} if held.is_brought else {}
     meta["annotations"] = {**meta.get("annotations", {}), **held.notes, **brought, labels.CHECKSUM: held.checksum}
@@ -82,12 +82,12 @@ def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
 
 
 def has_owner(cluster: Cluster, name: str) -> bool:
-    """Whether a Secret of the operator's goes with its cluster."""
+    """Whether a Secret of the operator is deleted with its cluster."""
     return not (cluster.spec.auth.keep_keys or name == names.database_password(cluster.name))
 
 
 def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held:
-    """What a Secret holds, as far as it is the operator's business."""
+    """The part of a Secret's content that the operator manages."""
     files = {name: content for name, content in data.items() if name in FILES}
     notes = {key: annotations[key] for key in _NOTES if key in annotations}
     return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
@@ -124,7 +124,7 @@ def _secret(meta: Object, files: Mapping[str, bytes]) -> Object:
 
 
 def read_record(annotations: Mapping[str, str]) -> RotationRecord:
-    """What is noted on a Secret; one that was never rotated has nothing."""
+    """The record on a Secret; empty for one that was never rotated."""
     stage: Stage = annotations.get(labels.STAGE, "")  # type: ignore[assignment]
     since = annotations.get(labels.SINCE, "0")
     return RotationRecord(annotations.get(labels.ROTATION, ""), stage, float(since) if since.isdecimal() else 0.0)

@@ -1,4 +1,4 @@
-"""Login: sshd, started inside the jail, and sackd beside it with the key that sshd's container never sees."""
+"""Login pods: sshd, started inside the jail, and sackd with the key that sshd's container never has."""
 
 from dataclasses import replace
 
@@ -26,14 +26,14 @@ def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def with_cpu(said: Resources) -> Resources:
-    """The same resources with a small request for CPU, unless they say CPU themselves: without one a busy Node leaves a session next to nothing."""
+    """The same resources with a small CPU request, unless they set CPU themselves: without one a session gets almost no CPU on a busy Node."""
     if "cpu" in said.requests or "cpu" in said.limits:
         return said
     return said.model_copy(update={"requests": {"cpu": "100m", **said.requests}})
 
 
 def closed(cluster: Cluster) -> Cluster:
-    """The same cluster without a login pod, for as long as nobody may be in the jail."""
+    """The same cluster without a login pod, while nobody may be in the jail."""
     spec = cluster.spec
     return replace(cluster, spec=spec.model_copy(update={"login": spec.login.model_copy(update={"replicas": 0})}))
 

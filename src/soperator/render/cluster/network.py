@@ -50,7 +50,7 @@ def _policies(cluster: Cluster, operator: str) -> list[Object]:
 
 
 def asked(operator: str) -> Object:
-    """The rule by which the operator, in this namespace, reaches what a pod says of the volume that it watches."""
+    """The rule by which the operator, in this namespace, reaches a pod's report about its volume."""
     return _operator(names.JAIL_PORT, operator)
 
 
@@ -61,7 +61,7 @@ def scraped(cluster: Cluster, port: int) -> Object:
 
 
 def render_usage(cluster: Cluster) -> list[Object]:
-    """Who may scrape what the jobs of workers use: who may scrape the exporter."""
+    """Who may scrape the usage of workers' jobs: the same peers that may scrape the exporter."""
     if not cluster.spec.metrics.jobs:
         return []
     selector = labels.role(cluster.name, "worker")
@@ -69,7 +69,7 @@ def render_usage(cluster: Cluster) -> list[Object]:
 
 
 def _operator(port: int, namespace: str) -> Object:
-    """The rule for the operator: by its label *and* its namespace, for whoever makes pods anywhere can give them any label."""
+    """The rule for the operator: by its label *and* its namespace, because everybody who can create pods can give them any label."""
     where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
     source = {"namespaceSelector": where, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
     return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
@@ -91,7 +91,7 @@ def _exporter(cluster: Cluster) -> list[Object]:
 
 
 def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object, role: str = "network") -> Object:
-    """Who reaches the pods of a selector: whom one of the rules lets in, and nobody else but by another policy. `role` is the label of the policy."""
+    """A policy that admits the rules' peers to the pods of a selector, and nobody else. `role` is the label of the policy."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

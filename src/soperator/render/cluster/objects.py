@@ -1,4 +1,4 @@
-"""All objects of a SlurmCluster, in an order that a reader and an API server both like: what is mounted before who mounts it."""
+"""All objects of a SlurmCluster, in an order that suits readers and the API server: mounted objects before the pods that mount them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,7 +37,7 @@ def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = 
 
 
 def when_settled(cluster: Cluster) -> Cluster:
-    """The cluster as it is once everything has come up: slurm.conf names slurmdbd where accounting is on."""
+    """The cluster after its complete start: slurm.conf names slurmdbd where accounting is on."""
     return replace(cluster, accounted=cluster.spec.accounting is not None)
 
 
@@ -49,10 +49,10 @@ def render_cluster(
     of: tuple[Cluster, Cluster] | None = None,
     addresses: int = 0,
 ) -> list[Object]:
-    """Everything that a cluster owns but its keys, its configuration (of which `state` tells) and the populate Job.
+    """Everything that a cluster owns except its keys, its configuration (described by `state`) and the populate Job.
 
-    Login waits for the jail, which it mounts as its root. While new images are on their way, `of` is the same cluster with those that
-    slurmrestd has so far, and with those of login. `addresses` is how many slurmctlds have a name at least.
+    Login waits for the jail, which it mounts as its root. During a rollout of new images, `of` is the same cluster with slurmrestd's present images,
+    and with those of login. `addresses` is the least number of slurmctlds with a name.
     """
     of_rest, of_login = of or (cluster, cluster)
     known = state or ConfigState()

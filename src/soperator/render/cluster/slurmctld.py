@@ -1,7 +1,7 @@
 """slurmctld: a StatefulSet, mostly of one, with its state on a claim, each behind a Service whose address outlives the pod.
 
-With backups all share the claim, where Slurm's own heartbeat keeps a backup from taking over beside a leader that lives. A pod's name is
-its host name, and that its place in the order of slurm.conf.
+With backups all share the claim, where Slurm's own heartbeat keeps a backup from taking over while the leader is alive. A pod's name is its host
+name, and determines its place in slurm.conf.
 
 The identity sidecar copies the users of the jail to a place where slurmctld's name service finds them; slurmctld itself never reads
 the jail, which users can write and a storage failure can hang.
@@ -48,7 +48,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, fixed: str) -> Object:
         "spec": {
             "serviceName": names.nodes_service(cluster.name),
             "replicas": cluster.spec.controller.replicas,
-            "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
+            "podManagementPolicy": "Parallel",  # with the ordered policy, a pod that cannot start would never be replaced by its corrected successor
             "selector": {"matchLabels": selector},
             "template": strategic(
                 {

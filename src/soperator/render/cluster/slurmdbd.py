@@ -63,7 +63,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, noted: Mapping[str, str]
         "spec": {
             "serviceName": names.nodes_service(cluster.name),
             "replicas": 1,
-            "podManagementPolicy": "Parallel",  # in order, a pod that cannot start would never give way to its corrected successor
+            "podManagementPolicy": "Parallel",  # with the ordered policy, a pod that cannot start would never be replaced by its corrected successor
             "selector": {"matchLabels": selector},
             "template": strategic(
                 {
@@ -150,7 +150,7 @@ def _secret(at: Storage) -> Object:
 
 
 def service(cluster: Cluster, name: str, role: str, of: str, port: int) -> Object:
-    """A Service that leads to its pod while that is ready, so that whoever connects knows that the database answers too."""
+    """A Service that leads to its pod while the pod is ready, so that a successful connection means that the database answers too."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

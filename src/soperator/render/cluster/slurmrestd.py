@@ -1,7 +1,7 @@
-"""slurmrestd, by which the operator sees Slurm's nodes and drains them.
+"""slurmrestd, through which the operator reads Slurm's nodes and drains them.
 
-It listens on its pod's loopback alone, behind nginx (images/proxy/operator.conf): slurmrestd has 124 connections and keeps idle ones, so whoever
-reached it could blind the operator, and not every cluster's network enforces NetworkPolicies (docs/decisions/0099).
+It listens only on its pod's loopback, behind nginx (images/proxy/operator.conf): slurmrestd has 124 connections and keeps idle ones, so every client
+that reaches it could block the operator, and not every cluster's network enforces NetworkPolicies (docs/decisions/0099).
 """
 
 from soperator.api.common import Resources
@@ -11,7 +11,7 @@ from soperator.render.parts.strategic_merge import strategic
 
 
 def render_rest(cluster: Cluster, defaults: Defaults, generation: str = "") -> list[Object]:
-    """The Deployment and the Service of slurmrestd, which starts anew when slurmctld runs with another generation."""
+    """The Deployment and the Service of slurmrestd, which restarts when slurmctld runs with another generation."""
     return [_deployment(cluster, defaults, generation), _service(cluster)]
 
 
@@ -42,7 +42,7 @@ def _deployment(cluster: Cluster, defaults: Defaults, generation: str) -> Object
 
 def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     return pod.leaving_lost_nodes(pod.base(cluster, defaults, cluster.spec.rest.scheduling)) | {
-        # It waits for idle connections to close, and holds nothing worth waiting for.
+        # It would wait for idle connections to close, which is not worth the time.
         "terminationGracePeriodSeconds": 5,
         "initContainers": [slurmrestd(cluster, defaults, names.REST_LOCAL_PORT, cluster.spec.rest.resources)],
         "containers": [_proxy(cluster, defaults)],
@@ -51,7 +51,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def slurmrestd(cluster: Cluster, defaults: Defaults, port: int, resources: Resources, plugins: str = "") -> Object:
-    """The sidecar with slurmrestd on the pod's loopback. That it also answers is seen through nginx, whose pod is then not ready."""
+    """The sidecar with slurmrestd on the pod's loopback. nginx' readiness probe goes through to slurmrestd."""
     probe = {"exec": {"command": ["bash", "-c", f": < /dev/tcp/127.0.0.1/{port}"]}, "timeoutSeconds": 5}
     return pod.container(cluster, "slurmrestd", pod.slurm_image(cluster, defaults), resources) | {
         "restartPolicy": "Always",

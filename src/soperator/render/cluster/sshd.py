@@ -1,4 +1,4 @@
-"""What sshd of the login pods is told: its configuration, and the PAM service that it asks.
+"""The configuration of the login pods' sshd, and the PAM service that it uses.
 
 Keys are the way in. Passwords, where the spec allows them, are checked by PAM against the jail's shadow and the directory; root has none.
 """
@@ -82,7 +82,7 @@ def _auth(passwords: bool, used: bool) -> list[str]:
 
 
 def _account(used: bool) -> list[str]:
-    """An expired account is refused; the directory may refuse one of its own, and where it does not answer it says nothing."""
+    """An expired account is refused; the directory may refuse its own accounts, and has no effect while it does not answer."""
     more = ["account [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] pam_sss.so"] if used else []
     return [*_ONE_ROOT, "account required pam_nologin.so", "account required pam_unix.so", *more]
 

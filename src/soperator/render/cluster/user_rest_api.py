@@ -1,7 +1,7 @@
-"""slurmrestd for users, apart from the operator's: whatever they ask of it, the operator sees Slurm's nodes.
+"""slurmrestd for users, separate from the operator's, so that no load by users blocks the operator.
 
-slurmrestd listens on its pod's loopback alone and holds no key: slurmctld judges each token. nginx before it ends TLS, refuses what has no token,
-and holds slow and large requests off (images/proxy). nginx is the container that Kubernetes ends first, so that what is under way is answered.
+slurmrestd listens only on its pod's loopback and has no key: slurmctld verifies each token. nginx in front of it terminates TLS, refuses requests
+without a token, and bounds slow and large requests (images/proxy). Kubernetes ends nginx first, so that pending requests are answered.
 """
 
 from soperator.api.common import Resources
@@ -18,9 +18,9 @@ _TLS = "/etc/soperator/tls"
 
 
 def render_rest_users(cluster: Cluster, defaults: Defaults, state: ConfigState | None = None) -> list[Object]:
-    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; nothing where users have none.
+    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; empty where users' REST is off.
 
-    They come when the configuration that slurmctld mounts bounds the tokens of `scontrol token`, and start anew with each other configuration.
+    They are created when slurmctld's configuration bounds the tokens of `scontrol token`, and restart with each new configuration.
     """
     if cluster.spec.rest.users is None or (state is not None and LONGEST not in state.fixed):
         return []
@@ -109,7 +109,7 @@ def _service(cluster: Cluster) -> Object:
 
 
 def _policy(cluster: Cluster) -> Object:
-    """Who may come. What a Service lets in from outside of Kubernetes may have any address."""
+    """The admitted peers. Clients that come through a Service from outside of Kubernetes may have any address."""
     said = cluster.spec.rest.users_or_default
     peers = [*said.allow_from] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
     rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}

@@ -6,7 +6,7 @@ from soperator.render.parts.model import Cluster, Object
 
 
 def render_claim(cluster: Cluster) -> list[Object]:
-    """The jail's claim where the spec names none. It has no owner: deleting the cluster keeps the users' files."""
+    """The jail's claim where the spec names none. It has no owner, so the users' files stay when the cluster is deleted."""
     ref = cluster.spec.jail.claim
     if ref.name or cluster.spec.jail.per_node:
         return []

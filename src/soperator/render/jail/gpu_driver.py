@@ -1,9 +1,9 @@
 """The GPU driver of a node: its libraries and tools in one folder, which the plan shows to every job of the node.
 
-Whoever owns the machine owns its driver, and two kinds of machines have two drivers, under one shared root. So nothing of a driver is
-ever in the jail: each node gathers its own in /run/driver, and binds it at one path (decision 18). Where it comes from is one of three:
-what the container runtime put into the pod, a folder (of the Node, or a volume), a CDI specification. For the last two an init container
-makes the list of files; the entry script of slurmd carries it out, for mounts of another container would not be seen there.
+The owner of a machine owns its driver, and two kinds of machines may have two drivers, under one shared root. So nothing of a driver is ever in the
+jail: each node gathers its own in /run/driver, and binds it at one path (decision 18). Where it comes from is one of three: what the container
+runtime put into the pod, a folder (of the Node, or a volume), a CDI specification. For the last two an init container makes the list of files; the
+entry script of slurmd carries it out, for mounts of another container would not be seen there.
 """
 
 import json
@@ -33,7 +33,7 @@ def has_driver(spec: NodeSetSpec) -> bool:
 
 
 def environment(nodeset: NodeSet) -> list[Object]:
-    """What tells the entry script where the driver is: a list that an init container made, or what the runtime mounted."""
+    """The environment that names the driver's source for the entry script: a list of an init container, or the runtime's mounts."""
     if not has_driver(nodeset.spec):
         return []
     return pod.env(SOPERATOR_DRIVER=f"{_LIST}/files" if nodeset.spec.gpu.driver.is_given else "runtime")

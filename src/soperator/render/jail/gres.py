@@ -1,13 +1,13 @@
 """The GPUs of a node as Slurm counts them: lines of gres.conf, and what makes the names in them true.
 
-A pod has those GPUs of its Node that the device plugin gave to it: /dev/nvidia2 and /dev/nvidia5, say. Slurm wants the names beforehand, and one
-gres.conf serves all nodes. So the entry script links each node's own, in the order of their numbers, to /run/soperator/gpus/0, 1, …, and these
-are the names in gres.conf. AutoDetect=nvidia is not it: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not have;
-slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian's has none for AMD.
+A pod has those GPUs of its Node that the device plugin gave to it: /dev/nvidia2 and /dev/nvidia5, say. Slurm needs the names beforehand, and one
+gres.conf serves all nodes. So the entry script links each node's own, in the order of their numbers, to /run/soperator/gpus/0, 1, …, and these are
+the names in gres.conf. AutoDetect=nvidia does not work here: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not
+have; slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian's has none for AMD.
 
 A shard is a part of a GPU by agreement alone: Slurm gives so many to each, and tells a job with shards its GPU as it tells one with GPUs.
 
-Whoever writes lines of gres.conf in `config.extraLines.gres` says it all: then nothing is added.
+Lines of gres.conf in `config.extraLines.gres` replace all of this: then nothing is added.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def lines(name: str, gpu: Gpu) -> list[conf.Line]:
 
 
 def environment(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
-    """What tells the entry script how many GPUs to link, and how they are called."""
+    """The environment that gives the entry script the number of GPUs to link, and their names."""
     gpu = nodeset.spec.gpu
     if not has_gpus(nodeset.spec) or not is_ours(cluster):
         return []

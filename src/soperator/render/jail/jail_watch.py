@@ -1,7 +1,7 @@
-"""The container beside slurmd that says whether a step could enter the jail there.
+"""The container beside slurmd that checks whether a step can enter the jail.
 
-It has no rights and never waits for the jail (spank/watch.c). The pod is ready while the jail can be entered; its sentence is for the operator,
-which drains the node with it. It comes after slurmd's container, which it would otherwise delay.
+It has no rights and never waits for the jail (spank/watch.c). The pod is ready while the jail can be entered; the operator drains the node with the
+container's message. It is listed after slurmd's container, which it would otherwise delay.
 """
 
 from soperator.api.common import Resources

@@ -1,9 +1,9 @@
-"""The mount plan: what a login or worker node mounts to make the jail, in which order, and why.
+"""The mount plan: what a login or worker node mounts for the jail, in which order, and why.
 
-A plan is data: from the specs of the cluster and the NodeSet to an ordered list of mounts. The C helper in the pod executes exactly
-these lines and looks afterwards whether they are there; `soperator explain jail` prints them; nothing else mounts anything into the jail
-(docs/explain/jail.md). Two things hold for every plan, and tests look after them: a folder is mounted before what lies in it, and no line
-needs anything written to the shared root, for what is private to a node is mounted over it.
+A plan is data: an ordered list of mounts that follows from the specs of the cluster and the NodeSet. The C helper in the pod executes exactly these
+lines and verifies the result; `soperator explain jail` prints them; nothing else mounts anything into the jail (docs/explain/jail.md). Two rules hold
+for every plan, and have tests: a folder is mounted before the mounts inside it, and no line needs a write to the shared root, because everything
+private to a node is mounted over it.
 """
 
 import hashlib
@@ -46,8 +46,8 @@ class Mount:
 
 
 _JOBS_TMP = Mount("scratch", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files of one job, gone with it")
-#: An emptyDir is open to every uid, without the sticky bit: who could write there would put a socket of his own in the place of munged's, and
-#: slurmd would believe it. connect(2) needs no writable mount.
+#: An emptyDir is writable for every uid, without the sticky bit: a user could replace munged's socket by his own, and slurmd would trust it.
+#: connect(2) needs no writable mount.
 _MUNGE = Mount("bind", "/run/munge", "/run/munge", ("ro", "nosuid", "nodev", "noexec"), "munged's socket")
 _NODES_TMP = Mount("bind", "/mnt/tmp", "/tmp", ("nosuid", "nodev"), "temporary files stay on this node")
 #: slurmstepd makes the cgroups of a step from inside the jail. They belong to root, so that no ordinary user writes them.
@@ -57,13 +57,13 @@ _CGROUPS = Mount(
 
 
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
-    """The mounts of a NodeSet's nodes, in the order in which they are made."""
+    """The mounts of a NodeSet's nodes, in mount order."""
     own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(cluster), *_gpus(nodeset), *_driver(nodeset)]
     return _with(own, submounts.of_worker(cluster, nodeset), cluster)
 
 
 def login_plan(cluster: Cluster) -> list[Mount]:
-    """The mounts of a login node, in the order in which they are made."""
+    """The mounts of a login node, in mount order."""
     own = [*_base(cluster, _LOGIN_SHM, _NODES_TMP), *_login()]
     return _with(own, submounts.of_login(cluster), cluster)
 
@@ -79,13 +79,13 @@ def short(*texts: str) -> str:
 
 
 def holder(mounts: Sequence[Mount], target: str) -> Mount:
-    """The mount in which a path of the jail lies: the deepest of those above it."""
+    """The mount that contains a path of the jail: the deepest one above it."""
     above = [each for each in mounts if each.is_mount and is_below(target, each.target)]
     return max(above, key=lambda each: len(each.target.rstrip("/")))
 
 
 def is_below(path: str, above: str) -> bool:
-    """Whether a path lies below another one; no path lies below itself."""
+    """Whether a path is below another one; no path is below itself."""
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
@@ -179,12 +179,12 @@ def _submount(placed: submounts.Placed, cluster: Cluster) -> Mount:
     if each.per_job:
         own = ("nosuid", "nodev", f"owner={_owner(cluster)}")
         return Mount("scratch", placed.folder, each.path, own, f"{why}, a folder for each job")
-    # Others write to a folder of the Node too, and a setuid bit of theirs is none of the jail's.
+    # Others write to a folder of the Node too, and their setuid bits must have no effect in the jail.
     if each.host_path or "hostPath" in (each.volume or {}):
         options = (*options, "nosuid")
     return Mount("rbind", placed.folder, each.path, (*options, "nodev"), why)
 
 
 def _owner(cluster: Cluster) -> str:
-    """Whose jobs' folders they are on storage that others use too: equal names and numbers of jobs are in every cluster, the UID is not."""
+    """The owner of jobs' folders on storage that others use too: names and numbers of jobs repeat in every cluster, the UID does not."""
     return f"{cluster.name}.{cluster.uid}" if cluster.uid else cluster.name

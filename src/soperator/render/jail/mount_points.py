@@ -1,8 +1,8 @@
 """Mount points that a jail may lack, and the Job that makes them.
 
-A mount needs a folder to lie on. What every node mounts is there from the populate Job; a submount's path is the author's choice, and a
-node must not write to the shared root. So where the specs name a path that is not known to be there, one Job makes it, before any pod
-mounts it (decision 17). Which paths a Job has made stands on it as an annotation: a spec that names fewer needs no other Job.
+A mount needs an existing folder. The populate Job creates those of every node; a submount's path is the author's choice, and a node must not write to
+the shared root. So where the specs name a path that is not known to exist, one Job creates it, before any pod mounts it (decision 17). An annotation
+of the Job lists its paths: a spec that names fewer needs no new Job.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from soperator.render.parts.model import (
     Object,
 )
 
-#: Mount points that the populate Job makes (`soperator.agents.populate`); who fills the jail by himself makes them himself.
+#: Mount points that the populate Job creates (`soperator.agents.populate`); a person who fills the jail by other means creates them too.
 MADE = (
     *("/dev", "/proc", "/sys", "/run", "/tmp", "/mnt", "/home", "/opt/soperator", "/var/spool/slurmd", "/var/tmp"),
     *("/etc/hosts", "/etc/resolv.conf", "/etc/pam.d/soperator-sshd"),
@@ -56,7 +56,7 @@ def points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
 
 
 def own_points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
-    """The mount points that a pod makes in a root of its own."""
+    """The mount points that a pod creates in its own root."""
     return [each for each in _points(cluster, nodesets) if each.base == ROOT and cluster.spec.jail.per_node]
 
 
@@ -67,14 +67,14 @@ def _points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
 
 
 def keys(needed: Sequence[Point]) -> frozenset[str]:
-    """What says whether a Job has made these points: it has, if its own keys hold all of them."""
+    """The annotation of a Job for these points: the Job has created them if its own annotation contains them all."""
     return frozenset(each.key for each in needed)
 
 
 def render_mount_points(
     cluster: Cluster, nodesets: Sequence[NodeSet], defaults: Defaults, fill: str = ""
 ) -> list[Object]:
-    """The Job that makes what the plans need; none where they need nothing. `fill` names the filling of the jail that it works on."""
+    """The Job that creates the plans' mount points; none where they need none. `fill` identifies the filling of the jail on which it works."""
     needed = points(cluster, nodesets)
     if not needed:
         return []
@@ -89,7 +89,7 @@ def render_mount_points(
 
 
 def _is_ours(submount: Submount) -> bool:
-    """Whether mount points can be made in it beforehand: not in what is only read, nor in what each job has anew."""
+    """Whether mount points can be created in it beforehand: not in a read-only mount, nor in one that is new for each job."""
     return bool(submount.claim_name) and not submount.read_only and not submount.per_job
 
 

@@ -1,8 +1,8 @@
 """A root for each node: the variant where the jail is not shared (`jail.perNode`).
 
-Each pod has a claim of its own, which Kubernetes makes and removes with it (a generic ephemeral volume), and fills it before it starts, by the
-very steps by which the populate Job fills a shared one. So a node begins as its image says, whatever was done to the one before it, and a
-lost Node holds no claim that another waits for (decision 19).
+Each pod has a claim of its own, which Kubernetes makes and removes with it (a generic ephemeral volume), and fills it before it starts, by the very
+steps by which the populate Job fills a shared one. So a node starts with its image's content, whatever was changed on its predecessor, and a lost
+Node keeps no claim that another pod waits for (decision 19).
 """
 
 import json
@@ -19,7 +19,7 @@ _SCRIPT = "jail-script"
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """The jail of a login or worker pod: the claim that all share, or one of its own."""
+    """The jail of a login or worker pod: the shared claim, or its own."""
     if not cluster.spec.jail.per_node:
         return [pod.claim("jail", claims.jail_claim(cluster))]
     ref = cluster.spec.jail.claim
@@ -33,7 +33,7 @@ def volumes(cluster: Cluster) -> list[Object]:
 
 
 def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point]) -> list[Object]:
-    """What fills a root of the pod's own; each finds out by itself that there is nothing to do. None where the jail is shared."""
+    """The init containers that fill a pod's own root; each detects that there is nothing to do. None where the jail is shared."""
     if not cluster.spec.jail.per_node:
         return []
     agent, image = cluster.spec.images.agents or defaults.agents, cluster.spec.jail.image or defaults.jail

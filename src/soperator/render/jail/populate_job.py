@@ -1,7 +1,7 @@
 """The Job that fills the jail, and carries out requests to repair or replace it.
 
-Each attempt is a pod of its own, so that the last words of one that failed stay readable. A pod comes only after the former one has ended
-(two would work on one claim), one that is evicted does not count, and a refusal that no attempt will overcome ends the Job at once.
+Each attempt is a separate pod, so that the log of a failed one stays readable. A pod is created only after the former one has ended (two would work
+on one claim), an evicted one does not count, and a refusal that no retry can solve ends the Job at once.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def request(cluster: Cluster, carried_out: str) -> Refill:
 
 
 def render_populate(cluster: Cluster, defaults: Defaults, carried_out: str = "") -> list[Object]:
-    """The Job for the present request, or without one for a claim that may be empty; it finds out by itself if there is nothing to do."""
+    """The Job for the present request, or without one for a claim that may be empty; the Job itself detects that there is nothing to do."""
     if not cluster.spec.jail.has_job:
         return []
     asked = request(cluster, carried_out)
@@ -71,7 +71,7 @@ def _pod(cluster: Cluster, defaults: Defaults, asked: Refill) -> Object:
     keep = [word for path in asked.keep for word in ("--keep", path)] if asked.mode == "Overwrite" else []
     spec = pod.base(cluster, defaults, cluster.spec.login.scheduling) | {
         "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 5,  # what it leaves behind when killed is made for being killed
+        "terminationGracePeriodSeconds": 5,  # its steps are safe to be killed at any point
         "hostUsers": not cluster.spec.security.user_namespace,
         "initContainers": [
             _as_root(pod.container(cluster, "script", agent, Resources()), [script])

@@ -1,6 +1,6 @@
-"""Submounts: other storage at paths of the jail. Kubernetes mounts it into the pod, and the mount plan takes it on from there.
+"""Submounts: other storage at paths of the jail. Kubernetes mounts it into the pod, and the mount plan binds it into the jail.
 
-The folder in the pod is numbered, not named by the path, so that a path with any characters is as good as another.
+The folder in the pod has a number, not the path as its name, so that a path may have any characters.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FOLDER = "/mnt/submounts"
 
 @dataclass(frozen=True)
 class Placed:
-    """A submount with its place among those of a pod, and the object that asks for it."""
+    """A submount with its number among those of a pod, and the object whose spec has it."""
 
     number: int
     submount: Submount
@@ -43,7 +43,7 @@ def of_worker(cluster: Cluster, nodeset: NodeSet) -> list[Placed]:
 
 
 def volumes(placed: Sequence[Placed]) -> list[Object]:
-    """The volumes of the pod; memory needs none, for the plan makes it."""
+    """The volumes of the pod; a submount in memory needs none, because the plan mounts it."""
     return [{"name": each.volume, **_source(each.submount)} for each in placed if not each.submount.tmpfs]
 
 

@@ -12,10 +12,10 @@ ended. Every way for a watch to end names the state that follows:
 | any other error               | the same state after a back-off; the fifth in a row: Listing  |
 | no such kind, where it may miss | Listing after a while; the store is empty until then        |
 
-The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a
-backup. The last is for a kind that may be missing (`InformerSource.missing`), for its definition is installed by itself: when the
-server has said `ABSENT` times in a row that there is none, it is one without objects, so that all else goes on, and it is
-looked for again and again. resourceVersions are compared for equality only, since their order is not ours to know.
+The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a backup. The last is for a
+kind that may be missing (`InformerSource.missing`), because its definition is installed separately: when the server has answered `ABSENT` times in a
+row that it does not exist, it counts as a kind without objects, so that everything else continues, and the informer keeps looking for it.
+resourceVersions are compared for equality only, since their order is not ours to know.
 """
 
 import asyncio
@@ -49,8 +49,9 @@ ABSENT = 3
 
 @dataclass(frozen=True, slots=True)
 class InformerSource(Generic[V]):
-    """What to keep: a kind, the view that decodes it, and which of its objects. `missing` says what to do where there is no such kind;
-    without it that is an error like any other.
+    """What to keep: a kind, the view that decodes it, and which of its objects.
+
+    `missing` says what to do where there is no such kind; without it that is an error like any other.
     """
 
     kind: Kind
@@ -161,7 +162,7 @@ class Informer(Generic[V]):
         return Watching(listing.version)
 
     async def _absent(self) -> State:
-        """Go on without a kind that the server does not know, and say so once."""
+        """Continue without a kind that the server does not know, and log that once."""
         if not self._is_absent:
             self._log.warning(f"the API server has no kind {self.source.kind.kind}: {self.source.missing}")
         self._is_absent = True
