@@ -1,1 +1,1 @@
-"""Programs that run inside the pods. Identity and populate use the standard library alone: they start in a blink and stay small."""
+"""Programs that run inside the pods. Identity and populate use only the standard library, so they start fast and stay small."""

@@ -1,11 +1,11 @@
 """List the files of a GPU driver: from a folder, or from a CDI specification.
 
-The list is what the entry script of slurmd binds into one folder of the node, a line for each file: `lib` or `bin`, the name, the path
-in the pod; or `link`, the name in lib, the name that it leads to. Libraries of the C runtime are never taken: a jail has its own, and a
-second one beside it would be found first.
+The list is what the entry script of slurmd binds into one folder of the node, a line for each file: `lib` or `bin`, the name, the path in the pod; or
+`link`, the name in lib, the name that it leads to. Libraries of the C runtime are never listed: a jail has its own, and a second one would be found
+first.
 
-CDI (Container Device Interface, specification 0.x): of `containerEdits`, for all devices together, the mounts of libraries and programs,
-and the links of the hook `create-symlinks`. Devices and their nodes are the container runtime's affair.
+CDI (Container Device Interface, specification 0.x): of `containerEdits`, for all devices together, the mounts of libraries and programs, and the
+links of the hook `create-symlinks`. Devices and their nodes are left to the container runtime.
 
     python3 -m soperator.agents.driver --root /mnt/driver/root --name NAME --list FILES [--cdi PATH --host-root /usr]
 """
@@ -31,7 +31,7 @@ LIBRARIES = (
     "lib*_nvidia.so*",
 )
 PROGRAMS = ("nvidia-*", "amd-smi", "rocm-smi")
-#: The C runtime, by whose presence a whole distribution is known.
+#: The C runtime, by which a whole distribution is recognized.
 RUNTIME = (
     "ld-linux*",
     "libc.so*",
@@ -60,7 +60,7 @@ class File:
 
 
 def of_folder(root: Path, name: str) -> list[File]:
-    """Return the driver in a folder: of one made for it everything, of a whole distribution what is known to be a driver's."""
+    """Return the driver in a folder: every file of a folder made for it, or the known driver files of a whole distribution."""
     folders = [root / each for each in FOLDERS_OF_LIBRARIES if (root / each).is_dir()]
     is_whole = any(_matches(path.name, RUNTIME) for folder in folders for path in folder.glob("l*.so*"))
     found = [

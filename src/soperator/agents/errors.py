@@ -9,7 +9,7 @@ TERMINATION_LOG = Path("/dev/termination-log")
 
 
 class Refusal(Exception):  # noqa: N818
-    """What stands in the way, as one sentence for a person; `final` where no later run will fare better."""
+    """A refusal with a message for a person; `final` where a later run cannot succeed either."""
 
     def __init__(self, sentence: str, final: bool = False) -> None:
         super().__init__(sentence)

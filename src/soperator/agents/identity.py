@@ -1,9 +1,9 @@
-"""Make the jail's users known to the daemons of a pod, without trusting or waiting for the jail.
+"""Makes the jail's users known to the daemons of a pod, without trusting the jail or waiting for it.
 
-slurmctld has to resolve users that `useradd` made inside the jail. It must not read the jail itself: anybody who is root there writes
-those files, and a storage failure would hang slurmctld in getpwnam. So this sidecar copies `passwd` and `group` to where libnss-extrausers
-finds them (`/var/lib/extrausers`), after checking every line, and only whole files by rename. What was good last stays through anything:
-a jail that hangs (it is read in a child process with a deadline), an empty or torn file, a file that is no user database.
+slurmctld has to resolve users that `useradd` made inside the jail. It must not read the jail itself: anybody who is root there writes those files,
+and a storage failure would hang slurmctld in getpwnam. So this sidecar copies `passwd` and `group` to where libnss-extrausers finds them
+(`/var/lib/extrausers`), after checking every line, and only whole files by rename. The last good files stay in any case of failure: a jail that hangs
+(it is read in a child process with a deadline), an empty or torn file, a file that is no user database.
 
     python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 0.025
 """
@@ -81,7 +81,7 @@ def _accepted(kind: tuple[str, int, int], content: bytes, problems: list[str]) -
 
 
 def _problem(parts: list[str], fields: int, ids: int) -> str | None:
-    """Say what is wrong with a line: None where it is good, empty where it is passed over in silence."""
+    """Return what is wrong with a line: None where it is valid, empty where it is skipped without a message."""
     if parts == [""] or parts[0].startswith(("#", "+", "-")):
         return ""
     if len(parts) != fields:
@@ -141,9 +141,9 @@ class Writer:
 
 
 def watch(reader: PasswdReader, writer: Writer, interval: float, ids: int) -> None:
-    """Copy for ever; say each change and each new trouble once, and back off from a jail that hangs.
+    """Copy for ever; log each change and each new fault once, and back off from a jail that hangs.
 
-    A jail that has no users yet, because it is being filled, is asked again as soon as any: slurmctld holds the job of a user it does not know.
+    A jail without users, because it is being filled, is read again at the normal interval: slurmctld holds the job of a user it does not know.
     """
     said: tuple[str, ...] = ()
     pause = interval

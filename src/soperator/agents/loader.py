@@ -1,4 +1,4 @@
-"""Let the jail's dynamic loader find a node's GPU driver, without a variable and without a cache of the node's own.
+"""Makes the jail's dynamic loader find a node's GPU driver, without an environment variable and without a cache for each node.
 
 Before a job asks for libcuda.so.1, the loader has looked into ld.so.cache and its default folders. Below each default folder it also looks
 into glibc-hwcaps/<level of the CPU>, whatever the cache says; every x86-64 machine with a GPU has level v2. So one link there, made when

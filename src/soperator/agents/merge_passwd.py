@@ -50,7 +50,7 @@ def _people(text: str) -> Iterator[str]:
 
 
 def _taken(old: Mapping[str, str], new: Mapping[str, str], file: str, kept: set[str]) -> set[str]:
-    """Return the names of the new file whose numbers belong to somebody of the old one."""
+    """Return the names of the new file whose ids belong to an account of the old one."""
     numbers = {number for name, number in _ids(old.get(file, "")) if name in kept}
     return {name for name, number in _ids(new.get(file, "")) if number in numbers and name not in kept}
 

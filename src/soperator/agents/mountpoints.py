@@ -1,4 +1,4 @@
-"""Make the folders of the jail that submounts cover, where they are missing.
+"""Creates missing folders of the jail on which submounts are mounted.
 
 A node never writes to the shared root, so a Job does it: once, when a spec names a path that the jail lacks. The jail belongs to its
 users, who may have put links anywhere: each part of a path is opened from the one before, and no link is followed, neither here nor by
@@ -51,7 +51,7 @@ def make(point: PodMountPoint) -> bool:
 
 
 def make_all(points: Sequence[PodMountPoint]) -> str:
-    """Make them all, and say in a sentence what was missing; a Refusal names everything that stands in the way."""
+    """Create all of them, and return a message about what was missing; a Refusal names every obstacle."""
     made, faults = [], []
     for point in points:
         try:

@@ -23,7 +23,7 @@ Answer = tuple[bytes, bytes]
 
 
 class PasswdReader:
-    """Asks for both files of one jail."""
+    """Requests both files of one jail from a child process."""
 
     def __init__(self, jail: Path, deadline: float) -> None:
         self.jail, self.deadline = jail, deadline
@@ -111,7 +111,7 @@ def _serve(jail: Path, asked: int, answer: int) -> None:
 
 
 def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None]:
-    """Both files, or None where they are as known; the paths are taken without following a link out of the jail's etc."""
+    """Both files, or None where they are unchanged; the paths are opened without following a link out of the jail's etc."""
     etc = os.open(jail / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     opened: list[int] = []
     try:
@@ -126,7 +126,7 @@ def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None
 
 
 def _content(descriptor: int) -> bytes:
-    """The file's bytes; one more than the bound tells that there are too many."""
+    """The file's bytes, at most one more than the bound, which shows that the file is too large."""
     pieces, left = [], MAX_BYTES + 1
     while left and (piece := os.read(descriptor, min(left, 1 << 20))):
         pieces.append(piece)

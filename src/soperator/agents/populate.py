@@ -1,10 +1,10 @@
-"""Complete the jail: check what copy.sh copied, add what every jail needs, and record that it is whole.
+"""Completes the jail: verifies the copy of copy.sh, adds what every jail needs, and records that it is complete.
 
-Between an empty claim and a sealed jail there are four states, told apart by what exists: nothing or a piece (`root.partial` without a
-`manifest`), a whole copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record
-(`populated.json`). Each step leads from one state to the next by one rename, so a Job killed anywhere goes on where it was. What the
-node's mount plan needs is made here, once, for a node never writes to the shared root (docs/explain/pods.md). A sealed jail is touched only
-by a request that its record does not know yet; `policy/cluster/jail_refill` has how.
+Between an empty claim and a sealed jail there are four states, told apart by what exists: nothing or a piece (`root.partial` without a `manifest`), a
+whole copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record (`populated.json`). Each step leads from one
+state to the next by one rename, so a killed Job continues where it was. What the node's mount plan needs is made here, once, for a node never writes
+to the shared root (docs/explain/pods.md). A sealed jail is touched only by a request that its record does not know yet; `policy/cluster/jail_refill`
+has how.
 
     python3 -m soperator.agents.populate seal --claim /mnt/jail
 """
@@ -46,13 +46,13 @@ FOLDERS = {
     "usr/local/bin": 0o755,
     "usr/local/sbin": 0o755,
 }
-#: Files that mounts of a node cover; what they hold here is seen by nobody.
+#: Files that a node's mounts cover; their content here is never visible.
 PLACEHOLDERS = ("etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pam.d/soperator-sshd")
 #: Accounts that Slurm and sshd look up inside the jail, by the numbers of the images.
 ACCOUNTS = {"slurm": 64030, "sshd": 64033}
-#: Files that `complete` adds to, so that a seal killed after it finds them changed.
+#: Files that `complete` changes, so that a seal that was killed afterwards finds them changed.
 TOUCHED = frozenset({"etc/passwd", "etc/group"})
-#: The exit code that says that no later run will fare better; the Job then fails at once.
+#: The exit code for a refusal that no later run can solve; the Job then fails at once.
 FINAL = 65
 #: By this file ssh in the jail knows the cluster's nodes; each pod brings the list that it names.
 SSH_CONFIG = Path("etc/ssh/ssh_config.d/soperator.conf")
@@ -65,7 +65,7 @@ Host *
 
 @dataclass(frozen=True)
 class SealRecord:
-    """What `populated.json` says: a sealed jail's origin and size, and the last request that was carried out on it.
+    """The content of `populated.json`: a sealed jail's origin and size, and the last request that was carried out on it.
 
     `former` are those before it, as `{"request": …, "mode": …}`, which is how claim.sh finds each of them too.
     """
@@ -87,7 +87,7 @@ class SealRecord:
 
 @dataclass(frozen=True)
 class PopulateRequest:
-    """What the Job was made for. Without a request an empty claim is filled, and a sealed jail left alone."""
+    """The request of the Job. Without a request an empty claim is filled, and a sealed jail is not changed."""
 
     image: str = ""
     request: str = ""
@@ -110,7 +110,7 @@ def manifest(records: Path) -> list[Entry]:
 
 
 def differences(root: Path, entries: list[Entry], sums: str) -> Iterator[str]:
-    """Yield in which way the copy is not what was to be copied; nothing where it is the same."""
+    """Yield the differences between the copy and its source."""
     for entry in entries:
         if entry.path in TOUCHED:
             continue
@@ -201,7 +201,7 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
 
 
 def _intent(records: Path) -> PopulateRequest | None:
-    """Return what the Job that copied was made for."""
+    """Return the request of the Job that copied."""
     with suppress(FileNotFoundError, ValueError):
         image, request, mode = (records / "intent").read_text().removesuffix("\n").split(" ")
         return PopulateRequest(image, request, mode)
@@ -233,7 +233,7 @@ def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str
 
 
 def read_record(records: Path) -> SealRecord | None:
-    """Return what is recorded of a sealed jail; None where it is not sealed."""
+    """Return the record of a sealed jail; None where it is not sealed."""
     with suppress(FileNotFoundError):
         said = json.loads((records / "populated.json").read_text())
         return SealRecord(**{name: value for name, value in said.items() if name in SealRecord.__dataclass_fields__})
@@ -241,7 +241,7 @@ def read_record(records: Path) -> SealRecord | None:
 
 
 def _check(partial: Path, entries: list[Entry], records: Path) -> None:
-    """Refuse a copy that is not what was to be copied, and let the next run copy anew."""
+    """Refuse a copy that differs from its source, and have the next run copy again."""
     wrong = list(differences(partial, entries, (records / "sums").read_text(errors="surrogateescape")))
     if wrong or not entries:
         (records / "manifest").unlink()
@@ -250,7 +250,7 @@ def _check(partial: Path, entries: list[Entry], records: Path) -> None:
 
 
 def _age(records: Path, started: float) -> float:
-    """Return the seconds since copy.sh began, or since the seal where the clock tells nothing."""
+    """Return the seconds since copy.sh started, or since the seal's start where the clock has changed."""
     with suppress(FileNotFoundError):
         began = (records / "began").stat().st_mtime
         return max(time.time() - began, 0.0)
@@ -269,7 +269,7 @@ def _write_record(records: Path, record: SealRecord) -> None:
 
 
 def _tidy(claim: Path) -> None:
-    """Remove what the way to the record needed; the journal goes first, for as long as it is there the copy may hold what users own."""
+    """Remove the working files; the journal first, because while it exists the copy may have files of users."""
     records = claim / ".soperator"
     for name in ("moving", "manifest", "sums", "began", "intent"):
         (records / name).unlink(missing_ok=True)

@@ -1,8 +1,7 @@
-"""Put a checked copy of the image in the place of a jail that is there already, or into its gaps.
+"""Replaces an existing jail by a verified copy of the image, or fills its gaps from it.
 
-Everything is a rename on one file system, and a journal (`moving`) is there from the first rename to the last record: a Job that is killed
-anywhere goes on from what it finds. The old root belongs to its users, who may have put links anywhere in it; so paths are walked by open
-folders, and no link is ever followed.
+Everything is a rename on one file system, and a journal (`moving`) exists from the first rename to the last record: a killed Job continues from what
+it finds. The old root belongs to its users, who may have put links anywhere in it; so paths are walked by open folders, and no link is ever followed.
 """
 
 import json
@@ -50,7 +49,7 @@ def write_journal(records: Path, journal: Journal) -> None:
 
 
 def overwrite(claim: Path, journal: Journal) -> None:
-    """Move what is kept from `root` to `root.partial`, and let them change places; the old root stays as `root.previous`."""
+    """Move what is kept from `root` to `root.partial`, and exchange the two; the old root stays as `root.previous`."""
     root, partial, previous = claim / "root", claim / "root.partial", claim / "root.previous"
     if partial.exists() and root.exists():
         try:
@@ -83,7 +82,7 @@ def present(root: Path, keep: Sequence[str]) -> tuple[str, ...]:
 
 
 def move(source: Path, target: Path, path: str) -> None:
-    """Rename one path of a root into another root, over what is there; nothing where the first has it no more."""
+    """Rename one path of a root into another root, replacing what is there; nothing if the first root no longer has it."""
     with _parent(source, path) as (origin, name):
         if origin is None or not _kind(origin, name):
             return
@@ -103,7 +102,7 @@ def move(source: Path, target: Path, path: str) -> None:
 
 
 def put_back(partial: Path, root: Path) -> int:
-    """Rename into `root` whatever it lacks of `partial`, and return how many paths that were; folders count once, with all in them."""
+    """Rename into `root` every path of `partial` that it lacks, and return their number; a folder counts once with its content."""
     with _opened(partial) as origin, _opened(root) as target:
         return _fill_gaps(origin, target)
 
@@ -122,7 +121,7 @@ def _fill_gaps(origin: int, target: int) -> int:
 
 
 def _give_back(claim: Path, journal: Journal) -> None:
-    """Undo all moves; the copy, which lacks them then, is made anew by whoever asks again."""
+    """Undo all moves; the copy then lacks these files, and the next request creates it again."""
     for path in reversed(journal.keep):
         with _parent(claim / "root", path) as (folder, name):
             if folder is not None and not _kind(folder, name):
@@ -163,7 +162,7 @@ def _write(folder: Path, name: str, text: str, mode: int) -> None:
 
 
 def _kind(folder: int, name: str) -> str:
-    """Say what a name is: folder, link, file, or nothing."""
+    """Return the type of a name: folder, link, file, or nothing."""
     try:
         mode = os.lstat(name, dir_fd=folder).st_mode
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Keeping a token for slurmrestd fresh in a file, beside a container that may have a token but not the key.
+"""Keeps a fresh token for slurmrestd in a file, for a container that may have a token but not the key.
 
-Who has the key is whoever he says he is, root of Slurm among them. This process has it, reads nothing else and listens to nobody. The key is
-read anew each time, so that after a rotation the next token is signed with the new one.
+The key's owner can act as any user of Slurm, including root. This process has the key, reads nothing else and does not listen on the network. It
+reads the key each time, so that after a rotation the next token is signed with the new one.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def write(key: Path, user: str, to: Path, now: float) -> None:
 
 
 def keep(key: Path, user: str, to: Path) -> None:
-    """Do so for ever; say each new trouble once."""
+    """Renew the token for ever; log each new fault once."""
     said = ""
     while True:
         try:

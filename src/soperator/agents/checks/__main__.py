@@ -1,9 +1,9 @@
 """`python3 -m soperator.agents.checks interval`: run the node's checks and report what changed; slurmd does so in its interval.
 
-With `prolog` or `epilog` it runs those that are for that moment, before a job begins here or after it has ended.
+With `prolog` or `epilog` it runs the checks of that moment, before a job starts on the node or after it has ended.
 
-With `--show` it prints how each check went, for a person on the node, and neither remembers nor reports. It never fails by what a check says, but by
-its own troubles: a plan that is missing or malformed is exit code 2, and a report that Slurm does not take is tried again the next time.
+With `--show` it prints how each check went, for a person on the node, and neither remembers nor reports. It never fails because of a check's result,
+only for its own errors: a missing or malformed plan is exit code 2, and a report that Slurm refuses is repeated the next time.
 """
 
 import argparse
@@ -74,8 +74,8 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """What the node is to check, the limits by machine type, in how many seconds a report is due again though nothing changed (0 is never), and
-    whether a job is turned away for what is found before it begins.
+    """The checks of the node, the thresholds by machine type, the seconds after which an unchanged report is repeated (0 is never), and whether a
+    failure in the prolog requeues the job.
     """
 
     checks: Sequence[Check]
@@ -99,7 +99,7 @@ def read_plan(path: Path) -> NodePlan:
 
 
 def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], path: Path, renew: float = 0.0) -> None:
-    """Report what differs from what this slurmd's slurmctld was told last, or was told so long ago that it is due again; and remember."""
+    """Report results that differ from the last report to this slurmctld, or whose report is due again; and remember them."""
     now = runner.clock()
     made = report.report_of(standings, now, known.last)
     node, told = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
@@ -124,7 +124,10 @@ def is_due(node: str, renew: float, told_at: float, now: float) -> bool:
 
 
 def _teller() -> str:
-    """A name of the slurmd that runs us, another one when it was started or executed anew: its node may be new to slurmctld then."""
+    """An identifier of the slurmd that runs us.
+
+    It changes when slurmd restarts or executes itself again, because its node may be new to slurmctld then.
+    """
     try:
         return sha256(Path(f"/proc/{os.getppid()}/auxv").read_bytes()).hexdigest()[:16]
     except OSError:

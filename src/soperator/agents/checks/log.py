@@ -1,6 +1,6 @@
-"""What the runner says of itself, in the log of the worker's pod: slurmd throws away what a check, a prolog or an epilog prints, unless it fails.
+"""The runner's log, in the log of the worker's pod: slurmd discards the output of a check, a prolog or an epilog, unless it fails.
 
-So a pipe leads past slurmd (images/slurm/logs). A line has the form of Slurm's own: who says it, and the job if it is about one.
+So a pipe bypasses slurmd (images/slurm/logs). A line has the form of Slurm's own: the program, and the job if it is about one.
 """
 
 import os
@@ -12,12 +12,12 @@ from pathlib import Path
 PIPE = Path("/run/log/slurm")
 #: A write up to this many bytes is never mixed with another's: pipe(7), PIPE_BUF.
 _MOST = 4096
-#: Whose words they are, by what slurmd calls the script: slurm.conf(5), prolog and epilog scripts.
+#: The program's name in the log, by slurmd's name for the script: slurm.conf(5), prolog and epilog scripts.
 _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 
 
 def write(text: str, environment: Mapping[str, str] = os.environ, pipe: Path = PIPE) -> None:
-    """Write a line for each one of `text`; to standard error where there is no pipe, or nobody empties it. It never waits."""
+    """Write each line of `text` to the log; to standard error where there is no pipe, or nobody reads it. Never blocks."""
     who = _CONTEXTS.get(environment.get("SLURM_SCRIPT_CONTEXT", ""), "checks")
     job = environment.get("SLURM_JOB_ID", "")
     for line in filter(None, map(str.strip, text.splitlines())):

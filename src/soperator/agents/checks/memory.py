@@ -1,6 +1,6 @@
-"""What the runner remembers from one round to the next: one file on the node, which may be lost at any time.
+"""The runner's state from one round to the next: one file on the node, which may be lost at any time.
 
-Without it every check begins anew: what fails is then a suspicion first, and nothing else follows.
+Without it every check starts again: a failure is then only a suspicion at first.
 """
 
 import json
@@ -15,7 +15,7 @@ from soperator.checks.report import ResolvedCheck
 
 @dataclass(frozen=True)
 class Memory:
-    """How checks stand, when they ran last, counters to compare with, what hangs, and what was told to whom, and when."""
+    """The state of each check, when it ran last, counters to compare with, hanging programs, and the last report with its receiver and time."""
 
     standings: Mapping[str, CheckState] = field(default_factory=dict)
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Memory:
 
 
 def load(path: Path) -> Memory:
-    """What is remembered; nothing where the file is missing, torn or of another version."""
+    """Read the state; empty where the file is missing, incomplete or of another version."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         return Memory(
@@ -63,7 +63,7 @@ def load(path: Path) -> Memory:
 
 
 def save(memory: Memory, path: Path) -> None:
-    """Write it so that a reader finds the former text or this one, whole; raises OSError."""
+    """Write the state so that a reader finds either the former or the new file, complete; raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(asdict(memory)), encoding="utf-8")

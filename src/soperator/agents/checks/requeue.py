@@ -1,8 +1,8 @@
-"""Putting a batch job back into the queue that would begin on a node of which a check has just found that it is bad.
+"""Requeues a batch job that is about to start on a node that a check has just found bad.
 
-Only a job of which nothing has run yet, for that is lost: this node is the one on which its script is to begin. Only once, and only for a failure
-that nobody knew of a moment ago: about an older one the operator has decided, who may have left the node in service for good reasons.
-Source of the fields: scontrol(1), `show job`.
+Only a job of which nothing has run yet, because a requeue loses what ran: its script starts on this node. Only once, and only for a new failure:
+about an older one the operator has already decided, and may have left the node in service for good reasons. Source of the fields: scontrol(1), `show
+job`.
 """
 
 import os

@@ -18,15 +18,15 @@ from soperator.checks.check_state import Recovery, fold
 from soperator.checks.evaluate import Machines, Verdict, judge
 from soperator.checks.report import ResolvedCheck
 
-#: For all measurements of a round together, in seconds. With what it takes to report, a round stays below ten.
+#: Seconds for all measurements of a round together. Including the report, a round takes less than ten.
 DEADLINE = 7.0
-#: By these a command says that the node fails, or passes. Everything else says that the command is broken.
+#: The exit codes by which a command reports that the node fails, or passes. Every other code means that the command is broken.
 PASSES, FAILS = 0, 1
 
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What one round came to: the verdicts of the checks that were due, how long each measurement took, and what is to be remembered."""
+    """The result of one round: the verdicts of the due checks, the duration of each measurement, and the state to remember."""
 
     verdicts: Mapping[str, Verdict]
     took: Mapping[str, float]
@@ -35,7 +35,7 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class _Measured:
-    """What a measurement gave: readings, or why there are none."""
+    """The result of a measurement: readings, or why there are none."""
 
     readings: Sequence[Reading] = ()
     trouble: str = ""
@@ -99,7 +99,7 @@ def _measured(task: supervise.Task, ended: supervise.TaskEnd) -> _Measured:
 
 
 def of_command(ended: supervise.TaskEnd) -> Verdict:
-    """The verdict of a command: it fails by exit code 1 and a sentence on stdout. A script that dies of a fault of its own says no such sentence."""
+    """The verdict of a command: exit code 1 with a message on stdout is a failure. A script that crashes prints no such message."""
     said = next((line.strip() for line in ended.out.splitlines() if line.strip()), "")[:200]
     if ended.trouble:
         return Verdict("broken", ended.trouble)

@@ -1,8 +1,8 @@
-"""Running many things side by side, none of which is trusted to end, to be quiet, or to clean up.
+"""Runs many tasks in parallel, none of which is trusted to end, to bound its output, or to clean up.
 
-Each runs in a process group of its own with one time limit. When it ends, or is over its limit, the whole group is killed; a program that left
-its group is found by a mark in its environment. What cannot be killed, for the kernel does not let go of it, is left behind and named, so that
-nobody starts it again meanwhile.
+Each runs in its own process group with a time limit. When it ends, or exceeds the limit, the whole group is killed; a program that left its group is
+found by a mark in its environment. A process that cannot be killed, because it is stuck in the kernel, is left behind and reported, so that its task
+is not started again until it has ended.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ class TaskEnd:
 
     @property
     def trouble(self) -> str:
-        """Why the task gave no answer, in a sentence; empty where it ended by itself."""
+        """Why the task gave no answer, as a message; empty where it ended by itself."""
         match self.how:
             case "late":
                 return f"it did not end within {self.took:.1f} s and was killed"
@@ -77,7 +77,7 @@ class _Running:
 
 
 def run(tasks: Sequence[Task], deadline: float) -> dict[str, TaskEnd]:
-    """Run all tasks at once and return how each ended; at most `deadline` seconds and a little go by, whatever they do."""
+    """Run all tasks at once and return how each ended; takes at most a little more than `deadline` seconds."""
     end = time.monotonic() + deadline
     mark = f"{os.getpid()}.{time.monotonic_ns()}"
     ended: dict[str, TaskEnd] = {}
@@ -136,7 +136,7 @@ def _start(task: Task, mark: str, selector: selectors.BaseSelector) -> _Running:
     for fd in (out[1], err[1]):
         os.close(fd)
     with contextlib.suppress(OSError):
-        os.setpgid(pid, pid)  # the child does it too: whoever comes first
+        os.setpgid(pid, pid)  # the child does it too, whichever is first
     made = _Running(task, pid, os.pidfd_open(pid), time.monotonic())
     made.pipes = {out[0]: made.out, err[0]: made.err}
     for fd in made.pipes:
@@ -202,7 +202,7 @@ def _is_over(running: _Running, end: float) -> How | None:
 
 
 def _finish(running: _Running, how: How, selector: selectors.BaseSelector) -> TaskEnd:
-    """Kill the group, which keeps its number until its first process is waited for; then read what is left in the pipes."""
+    """Kill the group, whose number stays in use until its first process is reaped; then read the rest of the pipes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(running.pid, signal.SIGKILL)
     status = _wait(running)
@@ -240,7 +240,7 @@ def _wait(running: _Running) -> int | None:
 
 
 def _started(pid: int) -> str:
-    """When a process began, in clock ticks since the machine's start; it tells two processes of one number apart."""
+    """The start time of a process, in clock ticks since the machine's start; it distinguishes two processes with the same pid."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -1,7 +1,7 @@
-"""The exporter as a process.
+"""The exporter's process.
 
-Its token comes as a file from another container of its pod, which alone has the key (agents/tokens): what reads names that users chose, and answers
-whoever asks, can only read.
+Its token is a file from another container of its pod, the only one with the key (agents/tokens): so the process that reads users' texts, and answers
+any client, can only read.
 """
 
 import argparse
@@ -23,7 +23,7 @@ AWHILE = 20.0
 
 
 def credentials(user: str, file: Path) -> Credentials:
-    """Reads the token anew for each request, for it is replaced all the time."""
+    """Reads the token for each request, because it is replaced regularly."""
 
     def read() -> tuple[str, str]:
         try:
@@ -35,7 +35,7 @@ def credentials(user: str, file: Path) -> Credentials:
 
 
 async def run(chosen: argparse.Namespace) -> None:
-    """Refresh and serve until told to stop."""
+    """Refresh and serve until a signal to stop."""
     reader = ListReader(chosen.slurmrestd, credentials(chosen.user, chosen.token))
     options = RefreshOptions(chosen.cluster, chosen.silence, not chosen.no_nodes, chosen.private, chosen.users)
     refresher = Refresher(reader, options)

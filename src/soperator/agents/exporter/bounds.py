@@ -33,14 +33,14 @@ def totals(counts: Mapping[K, float]) -> Counter[str]:
 
 
 class Settled:
-    """Names that keep their series once they have one, as counters need it: the first so many that came."""
+    """Names that keep their series, as counters need it: a bounded number, first come first served."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._names: set[str] = set()
 
     def names_after(self, names: Iterable[str]) -> frozenset[str]:
-        """The names with series of their own, after these came."""
+        """The names with their own series, including new ones of these."""
         for name in sorted(set(names) - self._names)[: self._most - len(self._names)]:
             self._names.add(name)
         return frozenset(self._names)

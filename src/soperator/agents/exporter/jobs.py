@@ -19,7 +19,7 @@ from soperator.slurm.rest_records import (
     value,
 )
 
-#: Reasons for which a job could not begin although nothing is in its way but other jobs.
+#: Reasons of jobs that only wait for other jobs.
 _COULD_BEGIN = frozenset({"Resources", "Priority", "None", "Licenses"})
 #: And for which it waits for nodes that are not there yet.
 _NO_NODES = "ReqNodeNotAvail"
@@ -44,7 +44,7 @@ class PendingJob:
 
 @dataclass
 class Flow:
-    """How many jobs began and ended since the exporter started, without a memory of jobs.
+    """How many jobs started and ended since the exporter's start, without remembering jobs.
 
     A job is counted by the answer in whose span of slurmctld's time it began or ended: from the moment of the answer before, up to but without
     the second of its own, for more may begin in that second.
@@ -97,7 +97,7 @@ class JobCounts:
         self._counter(names.NODESET_WANTED).update({(each,): 0 for found in self._sets.values() for each in found})
 
     def take(self, job: JobRecord) -> None:
-        """Count a record, which may stand for many tasks of an array."""
+        """Count a record, which may represent many tasks of an array."""
         state = state_of(job)
         if state == "pending":
             self._pending(job)
@@ -116,7 +116,7 @@ class JobCounts:
             self._news.append(job)
 
     def settle(self, moment: int) -> None:
-        """Take an answer as whole: what began and ended before its moment is counted once."""
+        """Finish an answer: jobs that started or ended before its time are counted once."""
         flow = self._flow
         for job in self._news:
             start, end, state = value(job.start_time), value(job.end_time), state_of(job)
@@ -162,7 +162,7 @@ class JobCounts:
             self._waiting = self.waiting
 
     def _nodesets(self, job: JobRecord) -> Set[str]:
-        """On whose nodes a job could run."""
+        """The NodeSets on whose nodes a job could run."""
         found = {each for name in (job.partition or "").split(",") for each in self._sets.get(name, ())}
         return found.intersection(_WORDS.findall(job.features or "")) or found
 
@@ -170,7 +170,7 @@ class JobCounts:
         self._counter(names.USER_JOBS)[self._user(job), state] += many
         self._counter(names.ACCOUNT_JOBS)[job.account or "", state] += many
         self._counter(names.PARTITION_JOBS)[_partition(job), state] += many
-        self._counter(names.PARTITION_WANTED)[(_partition(job),)] += 0  # a number too, for who scales by it
+        self._counter(names.PARTITION_WANTED)[(_partition(job),)] += 0  # a number too, for autoscalers
 
     def _top(self, most: int, first: Metric, *others: Metric) -> Iterator[Family]:
         """Families over the same names, of which those with most in the first have series."""

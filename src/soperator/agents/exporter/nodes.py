@@ -20,7 +20,7 @@ _ORDER = (
     ("NOT_RESPONDING", "not_responding"), ("FAIL", "failing"), ("MAINTENANCE", "maintenance"), ("UNKNOWN", "unknown"), ("COMPLETING", "completing"),
     ("ALLOCATED", "allocated"), ("MIXED", "mixed"), ("RESERVED", "reserved"), ("PLANNED", "planned"), ("IDLE", "idle"),
 )  # fmt: skip
-#: A node that is powered down is none that fails.
+#: A node that is powered down does not fail.
 _ASLEEP = frozenset({"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"})
 _BROKEN = frozenset({"DOWN", "ERROR", "INVALID_REG", "FAIL"})
 _MIB = 1024**2
@@ -36,7 +36,7 @@ def state_of(node: SlurmNode) -> str:
 
 
 def out_by(node: SlurmNode) -> tuple[str, str]:
-    """Who took a node out of service, and why, in words that many nodes share."""
+    """Who took a node out of service, and why, as labels that many nodes share."""
     if drain_reasons.is_of_check(node):
         return "check", drain_reasons.check_of(node)[0]
     if node.is_ours:
@@ -47,7 +47,7 @@ def out_by(node: SlurmNode) -> tuple[str, str]:
 
 
 def is_out(node: SlurmNode) -> bool:
-    """Whether it takes no jobs, for another reason than that power is saved: what is powered down comes when a job wants it."""
+    """Whether it gets no jobs, for a reason other than power saving: a powered-down node starts when a job needs it."""
     return node.is_draining or bool(node.states & _BROKEN) or not (node.is_up or node.states & _ASLEEP)
 
 
@@ -62,7 +62,7 @@ class Unwell:
 
 
 def _nodeset(record: NodeRecord) -> str:
-    """The NodeSet of a node: its name without its number is one of its features; empty for a node that is of none."""
+    """The NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node of no NodeSet."""
     name = record.name.rpartition("-")[0]
     return name if name in (record.features or ()) else ""
 
@@ -171,7 +171,7 @@ class Nodes:
             counts[*labels, state] += {"allocated": given, rest: max(0, has - given)}.get(state, 0)
 
     def _checks(self, node: SlurmNode, found: NodeHealth) -> None:
-        """Count the checks that do not simply pass, and keep the numbers that they measured."""
+        """Count the checks that do not pass, and keep their measured numbers."""
         for each in node.report.checks if node.report else ():
             self._counter(names.CHECK_NODES)[each.check, each.state] += 1
             for value, number in each.values.items():

@@ -1,6 +1,6 @@
-"""The page for people who have no Grafana: how the cluster is, as of the last answers. It is read-only, and everything on it is in page.html.
+"""The page for people without Grafana: the state of the cluster by the last answers. It is read-only, and everything on it is in page.html.
 
-Whatever Slurm says was perhaps written by a user, so all of it is escaped here, in one function, and the browser is told to run nothing.
+Slurm's texts may have been written by users, so all of them are escaped here, in one function, and the Content-Security-Policy allows no scripts.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ class History:
     points: deque[tuple[float, float, float | None]] = field(default_factory=lambda: deque(maxlen=DAY))
 
     def note(self, now: float, seen: ClusterView) -> None:
-        """Take a point, unless the last one is too new or nothing is known."""
+        """Add a point, unless the last one is too new or there is no data."""
         if not seen.shares.get("CPUs") or (self.points and now - self.points[-1][0] < STEP):
             return
         gpus = [shares for name, shares in seen.shares.items() if name.partition(":")[0] == "gpu"]

@@ -1,8 +1,8 @@
-"""Reading slurmrestd again and again, and keeping what is served between.
+"""Polls slurmrestd, and keeps the results to serve.
 
-The jobs take long where there are many, so they are asked for beside the rest; of the rest one is asked for after the other. What an answer costs is
-paid back by a pause nine times as long: slurmrestd, and slurmctld's locks behind it, are there for users first. What was read stays for a while after
-Slurm has fallen silent, with `slurm_up` telling so; then it is dropped, so that no alert rests on what was once.
+A long list of jobs takes time, so it is read in parallel with the rest; the other sources are read one after the other. After an answer follows a
+pause nine times as long: slurmrestd, and slurmctld's locks behind it, are for users first. Results stay for a while after Slurm has stopped
+answering, with `slurm_up` at 0; then they are dropped, so that no alert is based on old data.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class Refresher:
             source.due = clock() + (AGAIN if source.trouble else long)
 
     async def once(self, source: AnswerState) -> None:
-        """Ask for one source, and keep what it says, or why it says nothing."""
+        """Query one source, and keep its answer, or why there is none."""
         await self._once(source)
         self._served = None
 

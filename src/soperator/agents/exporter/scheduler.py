@@ -1,4 +1,4 @@
-"""What slurmctld says of itself, of its partitions and of its reservations, as metrics."""
+"""slurmctld's statistics, partitions and reservations as metrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

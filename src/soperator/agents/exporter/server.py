@@ -1,7 +1,7 @@
 """The exporter's HTTP port: /metrics for Prometheus, / for people, /healthz for the kubelet.
 
-Who asks gets what was read last, already written down, so an answer takes no longer while slurmrestd hangs. It is ready while Slurm is down too: that
-Slurm is down is what is to be scraped then.
+A client gets the last results, already encoded, so an answer takes no longer while slurmrestd hangs. The exporter is ready while Slurm is down too:
+that is when its metrics matter.
 """
 
 import zlib
@@ -17,12 +17,12 @@ from soperator.agents.exporter.page import HEADERS
 from soperator.observe.exposition import CONTENT_TYPE
 
 _GZIP = 16 + zlib.MAX_WBITS
-#: Bytes written at once: a slow reader holds no copy of the whole page, and a hundred of them delay nobody.
+#: Bytes written at once: a slow reader keeps no copy of the whole page, and a hundred of them delay no other client.
 _PIECE = 1 << 16
 
 
 class Packed:
-    """The same bytes as gzip, packed once however many ask."""
+    """The same bytes as gzip, compressed once for all clients."""
 
     def __init__(self) -> None:
         self._plain = b""
@@ -42,7 +42,7 @@ def pack(plain: bytes) -> bytes:
 
 
 def build_app(metrics: Callable[[], bytes], page: Callable[[], str]) -> Starlette:
-    """Return the application. `metrics` returns the same object as long as it says the same."""
+    """Return the application. `metrics` returns the same object while its content is the same."""
     packed, process = Packed(), CollectorRegistry()
     ProcessCollector(registry=process)
 

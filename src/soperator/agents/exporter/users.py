@@ -1,4 +1,4 @@
-"""The names of users: slurmrestd knows the system's alone, for users are made in the jail.
+"""The names of users: slurmrestd knows only system accounts, because users are created in the jail.
 
 They come from the copy of the jail's passwd that another container of the pod keeps (agents/identity), which has checked every line.
 """
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class UserNames:
-    """Names by number, as the file has them; it is read anew when it was replaced."""
+    """Names by uid from the file, which is read again when it was replaced."""
 
     def __init__(self, passwd: Path | None = None) -> None:
         self._passwd = passwd
@@ -30,5 +30,5 @@ class UserNames:
         self._names = {int(each[2]): each[0] for each in words if len(each) > 2 and each[2].isdecimal()}
 
     def name(self, said: str | None, number: int) -> str:
-        """A user's name: what Slurm says, else the jail, else the number."""
+        """A user's name: from Slurm, else from the jail, else the uid."""
         return said or self._names.get(number) or str(number)

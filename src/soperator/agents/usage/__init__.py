@@ -1,1 +1,1 @@
-"""What the jobs of a node use, measured beside slurmd and served to Prometheus from another container."""
+"""The resource usage of a node's jobs, measured beside slurmd and served to Prometheus from another container."""

@@ -1,6 +1,6 @@
-"""`python3 -m soperator.agents.usage measure --to FILE`: write down every few seconds what the node's jobs use; `serve` answers with that file.
-
-They are two processes in two containers: who measures may look into every process of the pod and listens to nobody; who answers has no right at all.
+"""`python3 -m soperator.agents.usage measure --to FILE`: write the usage of the node's jobs to a file every few seconds; `serve` answers with that
+file. They are two processes in two containers: `measure` may look into every process of the pod and does not listen on the network; `serve` has no
+rights.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
     said = parser.parse_args()
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(0)
-    )  # the first process of a container sees only the signals that it asks for
+    )  # the first process of a container gets only the signals that it handles
     if said.verb == "serve":
         serve(listener(said.port), said.file)
     totals = Totals()
@@ -71,7 +71,10 @@ def _families(found: dict[int, Snapshot], seconds: dict[int, float], node: str) 
 
 
 def write(path: Path, content: bytes) -> None:
-    """A reader finds the former content or this one, whole; nobody else writes in the folder, which the kubelet makes for everybody."""
+    """A reader finds either the former or the new content, complete.
+
+    The kubelet makes the folder writable for all, but no other program writes there.
+    """
     if path.parent.stat().st_mode & 0o022:
         path.parent.chmod(0o755)
     new = path.with_suffix(".new")

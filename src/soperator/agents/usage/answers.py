@@ -1,7 +1,8 @@
-"""The HTTP port of `usage serve`: every client gets the file with the numbers, and none keeps another waiting.
+"""The HTTP port of `usage serve`: every client gets the file with the numbers, and none delays another.
 
-Anybody in the cluster may connect. So no call waits for a client: there are so many places, each client has a few seconds to ask and as many to
-take the answer, and the oldest goes first where a place is needed. All clients share the bytes of one answer, for the container's memory is small.
+Anybody in the cluster may connect. So no call waits for a client: there is a bounded number of places, each client has a few seconds for its request
+and as many for the answer, and the oldest is closed first where a place is needed. All clients share the bytes of one answer, for the container's
+memory is small.
 """
 
 import selectors
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from soperator.observe.exposition import CONTENT_TYPE
 
-#: A file older than this says nothing of now, in seconds.
+#: Seconds after which the file is outdated.
 STALE = 60.0
 #: For a client to ask, and to take the answer, in seconds.
 PATIENCE = 2.0
@@ -32,7 +33,7 @@ def listener(port: int) -> socket.socket:
 
 @dataclass(eq=False)
 class _Client:
-    """A client: until when it has to go on, what it has said, and what it has not taken yet of the answer, if it has asked."""
+    """A client: its deadline, its request so far, and the unsent rest of the answer, if it has sent its request."""
 
     socket: socket.socket
     until: float
@@ -42,7 +43,7 @@ class _Client:
 
 @dataclass
 class Server:
-    """Answers with the file, whatever is asked."""
+    """Answers every request with the file."""
 
     listening: socket.socket
     file: Path
@@ -75,7 +76,7 @@ class Server:
             try:
                 made, _ = self.listening.accept()
             except OSError:
-                return  # nobody else has come
+                return  # there is no other client
             made.setblocking(False)
             if len(self._clients) >= self.places:
                 self._drop(next(iter(self._clients)))
@@ -85,7 +86,7 @@ class Server:
             self._turn(client)
 
     def _turn(self, client: _Client) -> None:
-        """Take what it has said, or give what it takes; a client that is done, or gone, leaves."""
+        """Read from the client, or write to it; a client that is done, or has disconnected, is removed."""
         try:
             if client.rest is None:
                 self._read_head(client)
@@ -109,7 +110,7 @@ class Server:
         self._selector.modify(client.socket, selectors.EVENT_WRITE, client)
 
     def _answer(self) -> bytes:
-        """The answer of now; the same object as long as it says the same."""
+        """The present answer; the same object while its content is the same."""
         made = answer(self.file)
         if made != self._last:
             self._last = made
@@ -128,7 +129,7 @@ def serve(listening: socket.socket, file: Path, patience: float = PATIENCE) -> N
 
 
 def answer(file: Path) -> bytes:
-    """The whole HTTP answer: the file, or 503 with the reason where there is none, or it is old."""
+    """The whole HTTP answer: the file, or 503 with the reason where the file is missing or outdated."""
     try:
         content, age = file.read_bytes(), time.time() - file.stat().st_mtime
     except OSError as error:

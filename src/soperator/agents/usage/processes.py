@@ -1,4 +1,4 @@
-"""Which processes belong to which job, by what no user can change: the pid namespace that each job has, and the titles of slurmstepd.
+"""Which processes belong to which job, by attributes that no user can change: the pid namespace that each job has, and the titles of slurmstepd.
 
 A process in a pid namespace below a job's, as in a container, is known by its parents. Where Slurm has a cgroup for the job, CPU and memory are the
 kernel's sums there. Nothing here touches a file of the jail, which may hang. Sources: proc(5), cgroups(7).
@@ -106,7 +106,7 @@ def _everything(place: UsagePaths) -> Iterator[_Process]:
 
 
 def _read(place: UsagePaths, pid: int) -> _Process:
-    """One process; raises OSError or ValueError where it has ended meanwhile."""
+    """One process; raises OSError or ValueError if it has ended."""
     folder = place.proc / str(pid)
     said = (folder / "stat").read_text(errors="replace")
     rest = said[said.rindex(")") + 2 :].split()

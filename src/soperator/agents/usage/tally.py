@@ -1,4 +1,4 @@
-"""How much CPU a job has taken, from looking at its processes every few seconds.
+"""How much CPU time a job has used, from samples of its processes every few seconds.
 
 What a process took is lost to /proc with it, but for its parent, which has it among what its children took. So the sum over a job's processes and
 their waited-for children only falls where a process ends whose parent is not of the job: a slurmstepd at the end of its step, whose tasks' share went
@@ -32,7 +32,7 @@ class Snapshot:
 
 
 def gained(before: Snapshot | None, now: Snapshot) -> float:
-    """Seconds that the job took between two looks; all that is known of it where there was none before. Never below zero."""
+    """Seconds that the job used between two samples; all of its known time in the first sample. Never negative."""
     if before and before.exact is not None and now.exact is not None:
         return max(0.0, now.exact - before.exact)
     if now.exact is not None and before is None:
@@ -62,7 +62,7 @@ class Totals:
         self._last: dict[int, Snapshot] = {}
 
     def add(self, now: Mapping[int, Snapshot]) -> dict[int, float]:
-        """Take in a look at all jobs, forget those that are gone, and return the seconds of each."""
+        """Add a sample of all jobs, forget those that have ended, and return the seconds of each."""
         self._seconds = {
             job: self._seconds.get(job, 0.0) + gained(self._last.get(job), each) for job, each in now.items()
         }

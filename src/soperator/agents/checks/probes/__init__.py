@@ -1,6 +1,6 @@
 """What can be measured: each probe by the name that a check's file gives.
 
-A probe returns readings, and raises ProbeError where it has none that can be judged. It may hang or die: it runs in a process of its own.
+A probe returns readings, and raises ProbeError where it has none that can be judged. It may hang or crash, because it runs in a separate process.
 """
 
 from collections.abc import Mapping

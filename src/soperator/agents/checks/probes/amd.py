@@ -1,4 +1,4 @@
-"""AMD GPUs, by what `rocm-smi --json` says."""
+"""AMD GPUs, from the output of `rocm-smi --json`."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def amd(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """The readings of the JSON; raises ProbeError where there is none. Warnings stand before it on some versions."""
+    """The readings in the JSON; raises ProbeError where there is none. Some versions print warnings before it."""
     start = out.find("{")
     try:
         said = json.loads(out[start:]) if start >= 0 else None

@@ -18,7 +18,10 @@ _ERRORS = re.compile(
 
 
 def kernel(given: Given, place: ProbePaths) -> list[Reading]:
-    """Messages of the last `given.seconds`: `xid` of a device, or `error`. Nothing bad is a reading too: that the kernel was heard."""
+    """Messages of the last `given.seconds`: `xid` of a device, or `error`.
+
+    Without such messages the reading shows that the kernel's log is readable.
+    """
     return parse(_messages(place, float(given["seconds"])))
 
 

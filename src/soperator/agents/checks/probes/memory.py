@@ -1,4 +1,4 @@
-"""Memory: what is left of the machine's, what the pod holds while no job runs, and what the kernel had to kill."""
+"""Memory: the machine's free memory, what the pod uses while no job runs, and the processes that the kernel killed."""
 
 from pathlib import Path
 
@@ -8,7 +8,10 @@ from soperator.checks.check import Reading, Value
 
 
 def memory(_: Given, place: ProbePaths) -> list[Reading]:
-    """Of the machine `available` and `swapped` in per cent. Of the pod `held`, what it could not give back, in per cent of its limit, and `jobs`."""
+    """For the machine `available` and `swapped` in per cent.
+
+    For the pod `held`, its memory that cannot be reclaimed, in per cent of its limit, and `jobs`.
+    """
     info = _meminfo(place.proc / "meminfo")
     machine: dict[str, Value] = {"of": "memory", "available": _share(info["MemAvailable"], info["MemTotal"])}
     if info.get("SwapTotal"):
@@ -21,7 +24,7 @@ def memory(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def oom(_: Given, place: ProbePaths) -> list[Reading]:
-    """`kills`: how many processes of the pod the kernel has killed for want of memory since the pod began."""
+    """`kills`: how many of the pod's processes the kernel has killed for lack of memory since the pod started."""
     root = place.sys / "fs/cgroup"
     for path in (root / "memory.events", root / "memory/memory.oom_control"):
         if path.exists():
@@ -38,7 +41,7 @@ def _meminfo(path: Path) -> dict[str, int]:
 
 
 def _cgroup(root: Path) -> tuple[int, int, int]:
-    """Use, limit and what could be given back, in bytes; a limit of 0 is none."""
+    """Usage, limit and reclaimable memory, in bytes; a limit of 0 means none."""
     second = (root / "memory.current").exists()
     folder, names = (
         (root, ("memory.current", "memory.max", "inactive_file"))

@@ -1,8 +1,8 @@
-"""NVIDIA GPUs, by what `nvidia-smi -q -x` and `nvidia-smi nvlink --status` say.
+"""NVIDIA GPUs, from the output of `nvidia-smi -q -x` and `nvidia-smi nvlink --status`.
 
 The XML names every value, says N/A where a device has none, and leaves out what an older driver does not know; so nothing depends on the driver's
-version. A GPU that has fallen off the bus makes the program print a sentence instead, or leave the GPU out, or put an error in place of
-values: all three are readings. Source: nvidia-smi(1), nvidia-smi's own nvsmi_device DTD.
+version. For a GPU that has fallen off the bus the program prints a message instead, or leaves the GPU out, or prints an error in place of values: all
+three are readings. Source: nvidia-smi(1), nvidia-smi's own nvsmi_device DTD.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from soperator.agents.checks.probes.place import Given, ProbeError, ProbePaths
 from soperator.checks.check import Reading, Value
 
-#: What the program says instead of an answer when a GPU, or the driver, is gone. Recorded from drivers 460 to 580.
+#: The program's messages when a GPU, or the driver, is lost. Recorded from drivers 460 to 580.
 _LOST = re.compile(
     r"Unable to determine the device handle for (?:GPU|gpu)\s*(?P<gpu>[^\s]*?):? .*|.*GPU is lost.*|No devices were found.*"
     r"|.*couldn't communicate with the NVIDIA driver.*|Failed to initialize NVML.*"
@@ -51,9 +51,9 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def nvidia(given: Given, place: ProbePaths) -> list[Reading]:
-    """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`. Then each GPU; one that is gone has only `lost`.
+    """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`.
 
-    Missing are those of which nothing is said, not even that they are lost; where none answers, all.
+    Then each GPU; a lost one has only `lost`. GPUs without any output, not even that they are lost, are missing; where none answers, all are.
     """
     out, err = _output(place, "-q", "-x")
     readings = parse(out, err)
@@ -166,13 +166,13 @@ def _first(said: Mapping[str, str], paths: tuple[str, ...]) -> str:
 
 
 def _output(place: ProbePaths, *words: str) -> tuple[str, str]:
-    """What the program says on both channels, whatever its exit code: with a lost GPU it fails, or it does not."""
+    """The program's output on both channels, for any exit code: with a lost GPU it may fail or not."""
     done = run(place, "nvidia-smi", *words)
     return done.stdout, done.stderr
 
 
 def run(place: ProbePaths, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of the GPU driver with the driver's libraries; raises ProbeError where there is none."""
+    """Run a program of the GPU driver with the driver's libraries; raises ProbeError where the program is missing."""
     program = next((folder / name for folder in place.tools if os.access(folder / name, os.X_OK)), None)
     if program is None:
         raise ProbeError(f"{name} is in none of {', '.join(map(str, place.tools))}")

@@ -9,12 +9,12 @@ from soperator.checks.check import Reading
 
 
 class ProbeError(Exception):
-    """What was asked gave no answer that can be judged; the message says what it did say."""
+    """A program gave no answer that can be judged; the message has its output."""
 
 
 @dataclass(frozen=True)
 class ProbePaths:
-    """Where to look; `tools` are the folders in which programs of a GPU driver are looked for."""
+    """The paths of a node; `tools` are the folders that are searched for programs of a GPU driver."""
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")

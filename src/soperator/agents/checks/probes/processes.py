@@ -1,6 +1,6 @@
-"""Processes: those that hang, those that nobody waited for, and those that a job left behind.
+"""Processes: hanging ones, zombies, and those that a job left behind.
 
-A user gives a process any name and title. So names of Slurm's and the driver's count in the pod's own pid namespace only: jobs have others.
+Users can give a process any name and title. So names of Slurm and of the driver count only in the pod's own pid namespace: jobs have others.
 """
 
 import os
@@ -16,7 +16,7 @@ from soperator.checks.check import Reading, Value
 _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 #: A process that ends with its job may be seen for a moment after it, in seconds.
 _YOUNG = 60.0
-#: Those that may hold a GPU for everybody.
+#: Programs that may hold a GPU for all users.
 _DAEMONS = ("slurmd", "slurmstepd", "nvidia-persiste", "nvidia-smi", "nv-hostengine", "dcgm")
 
 
@@ -62,7 +62,7 @@ def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def holders(_: Given, place: ProbePaths) -> list[Reading]:
-    """`foreign`: processes that hold a GPU and are of no job and no daemon of Slurm's or the driver's, with their `names`."""
+    """`foreign`: processes that hold a GPU and belong to no job and no daemon of Slurm or the driver, with their `names`."""
     found = [each for each in everything(place) if each.age >= _YOUNG and not _is_called(place, each, _DAEMONS)]
     foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
     names = ", ".join(f"{each.name} ({each.pid})" for each in foreign[:3])
@@ -70,7 +70,7 @@ def holders(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def jobs(place: ProbePaths) -> set[int]:
-    """The jobs that have a step here: slurmstepd says so in its title."""
+    """The jobs that have a step here, from the titles of slurmstepd."""
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
         with suppress(OSError):

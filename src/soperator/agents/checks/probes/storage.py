@@ -17,7 +17,7 @@ def filesystem(given: Given, _: ProbePaths) -> list[Reading]:
 
 
 def latency(given: Given, _: ProbePaths) -> list[Reading]:
-    """`ms`: how long a look-up of a name takes, the median of five. The names are new each time, so that no cache answers, and none is made."""
+    """`ms`: how long a look-up of a name takes, the median of five. The names are new each time, so that no cache answers, and no file is created."""
     return [_latency(name, path) for name, path in _paths(given).items()]
 
 
