@@ -54,6 +54,14 @@ def test_the_commits_of_a_report_are_read(text: str, found: list[str]) -> None:
     assert report.commits_of(text) == found
 
 
+def test_a_change_of_docstrings_and_comments_is_no_change_of_code() -> None:
+    """So that a report does not age by prose; a changed constant counts."""
+    before = '"""One."""\n\n\ndef f():\n    """Two."""\n    return "a"  # three\n'
+    after = '"""1."""\n\n\ndef f():\n    """2.\n\n    More.\n    """\n    # 3\n    return "a"\n'
+    assert report.code(before) == report.code(after)
+    assert report.code(before) != report.code(before.replace('"a"', '"b"'))
+
+
 def test_a_report_that_names_nothing_or_a_lost_commit_is_stale() -> None:
     """Whatever else it says."""
     if not report.has_history():
