@@ -1,1 +1,1 @@
-"""Slurm as a domain: nodes, jobs, host lists, configuration files, accounting. All of it pure, and it knows nothing of Kubernetes."""
+"""Slurm as a domain: nodes, jobs, host lists, configuration files, accounting. All of it is pure, and independent of Kubernetes."""

@@ -1,10 +1,10 @@
 """The Slurm job of a deep check: its partitions in slurm.conf, and what is submitted.
 
-Two partitions, which only root may use and sinfo does not show. Jobs of the one make way for any other; jobs of the other go before all, and it is
-used only for nodes that are drained for the check itself (docs/decisions/0054).
+Two partitions, which only root may use and sinfo does not show. Jobs of the first are preempted by any other job; jobs of the second start before all
+others, and it is used only for nodes that are drained for the check itself (docs/decisions/0054).
 
-The job runs as root of the jail, for only an administrator may write AdminComment, the one field of a job that takes more than 1,023 characters
-(24.11, by trying): so what a job says of itself there was written by root, and no credentials are in the job.
+The job runs as root of the jail, because only an administrator may write AdminComment, the only field of a job for more than 1,023 characters (found
+by trying with 24.11). So the result in it was written by root, and the job needs no credentials.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,8 @@ SAID = 8192
 _MARK = "soperator exit="
 _PATH = "/opt/soperator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: Everything that the check starts writes into one pipe; of it the end is kept, in plain ASCII. `code` is missing where the check was killed with it.
+#: All programs of the check write into one pipe, whose last part is kept in plain ASCII. `code` is missing where the script was killed with the
+#: check.
 _WRAPPER = """#!/bin/sh
 # HealthCheck {name}: its exit code and the end of what it says go into this job's AdminComment.
 work=$(mktemp -d) || exit 70
@@ -76,13 +77,13 @@ def submission(
 def is_of(job: CheckJob, owner: str) -> bool:
     """Whether a job is one that the operator submitted for this HealthCheck.
 
-    Any user may give a job such a name and comment; who it belongs to, and partitions that only root may use, are Slurm's word.
+    Any user may give a job such a name and comment; Slurm itself vouches for the owner and for partitions that only root may use.
     """
     return job.owner == owner and job.user == 0 and job.partition in (PARTITION, RETEST)
 
 
 def said_of(comment: str) -> tuple[int, str] | None:
-    """The exit code and the last words in a job's AdminComment; None where the job did not come to write them."""
+    """The exit code and the last output in a job's AdminComment; None where the job did not write them."""
     first, _, rest = comment.partition("\n")
     code = first.removeprefix(_MARK)
     return (int(code), rest) if first.startswith(_MARK) and code.isdecimal() else None

@@ -3,9 +3,9 @@
 A file is a list of lines, a line is a list of `Key=Value` pairs: `NodeSet=a Feature=a` is one line with two. Configuration is data and not
 a template, so quoting is decided in one place and `parse(render(lines)) == lines` can be tested.
 
-Text is read exactly as Slurm reads it, because a line that we read differently is a line that escapes the checks: a comment ends before a
-continuation is looked for, also between quotation marks; keys ignore case; `Key = value` and `Key+=value` are settings. A backslash before `#` or
-another backslash takes its meaning away. Source: slurm.conf(5), parse_config.c of 24.11.
+Text is read exactly as Slurm reads it, because a line that we read differently is a line that escapes the checks: comments are removed before
+continuations, even between quotation marks; keys ignore case; `Key = value` and `Key+=value` are settings. A backslash before `#` or another
+backslash takes its meaning away. Source: slurm.conf(5), parse_config.c of 24.11.
 """
 
 import re
@@ -25,18 +25,18 @@ class ConfError(ValueError):
 
 @dataclass(frozen=True)
 class Line:
-    """One line: its pairs in order, and where it stood."""
+    """One line: its pairs in order, and its line number."""
 
     pairs: tuple[tuple[str, str], ...]
     number: int = 0
 
     def get(self, key: str) -> str | None:
-        """The value of a key, whose case does not matter to Slurm."""
+        """The value of a key; its case is ignored, as Slurm does."""
         return next((v for k, v in self.pairs if k.lower() == key.lower()), None)
 
     @property
     def head(self) -> str:
-        """The first key, which says what the line is about."""
+        """The first key, which names the kind of the line."""
         return self.pairs[0][0]
 
 

@@ -1,7 +1,7 @@
-"""What Slurm's daemons said before they ended, in one sentence.
+"""The cause of a daemon's end from its log, as one message.
 
-A daemon writes a line for each step that failed, from the cause to the end, and among them lines that are no cause. The sentence is made of the
-first errors and the last word. Source: slurmctld of 24.11 with an empty state.
+A daemon writes a line for each step that failed, from the cause to the end, among lines that are not a cause. The message has the first errors and
+the last line. Source: slurmctld of 24.11 with an empty state.
 """
 
 import re
@@ -16,7 +16,7 @@ _LONGEST = 600
 
 
 def cause(log: str) -> str:
-    """The sentence in a log; empty where it tells of no error."""
+    """The message from a log; empty where the log has no error."""
     found = [(match[1], match[2].strip()) for match in map(_LINE.search, log.splitlines()) if match]
     errors = [text for kind, text in found if kind == "error" and not _NO_CAUSE.search(text)]
     last = [text for kind, text in found if kind == "fatal"][-1:]

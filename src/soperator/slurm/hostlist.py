@@ -17,14 +17,14 @@ _MARKS = re.compile(r"[\[\],]")
 
 
 def number(text: str) -> int | None:
-    """The number that a text is, written as we do: in ASCII, without zeros before it. None for any other text."""
+    """The number in a text of ASCII digits without leading zeros; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and str(int(text)) == text else None
 
 
 def expand(text: str, most: int = MOST) -> list[str]:
     """The names of a host list, in its order; an empty one has none.
 
-    Raises ValueError for a list of more than `most` names, and for what is no host list.
+    Raises ValueError for more than `most` names, and for a text that is not a host list.
     """
     found = list(islice((name for piece in _pieces(text) for name in _names(piece)), most + 1))
     if len(found) > most:
@@ -33,7 +33,7 @@ def expand(text: str, most: int = MOST) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The parts between commas that stand outside of brackets, without empty ones."""
+    """The parts between commas outside of brackets, without empty ones."""
     begin, inside = 0, False
     for mark in _MARKS.finditer(text):
         match mark[0]:

@@ -1,4 +1,4 @@
-"""A job as Slurm itself reports it, as far as it concerns who drains a node.
+"""A job as Slurm reports it, with the fields that matter for a drain.
 
 Source: slurmrestd's data parser; numbers come as `{set, infinite, number}`.
 """
@@ -24,7 +24,7 @@ class Number(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):
-    """The fields that the operator reads of a job in the queue; of the others nothing is decoded."""
+    """The fields that the operator reads of a job in the queue; others are not decoded."""
 
     job_id: int
     job_state: list[str] | None = None
@@ -63,10 +63,10 @@ class SlurmJob:
 
     @property
     def words(self) -> str:
-        """By what Slurm signals, ends or requeues this job alone.
+        """The id with which Slurm signals, ends or requeues only this job.
 
-        The last task of an array has the array's own number, and by that all its tasks are meant, on whatever nodes they run, and for a requeue also
-        those that have ended (24.11, job_mgr.c, job_str_signal and job_requeue2).
+        The last task of an array has the array's own number, which means all its tasks, on any nodes, and for a requeue also those that have ended
+        (24.11, job_mgr.c, job_str_signal and job_requeue2).
         """
         return self.task or str(self.number)
 
@@ -77,7 +77,7 @@ class SlurmJob:
 
 
 def read_job(record: QueuedJob) -> SlurmJob | None:
-    """The job of a record; None for one that waits or has ended. Raises ValueError for a list of nodes that is none."""
+    """The job of a record; None for one that waits or has ended. Raises ValueError for an invalid list of nodes."""
     if not record.nodes or not _RUNNING.intersection(record.job_state or ()):
         return None
     limit, end = number(record.time_limit), number(record.end_time)

@@ -1,8 +1,8 @@
 """The files of Slurm's and munge's keys at each stage of a rotation.
 
-slurm.jwks is what auth/slurm reads when it is there, before slurm.key: a list of keys with an id each, of which one is the default, by which it
-signs. A token without an id is read by the default key, so daemons that have slurm.key alone are understood as long as that one signs.
-Source: internal.c of auth/slurm in 24.11.
+If slurm.jwks exists, auth/slurm reads it instead of slurm.key: a list of keys, each with an id, one of which is the default and signs. A token
+without an id is verified with the default key, so daemons that only have slurm.key are accepted while that key signs. Source: internal.c of
+auth/slurm in 24.11.
 """
 
 import base64
@@ -14,13 +14,13 @@ from typing import Literal
 
 Stage = Literal["", "Known", "Signing", "Settling", "Alone", "Laid", "Taken"]
 
-#: A key that was made without an id has this one in slurm.jwks; no request can be called so.
+#: The id in slurm.jwks of a key that was created without an id; no request can have this name.
 _FIRST = ":first"
 
 
 @dataclass(frozen=True)
 class RotationRecord:
-    """What is noted on a Secret: the last request, how far it is (empty: carried out), and since when nobody signs with the former key."""
+    """The record on a Secret: the last request, its stage (empty: carried out), and since when no daemon signs with the former key."""
 
     request: str = ""
     stage: Stage = ""
@@ -29,7 +29,7 @@ class RotationRecord:
 
 @dataclass(frozen=True)
 class Version:
-    """Which keys a Secret holds: what its files add up to, and the last rotation with its stage, which are noted beside them."""
+    """Which keys a Secret has: the digest of its files, and the last rotation with its stage, from its annotations."""
 
     digest: str
     request: str = ""
@@ -38,7 +38,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Held:
-    """What a Secret holds: its files, what a rotation noted on it, and whether a person brought it. Its text shows no key."""
+    """The content of a Secret: its files, the record of a rotation, and whether a person brought it. Its repr shows no key."""
 
     files: Mapping[str, bytes] = field(repr=False)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Held:
 
     @property
     def digest(self) -> str:
-        """32 hex digits that change with the files; keys are drawn at random, so nobody finds them by it."""
+        """32 hex digits that change with the files; keys are random, so the digest does not reveal them."""
         return _digest(sorted(self.files.items()))
 
     @property
@@ -68,7 +68,7 @@ def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
 
 
 def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
-    """The files at a stage, from those of the stage before; `fresh` is the new key where one is made."""
+    """The files at a stage, from those of the stage before; `fresh` is the new key where one is created."""
     match record.stage:
         case "Laid":
             return {"munge.key": fresh}

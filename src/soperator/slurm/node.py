@@ -1,7 +1,7 @@
-"""A Slurm node as Slurm itself reports it, and the few questions that we ask of it.
+"""A Slurm node as Slurm reports it, with the properties that the policies use.
 
-A state is a base (IDLE, ALLOCATED, MIXED, DOWN, UNKNOWN, FUTURE, ERROR) and flags (DRAIN, COMPLETING, NOT_RESPONDING, …). Drained means DRAIN
-set *and* none of ALLOCATED, MIXED and COMPLETING *and* no suspended job (`held`): a peer took DRAIN with ALLOCATED for drained and killed jobs.
+A state is a base (IDLE, ALLOCATED, MIXED, DOWN, UNKNOWN, FUTURE, ERROR) and flags (DRAIN, COMPLETING, NOT_RESPONDING, …). Drained means DRAIN set
+*and* none of ALLOCATED, MIXED and COMPLETING *and* no suspended job (`held`): another operator took DRAIN with ALLOCATED for drained and killed jobs.
 Source: slurm.h NODE_STATE_*, slurmrestd's data parser.
 """
 
@@ -24,7 +24,7 @@ _SHARD_TYPE = re.compile(r"\bshard:[^:,()]+:")
 _BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 #: Flags that every worker has.
 _ALWAYS = frozenset({"DYNAMIC_NORM"})
-#: Bases of a state in which no job is on a node, unless a flag says otherwise.
+#: Base states in which no job is on a node, unless a flag says otherwise.
 _QUIET = frozenset({"IDLE", "DOWN", "FUTURE"})
 _UP = frozenset({"IDLE", "ALLOCATED", "MIXED"})
 _UNUSABLE = frozenset(
@@ -34,7 +34,7 @@ _UNUSABLE = frozenset(
 
 @dataclass(frozen=True)
 class Shape:
-    """What Slurm gives out of a node, and to whom: whole CPUs, memory in MiB."""
+    """What Slurm allocates on a node: whole CPUs, memory in MiB."""
 
     cpus: int
     memory: int
@@ -76,7 +76,7 @@ class SlurmNode:
 
     @property
     def is_drained(self) -> bool:
-        """Whether nothing runs on it and nothing can start."""
+        """Whether nothing runs on the node and nothing can start."""
         return self.is_draining and not self.is_busy
 
     @property
@@ -106,10 +106,10 @@ class SlurmNode:
 
     @property
     def remedy(self) -> str:
-        """What an administrator does about a drain of slurmctld's.
+        """The remedy for a drain that slurmctld set.
 
-        A slurmctld that was killed gives numbers of jobs again which a slurmd still knows, and which it then refuses; when it has executed itself
-        anew it knows only what runs (slurmd/req.c, `_launch_job_test`).
+        A slurmctld that was killed may assign job numbers again that a slurmd still knows, and then refuses; after slurmd has executed itself again
+        it knows only running jobs (slurmd/req.c, `_launch_job_test`).
         """
         return (
             "run scontrol reconfigure, then resume it"
@@ -119,13 +119,13 @@ class SlurmNode:
 
     @property
     def state_text(self) -> str:
-        """The state in Slurm's words, with the reason where there is one; nothing that every worker has."""
+        """The state in Slurm's words, with the reason where there is one, without flags that every worker has."""
         state = "+".join(sorted(self.states - _ALWAYS)) or "UNKNOWN"
         return f"{state} ({self.reason})" if self.reason else state
 
 
 def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, SlurmNode]:
-    """The nodes, of which those count as busy that a job holds although their state does not say so: the job is suspended."""
+    """The nodes, where those with a suspended job, which their state does not show, count as busy."""
     holders = {name for job in jobs for name in job.nodes}
     return {
         name: replace(each, is_held=True) if name in holders and not each.is_busy else each
@@ -134,7 +134,7 @@ def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, 
 
 
 class RestNode(msgspec.Struct, frozen=True, gc=False):
-    """The fields that we read of a node in slurmrestd's JSON; of the others nothing is decoded. Equal records are kept to tell what is new."""
+    """The fields that we read of a node in slurmrestd's JSON; others are not decoded. Records are kept to detect changes."""
 
     name: str
     state: frozenset[str] | None = None

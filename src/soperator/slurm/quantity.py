@@ -1,7 +1,7 @@
 """Kubernetes quantities as Slurm counts: whole CPUs, and memory in MiB.
 
-A pod's limit is what its Slurm node may give out. slurmd by itself would report the whole machine, and Slurm would then over-commit
-the pod without anyone noticing. Source: Kubernetes' resource quantities, slurm.conf(5) RealMemory.
+A Slurm node may allocate its pod's limit. Without that setting slurmd reports the whole machine, and Slurm would over-commit the pod unnoticed.
+Source: Kubernetes' resource quantities, slurm.conf(5) RealMemory.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _FACTORS = {
 
 
 def quantity(text: str) -> float:
-    """The number that a Kubernetes quantity means; raises ValueError where it means none."""
+    """The number of a Kubernetes quantity; raises ValueError for an invalid one."""
     digits = text.rstrip("mkKMGTPEi")
     unit = text[len(digits) :]
     if unit not in _FACTORS:
@@ -22,10 +22,10 @@ def quantity(text: str) -> float:
 
 
 def cpus(resources: Mapping[str, str]) -> int | None:
-    """Whole CPUs, at least one; None where nothing is said."""
+    """Whole CPUs, at least one; None where they are not set."""
     return max(1, int(quantity(resources["cpu"]))) if "cpu" in resources else None
 
 
 def memory_mib(resources: Mapping[str, str]) -> int | None:
-    """Memory in whole MiB; None where nothing is said."""
+    """Memory in whole MiB; None where it is not set."""
     return int(quantity(resources["memory"]) // 2**20) if "memory" in resources else None

@@ -1,4 +1,4 @@
-"""What slurmrestd says of a cluster, in the fields that are counted; of the others nothing is decoded.
+"""The records of slurmrestd, with the fields that are counted; others are not decoded.
 
 Source: slurmrestd's data parser, and answers of slurmrestd 24.11 (tests/unit/slurm/answers).
 """
@@ -71,7 +71,7 @@ class ReservationRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rpc(msgspec.Struct, frozen=True, gc=False):
-    """How often one kind of request, or one user's, came, and how many microseconds all of them took."""
+    """How many requests of one kind, or of one user, came, and their total time in microseconds."""
 
     count: int = 0
     total_time: int = 0
@@ -81,7 +81,7 @@ class Rpc(msgspec.Struct, frozen=True, gc=False):
 
 
 class Statistics(msgspec.Struct, frozen=True, gc=False):
-    """What slurmctld says of itself; times in microseconds. Source: sdiag(1)."""
+    """slurmctld's statistics; times in microseconds. Source: sdiag(1)."""
 
     schedule_cycle_total: int = 0
     schedule_cycle_sum: int = 0
@@ -136,7 +136,7 @@ def cpus(job: JobRecord) -> int:
 
 
 def tasks(job: JobRecord) -> int:
-    """For how many jobs a record stands: the tasks of an array that wait are one record, `1-20:2,30%4`. A long list is cut by Slurm."""
+    """How many jobs a record represents: the tasks of an array that wait are one record, `1-20:2,30%4`. A long list is cut by Slurm."""
     if not job.array_task_string:
         return 1
     count = 0

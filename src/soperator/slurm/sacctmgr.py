@@ -1,7 +1,7 @@
 """The language of sacctmgr: fields of associations and QOS, what it prints, and the words of a command.
 
-A field is written and printed under one name. Values are compared by what they mean: sacctmgr prints 90 minutes as 01:30:00 and ten thousand
-megabytes as they please. Found by trying every field against sacctmgr 24.11.5 (docs/decisions/0066).
+A field is written and printed under one name. Values are compared by their meaning: sacctmgr prints 90 minutes as 01:30:00, and ten thousand
+megabytes in several ways. Found by trying every field against sacctmgr 24.11.5 (docs/decisions/0066).
 """
 
 import re
@@ -42,7 +42,7 @@ _OFF: Mapping[str, str] = MappingProxyType(
     {"Fairshare": "1", "QOS": "", "Preempt": "", "PreemptMode": "cluster", "GraceTime": "0", "UsageFactor": "1"}
 )
 _UNITS = MappingProxyType({"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3})
-#: What a QOS that nobody has changed prints.
+#: What sacctmgr prints for an unchanged QOS.
 _UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "Fairshare": ("1",),
@@ -72,7 +72,7 @@ BETWEEN = "\x1e"
 
 _ASSOCIATIONS = ("Cluster", "Account", "User", "Partition", "ID", "ParentName", *ASSOCIATION, "Comment")
 _QOS = ("Name", *QOS, "Description")
-#: What is asked, in the order in which `read` takes the answers; the first has a place for the cluster's name.
+#: The queries, in the order in which `read` takes the answers; the first has a place for the cluster's name.
 QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("show", "assoc", "wopl", "cluster={cluster}", f"format={','.join(_ASSOCIATIONS)}"),
     ("show", "account", "format=Account,Organization,Description"),
@@ -80,7 +80,7 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("show", "user", "format=User,DefaultAccount"),
 )
 
-#: What is asked before a QOS is deleted: the associations of all clusters.
+#: The query before a QOS is deleted: the associations of all clusters.
 EVERYWHERE = ("show", "assoc", "wopl", "format=Cluster,Account,User,QOS,DefaultQOS")
 
 
@@ -106,7 +106,7 @@ class Association:
 
 @dataclass(frozen=True)
 class AssociationTable:
-    """What the database says of one cluster; `accounts` are organization and description, `defaults` the default account of each user."""
+    """The database's content for one cluster; `accounts` are organization and description, `defaults` the default account of each user."""
 
     associations: tuple[Association, ...] = ()
     accounts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def _association(row: Sequence[str]) -> Association:
 
 
 def fault(sort: Sort, value: str) -> str:
-    """What is wrong with the value of a field; empty when nothing is."""
+    """What is wrong with the value of a field; empty when it is valid."""
     pattern, said = _SHAPES[sort]
     return "" if re.fullmatch(pattern, value) else f"write {said}"
 
@@ -162,7 +162,7 @@ def differ(sort: Sort, one: str, other: str) -> bool:
 
 
 def off(name: str, sort: Sort, now: str) -> str | None:
-    """The value that takes a field back; None where it is back."""
+    """The value that clears a field; None where it is clear."""
     if now in ("", *_UNSET.get(name, ())):
         return None
     if sort == "tres":
@@ -171,7 +171,7 @@ def off(name: str, sort: Sort, now: str) -> str | None:
 
 
 def written(sort: Sort, wanted: str, now: str) -> str:
-    """The value with which a field that has the value `now` gets the wanted one: a TRES that is not wanted is taken back by name."""
+    """The value with which a field that has the value `now` gets the wanted one: an unwanted TRES is cleared by name."""
     if sort != "tres":
         return wanted
     gone = [f"{each}=-1" for each in _tres(now) if each not in _tres(wanted)]

@@ -1,10 +1,10 @@
-"""topology.conf: which nodes lie close to each other, from the place of each node.
+"""topology.conf: which nodes are close to each other, from each node's location.
 
-A place is a path of names from the farthest level to the closest, empty where it is not known. What Slurm 24.11 makes of the file was tried on
-24.11.5 (docs/decisions/0076): slurmctld looks the nodes up when it reads the file and at no other time, and logs an error for each that it does
-not know. So the file names the nodes that Slurm knows, and no others. A block with fewer known nodes than the smallest size ends slurmctld,
-and a node can be deleted at any time: so each block holds spares too, which are FUTURE in slurm.conf and never come.
-Source: topology.conf(5), topology/tree/switch_record.c and topology/block/block_record.c of 24.11.
+A location is a path of names from the farthest level to the closest, empty where it is not known. What Slurm 24.11 makes of the file was tried on
+24.11.5 (docs/decisions/0076): slurmctld looks the nodes up when it reads the file and at no other time, and logs an error for each that it does not
+know. So the file names the nodes that Slurm knows, and no others. A block with fewer known nodes than the smallest size ends slurmctld, and a node
+can be deleted at any time: so each block holds spares too, which are FUTURE in slurm.conf and never come. Source: topology.conf(5),
+topology/tree/switch_record.c and topology/block/block_record.c of 24.11.
 """
 
 import hashlib
@@ -82,7 +82,7 @@ def note(places: Mapping[str, Place]) -> list[list[str]]:
 
 
 def read_note(text: str) -> dict[str, Place]:
-    """The places of a note as JSON; none where it cannot be read, as when somebody wrote to it."""
+    """The locations from an annotation in JSON; none where it cannot be read, for example because somebody edited it."""
     try:
         found = json.loads(text or "[]")
         return {node: tuple(map(str, place)) for nodes, *place in found for node in hostlist.expand(nodes)}
@@ -91,9 +91,10 @@ def read_note(text: str) -> dict[str, Place]:
 
 
 def found(shown: str) -> list[str] | None:
-    """The nodes that slurmctld knew when it read the file, by its answer to `scontrol show topology root`; None of another answer.
+    """The nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology root`; None for any other answer.
 
-    The names of a leaf are those of the file, but those of a switch above are from what was found (topology/tree/switch_record.c, _log_switches).
+    The names of a leaf are those in the file, but those of a higher switch are the nodes that were found (topology/tree/switch_record.c,
+    _log_switches).
     """
     said = re.search(rf"^SwitchName={ROOT} .*?\bNodes=(\S+)", shown, re.MULTILINE)
     return hostlist.expand(said[1]) if said else None

@@ -1,11 +1,11 @@
-"""What is noted of a user's token that is kept in a Secret."""
+"""The record of a user's token in a Secret."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class TokenNote:
-    """Whose token it is, until when (seconds since 1970), for how many seconds it was made, and the version of the key that signed it."""
+    """The token's user, its expiry (seconds since 1970), its life in seconds, and the version of the key that signed it."""
 
     user: str
     ends: float

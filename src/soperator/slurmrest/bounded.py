@@ -1,7 +1,7 @@
-"""Reading an answer within bounds of bytes and of time.
+"""Reads an answer within bounds of bytes and of time.
 
-What answers as slurmrestd, or as a program of a worker, runs in a container of the cluster's owner, and the operator serves other clusters beside it.
-An answer that never begins, never ends, comes a byte a second, or grows when it is decompressed must cost only its own cluster.
+slurmrestd and the programs of a worker run in containers of the cluster's owner, and the operator serves other clusters too. An answer that never
+begins, never ends, comes a byte a second, or grows by decompression must affect only its own cluster.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ class Bound:
 
 @contextlib.asynccontextmanager
 async def opened(client: httpx2.AsyncClient, request: httpx2.Request, bound: Bound) -> AsyncIterator[httpx2.Response]:
-    """The response to a request, whose body `chunks` reads; whoever reads it is stopped when the time is over.
+    """The response to a request, whose body `chunks` reads; reading stops when the time is over.
 
     Raises httpx2.HTTPError, and TimeoutError when the time is over.
     """

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NodeList:
-    """All nodes by name, and when slurmctld said so, by its own clock in whole seconds since 1970."""
+    """All nodes by name, and the time of the answer by slurmctld's clock, in whole seconds since 1970."""
 
     nodes: dict[str, SlurmNode]
     moment: int
@@ -79,7 +79,7 @@ class SlurmRest:
         return NodeList({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
-        """These nodes by name, each asked for alone; raises SlurmError, also for one that Slurm does not know."""
+        """These nodes by name, with one request for each; raises SlurmError, also for a node that Slurm does not know."""
         answers = await asyncio.gather(*(self._call("GET", f"node/{name}") for name in names))
         found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
@@ -89,10 +89,10 @@ class SlurmRest:
         return number((await self._call("GET", f"node/{node}")).get("last_update"))
 
     async def has_changed(self, moment: int) -> bool:
-        """Whether a look may show other nodes than the one of that moment; raises SlurmError if nobody answers.
+        """Whether the nodes may have changed since that time; raises SlurmError without an answer.
 
-        slurmctld compares the time with that of its last change of any node, with a second to spare. 24.11 says 304 when there was none, and fails
-        when there was one, for it asks for the partitions as of then too: so all but 304 is a yes.
+        slurmctld compares the time with that of its last change of any node, with a margin of a second. 24.11 answers 304 when there was none, and
+        fails when there was one, because it also queries the partitions with that time: so every answer but 304 means yes.
         """
         if not moment:
             return True
@@ -113,28 +113,31 @@ class SlurmRest:
         await self._call("POST", f"node/{node}", {"state": ["RESUME"]})
 
     async def save(self, node: str) -> None:
-        """Have slurmctld write all its nodes to disk, by an update of one that changes nothing; raises SlurmError."""
+        """Have slurmctld save all its nodes to disk, by an update of one node that changes nothing; raises SlurmError."""
         await self._call("POST", f"node/{node}", {})
 
     async def delete(self, node: str) -> None:
-        """Remove the record of a dynamic node; raises SlurmError, also while a job runs on it or it is RESERVED. A suspended job does not hold it."""
+        """Remove the record of a dynamic node; raises SlurmError, also while a job runs on it or it is RESERVED.
+
+        A suspended job does not prevent it.
+        """
         await self._call("DELETE", f"node/{node}")
 
     async def jobs(self, since: float = float("-inf")) -> list[SlurmJob]:
-        """The jobs that hold nodes, of a list that was asked for since then; raises SlurmError, also while a long list is still on its way.
+        """The jobs that have nodes, from a list that was requested later than `since`; raises SlurmError, also while a long list is still being read.
 
-        The list is one for all who ask for it (`joblist`), so it may be some seconds old, and older where it is long. Whoever ends a job
-        asks for that one with `job` before. `since` is by the clock of the event loop.
+        All callers share one list (`joblist`), so it may be some seconds old, and older where it is long. Before a job is ended, `job` reads that job
+        again. `since` is by the clock of the event loop.
         """
         return list((await self._queue.get(since)).running)
 
     async def job(self, number_of: int) -> SlurmJob | None:
-        """One job by its number as it is now, None where it holds no nodes any more; raises SlurmError."""
+        """One job by its number as it is now, None where it no longer has nodes; raises SlurmError."""
         found = await self._job(number_of)
         return _read(found) if found else None
 
     async def submit(self, body: Mapping[str, Any]) -> int:
-        """Submit a batch job as root, and return its number; raises SlurmError, also where nobody knows whether there is one now."""
+        """Submit a batch job as root, and return its number; raises SlurmError, also where it is not known whether the job was submitted."""
         answer = await self._call("POST", "job/submit", body, user="root")
         number_of = answer.get("job_id")
         if not isinstance(number_of, int) or not number_of:
@@ -142,14 +145,13 @@ class SlurmRest:
         return number_of
 
     async def runs(self, name: str, since: float = float("-inf")) -> list[CheckJob]:
-        """The jobs of deep checks of this name, also those that ended lately, of a list that was asked for since then; raises SlurmError.
-
-        Nobody but root is looked at: whoever may submit can give a job such a name.
+        """The jobs of deep checks with this name, including recently ended ones, from a list that was requested later than `since`; raises
+        SlurmError. Only root's jobs count, because any user can give a job such a name.
         """
         return [each for each in (await self._queue.get(since)).checks if each.name == name]
 
     async def run(self, job: int) -> CheckJob | None:
-        """One job, None where Slurm does not know it any more; raises SlurmError."""
+        """One job, None where Slurm no longer knows it; raises SlurmError."""
         found = await self._job(job)
         return read_check_job(found) if found else None
 
@@ -175,7 +177,7 @@ class SlurmRest:
         await self._client.aclose()
 
     async def _load(self) -> JobQueue:
-        """The queue, of which only jobs that hold nodes and those of deep checks are kept."""
+        """The queue; only jobs that have nodes and those of deep checks are kept."""
         running: list[SlurmJob] = []
         checks: list[CheckJob] = []
         held = 0
@@ -237,7 +239,7 @@ class SlurmRest:
 
 
 def _asked(verb: str, path: str) -> str:
-    """A request in the words of an error; without its query, which has the time in it: an error that lasts is told in the same words."""
+    """A request as an error names it, without its query, which has the time in it: so the text of a lasting error does not change."""
     return f"{verb} {path.partition('?')[0]}"
 
 
@@ -249,7 +251,7 @@ def _read(record: QueuedJob) -> SlurmJob | None:
 
 
 def _list(answer: Mapping[str, Any], what: str, type_: type[T], asked: str) -> list[T]:
-    """A list that an answer has to hold: one without it does not say that there are none."""
+    """A list that an answer must have: an answer without it does not mean that there are no records."""
     if what not in answer:
         raise SlurmError(f"slurmrestd: GET {asked}: the answer has no {what}")
     try:

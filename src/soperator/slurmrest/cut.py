@@ -1,8 +1,8 @@
-"""A list of slurmrestd, read as a stream: each record is handed on as soon as it is there, and nothing of it is kept.
+"""A list of slurmrestd, read as a stream: each record is passed on when it is complete, and not kept.
 
-A job is 14 KB of JSON, so fifty thousand are 700 MB, of which there is never more than one piece in memory. slurmrestd begins each record of a list
-with the same field, written the same way. So the records are cut there; that a cut is right is for the decoder to say, and where it says no, the next
-cut is tried. What a user can write contains no such beginning, for JSON escapes a quotation mark within a text.
+A job is 14 KB of JSON, so fifty thousand are 700 MB, of which only one piece at a time is in memory. slurmrestd begins each record of a list with the
+same field, written the same way. So the records are cut there; the decoder verifies a cut, and if it is wrong the next one is tried. Users' texts
+contain no such beginning, because JSON escapes quotation marks within a text.
 """
 
 import re
@@ -17,7 +17,7 @@ from soperator.slurmrest.errors import SlurmError
 _HEAD = 1 << 20
 #: The most bytes of a record, and of what follows the list. A job over 5,000 nodes of 128 cores names each core, in some 32 MB.
 _LONGEST = 64 << 20
-#: The most bytes of an answer that may be decoded in vain. An honest answer has no beginning of a record within a record, and wastes none.
+#: The most bytes of an answer that may be decoded without result. A correct answer has no beginning of a record within a record, and wastes none.
 _IN_VAIN = 256 << 20
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Cut(Generic[T]):
         self._seen = len(self._rest) - len(self._mark)
 
     def finish(self) -> dict[str, Any]:
-        """Take the last record, and return what the answer says beside the list."""
+        """Decode the last record, and return the rest of the answer besides the list."""
         whole = self._head + bytes(self._rest)
         try:
             said = decode(whole or b"{}", dict[str, Any])
@@ -122,7 +122,7 @@ def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decode
 
 
 def first_error(errors: object) -> str:
-    """The first of Slurm's own errors in an answer; empty where it names none."""
+    """The first of Slurm's own errors in an answer; empty where it has none."""
     found = errors if isinstance(errors, list) else []
     said = next((each for each in found if isinstance(each, dict)), {})
     return str(said.get("error") or said.get("description") or "")

@@ -2,8 +2,8 @@
 
 
 class SlurmError(Exception):
-    """slurmrestd could not be reached, or said no; the text says which."""
+    """slurmrestd could not be reached, or refused a request; the text says which."""
 
 
 class SlurmDenied(SlurmError):  # noqa: N818
-    """slurmrestd takes our token for none: the key has changed."""
+    """slurmrestd rejects our token: the key has changed."""

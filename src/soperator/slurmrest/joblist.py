@@ -1,9 +1,9 @@
-"""The queue of one cluster, read once for all who need it.
+"""The queue of one cluster, read once for all callers.
 
 slurmrestd 24.11 can filter jobs neither by node nor by state (its query has `update_time` and `flags` alone), and takes about a second for each
-thousand of them before its first byte. So one list serves every pass for `KEPT` seconds; nobody starts a second one beside it, and nobody waits for
-it longer than `PATIENCE` seconds: who needs it comes again, and meanwhile does what needs no list. A list that took long and failed is not tried
-again at once.
+thousand of them before its first byte. So one list serves every pass for `KEPT` seconds; there is never a second request at the same time, and no
+call waits longer than `PATIENCE` seconds: a pass that needs the list comes again, and until then does what needs no list. After a long request that
+failed, the next one is delayed.
 """
 
 import asyncio
@@ -13,25 +13,25 @@ from dataclasses import dataclass
 from soperator.slurm.job import CheckJob, SlurmJob
 from soperator.slurmrest.errors import SlurmError
 
-#: Seconds: how long a list serves, how long one call waits for it, and how long nobody asks after a failure that took longer than that wait.
+#: Seconds: how long a list is used, how long one call waits for it, and the delay after a failure that took longer than that wait.
 KEPT, PATIENCE, PAUSE = 15.0, 5.0, 30.0
 
 
 @dataclass(frozen=True)
 class JobQueue:
-    """The jobs that hold nodes, and those of deep checks, which are root's, also where they wait or have ended."""
+    """The jobs that have nodes, and root's jobs of deep checks, including waiting and ended ones."""
 
     running: tuple[SlurmJob, ...] = ()
     checks: tuple[CheckJob, ...] = ()
 
 
 class JobList:
-    """One cluster's queue; `load` asks for it. Moments are by the clock of the event loop."""
+    """One cluster's queue; `load` requests it. Times are by the clock of the event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[JobQueue]]) -> None:
         self._load = load
         self._task: asyncio.Task[JobQueue] | None = None
-        #: When the last list was asked for.
+        #: When the last list was requested.
         self._asked = float("-inf")
         self._known: JobQueue | None = None
         self._dropper: asyncio.TimerHandle | None = None
@@ -39,7 +39,7 @@ class JobList:
         self._failed: tuple[SlurmError, float] | None = None
 
     async def get(self, since: float = float("-inf")) -> JobQueue:
-        """A list that was asked for later than `since`; raises SlurmError, also where it is not there within `PATIENCE` seconds."""
+        """A list that was requested later than `since`; raises SlurmError, also where it does not arrive within `PATIENCE` seconds."""
         end = _clock() + PATIENCE
         while True:
             if self._known is not None and self._asked > since:

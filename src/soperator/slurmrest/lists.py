@@ -13,7 +13,7 @@ from soperator.slurmrest.errors import SlurmDenied, SlurmError
 
 #: slurmrestd writes an answer down before it sends any of it, which takes a second for each thousand jobs; a job is 14 KB.
 JOBS = Bound(4096 * MIB, 240.0, 180.0)
-#: What 24.11 answers to a token that it cannot check, or to none.
+#: The answer of 24.11 to a missing token, or to one that it cannot verify.
 _DENIED = (401, 511)
 #: So much of an answer that is an error is read.
 _MESSAGE = MIB
@@ -29,9 +29,9 @@ async def records(
     take: Callable[[T], None],
     bound: Bound,
 ) -> dict[str, Any] | None:
-    """Hand on the records of the list `what`, and return what the answer says beside it; None where Slurm says that nothing has changed.
+    """Pass on the records of the list `what`, and return the rest of the answer; None where Slurm reports that nothing has changed.
 
-    Raises SlurmError, perhaps after some records were handed on.
+    Raises SlurmError, perhaps after some records were passed on.
     """
     cut = Cut(what, type_, take)
     async with errors_as_slurm_errors(f"GET {what}/", bound), opened(client, request, bound) as response:
@@ -44,14 +44,14 @@ async def records(
 
 
 async def body_of(client: httpx2.AsyncClient, request: httpx2.Request, what: str, bound: Bound) -> bytearray:
-    """The body of an answer that is a success; raises SlurmError within `told`."""
+    """The body of a successful answer; raises SlurmError within `told`."""
     async with opened(client, request, bound) as response:
         await check(response, f"GET {what}/")
         return await whole(response, bound.most)
 
 
 async def check(response: httpx2.Response, asked: str) -> None:
-    """Raise SlurmError, with Slurm's own words where there are some, for an answer whose status is that of an error."""
+    """Raise SlurmError, with Slurm's own message where there is one, for an answer with the status of an error."""
     if response.status_code in _DENIED:
         raise SlurmDenied(f"slurmrestd: {asked}: HTTP {response.status_code}, it does not take our token")
     if response.status_code < httpx2.codes.BAD_REQUEST:
@@ -65,7 +65,7 @@ async def check(response: httpx2.Response, asked: str) -> None:
 
 @contextlib.asynccontextmanager
 async def errors_as_slurm_errors(asked: str, bound: Bound) -> AsyncIterator[None]:
-    """Report what goes wrong on the way as a SlurmError."""
+    """Raise errors of the transport as SlurmError."""
     try:
         yield
     except httpx2.TimeoutException as error:

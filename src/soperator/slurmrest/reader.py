@@ -1,4 +1,4 @@
-"""Lists of one cluster's slurmrestd for a program that only counts: as whoever its credentials say, and only what is new."""
+"""Lists of one cluster's slurmrestd for a program that only counts: with the credentials' user, and only if they have changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Credentials = Callable[[], tuple[str, str]]
 
 @dataclass(frozen=True)
 class RestAnswer:
-    """What came of one request: its moment by slurmctld's clock, 0 where it has none; whether anything has changed; what it says beside the list."""
+    """The result of one request: its time by slurmctld's clock, 0 where it has none; whether anything has changed; the rest of the answer."""
 
     moment: int
     has_news: bool = True
@@ -30,7 +30,7 @@ class RestAnswer:
 
 
 class ListReader:
-    """Reads lists of one cluster's slurmrestd as whoever the credentials say."""
+    """Reads lists of one cluster's slurmrestd as the user of the credentials."""
 
     def __init__(
         self, address: str, credentials: Credentials, transport: httpx2.AsyncBaseTransport | None = None
@@ -41,7 +41,7 @@ class ListReader:
         )
 
     async def records(self, what: str, type_: type[T], take: Callable[[T], None], since: int = 0) -> RestAnswer:
-        """Hand on the records of a list; none if nothing has changed since a moment. Raises SlurmError, perhaps after some were handed on."""
+        """Pass on the records of a list; none if nothing has changed since the given time. Raises SlurmError, perhaps after some were passed on."""
         path = f"{what}/?update_time={since}" if since else f"{what}/"
         request = self._client.build_request("GET", path, headers=self._headers())
         said = await records(self._client, request, what, type_, take, JOBS if what == "jobs" else _OTHERS)
@@ -49,7 +49,7 @@ class ListReader:
             return RestAnswer(since, has_news=False)
         update = said.get("last_update")
         moment = update.get("number") if isinstance(update, dict) else update
-        if since and not moment:  # how 24.11 says of jobs that none has changed; one that has none left says a moment
+        if since and not moment:  # how 24.11 reports that no job has changed; an empty queue has a time
             return RestAnswer(since, has_news=False)
         return RestAnswer(int(moment) if isinstance(moment, int | float) else 0, said=said)
 

@@ -1,6 +1,6 @@
 """JSON web tokens for slurmrestd, signed with the cluster's key.
 
-HS256 over `sun` (the user), `iat` and `exp`, as Slurm's auth/jwt reads them. The clock comes in as an argument.
+HS256 over `sun` (the user), `iat` and `exp`, as Slurm's auth/jwt reads them. The time is an argument.
 """
 
 import base64

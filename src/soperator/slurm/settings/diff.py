@@ -1,7 +1,7 @@
-"""What a change of Slurm's files asks for: nothing, a reconfigure, or more.
+"""What a change of Slurm's files requires: nothing, a reconfigure, or more.
 
-Since 23.11 a reconfigure makes each daemon execute itself anew, so that it reads every setting but those of which it keeps what it had opened.
-Source: scontrol(1) and slurm.conf(5) of 24.11.
+Since 23.11 a reconfigure makes each daemon execute itself again, so that it reads every setting except those whose resources stay open. Source:
+scontrol(1) and slurm.conf(5) of 24.11.
 """
 
 import difflib
@@ -29,7 +29,7 @@ FIXED = frozenset(
         "accountingstorageport",
     }
 )
-#: Settings whose change is a danger for what runs, and what Slurm's manual says of it.
+#: Settings whose change is a danger for running jobs, with the statement of Slurm's manual.
 DANGERS: Mapping[str, str] = MappingProxyType(
     {
         "switchtype": "records of all jobs may be lost: change it only while no job runs or waits",
@@ -59,7 +59,7 @@ class Effect:
 
 
 def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
-    """What the change from one set of files to another asks for."""
+    """What the change from one set of files to another requires."""
     files = tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
     before, after = _settings(old.get("slurm.conf", "")), _settings(new.get("slurm.conf", ""))
     changed = tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
@@ -90,12 +90,12 @@ def _settings(text: str) -> dict[str, list[str]]:
     return {key: values if key in _REPEATED else values[-1:] for key, values in found.items()}
 
 
-#: Settings that may stand several times; of all others the last counts.
+#: Settings that may occur several times; of all others the last one counts.
 _REPEATED = frozenset({"slurmctldhost", "partitionname", "nodeset", "nodename", "downnodes"})
 
 
 def _spelled(key: str, *sets: Mapping[str, str]) -> str:
-    """The name as it stands in the files."""
+    """The name as it is written in the files."""
     return next(
         (each.key for files in sets for each in settings(files.get("slurm.conf", "")) if each.key.lower() == key), key
     )

@@ -1,4 +1,4 @@
-"""Whether what a person adds to Slurm's files can stand beside what the operator writes there.
+"""Checks whether a person's additions to Slurm's files are compatible with the operator's lines.
 
 Reports name the line by its number, so that a person finds it.
 """
@@ -31,7 +31,7 @@ MOST = 100
 def lint_text(
     field: str, text: str, owned: Mapping[str, str], known: Collection[str] = (), what: str = "slurm.conf"
 ) -> list[Problem]:
-    """Return what is wrong with extra lines of a file: owned settings, includes, what Slurm cannot read, and with `known` what it does not know."""
+    """Return what is wrong with extra lines of a file: owned settings, includes, unreadable lines, and with `known` unknown settings."""
     remedies = {key.lower(): remedy for key, remedy in owned.items()}
     names = {key.lower(): key for key in known}
     found: list[Problem] = []
@@ -119,8 +119,8 @@ def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem
 def shared_lines(extra: str, shared: Mapping[str, str] = SHARED) -> str:
     """Return the lines that follow the extra lines of slurm.conf, for lists (`shared`) that hold values of ours and theirs.
 
-    Slurm takes the last of two settings of one key. Without an extra setting of such a key there is nothing to put.
-    An empty line comes first, for the extra lines may end in a backslash.
+    Of two settings of one key Slurm takes the last. Without an extra setting of such a key there are no lines. An empty line comes first, because the
+    extra lines may end in a backslash.
     """
     lines = []
     for key, ours in shared.items():

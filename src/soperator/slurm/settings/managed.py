@@ -1,8 +1,7 @@
-"""The settings of Slurm's files that the operator owns, each with where a person says the same instead.
+"""The settings of Slurm's files that the operator owns, each with the field in which a person sets it instead.
 
-A setting is owned when another value would contradict what the operator renders: two writers of one truth are an
-outage that waits for a restart. Everything else of slurm.conf(5) is the administrator's. Two lists are shared: what a
-person gives is united with ours.
+A setting is owned when another value would contradict what the operator renders: with two writers the next restart may be an outage. Everything else
+in slurm.conf(5) is the administrator's. Two lists are shared: a person's values are merged with ours.
 """
 
 from collections.abc import Mapping
@@ -70,13 +69,13 @@ TOPOLOGY: Mapping[str, str] = MappingProxyType(
     {"TopologyPlugin": "it follows from spec.topology.type: remove the line"}
 )
 
-#: Lists of slurm.conf that hold values of ours beside the administrator's. A trigger's program would run beside the keys, and root of the jail
-#: can become the one who may set triggers.
+#: Lists of slurm.conf that hold values of ours beside the administrator's. A trigger's program would run in the container with the keys, and root of
+#: the jail can become the user who may set triggers.
 SHARED: Mapping[str, str] = MappingProxyType(
     {"GresTypes": "gpu", "SlurmctldParameters": "enable_configless,disable_triggers"}
 )
 
-#: Settings of a node that the NodeSet says, for `slurmd --conf`.
+#: Settings of a node that the NodeSet determines, for `slurmd --conf`.
 OWNED_NODE: Mapping[str, str] = MappingProxyType(
     {
         "CPUs": "say it in resources: Slurm's node is as large as the pod",

@@ -1,4 +1,4 @@
-"""What is known of a change of Slurm's files. It stands beside the files, in the same object, and nowhere else."""
+"""The record of a change of Slurm's files. It is stored only in the same object as the files."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class ConfigState:
-    """What stands beside the files in their ConfigMap; times are in seconds since the epoch.
+    """The record in the annotations of the files' ConfigMap; times are in seconds since the epoch.
 
-    `generation` are the files, `good` the last one that slurmctld ran with, `asked` the one that it was told to hand out. `refused` was taken
-    back for what `refusal` says. `fixed` names the settings that only a restart changes.
+    `generation` is that of the files, `good` the last one that slurmctld ran with, `asked` the one that it was told to activate. `refused` was rolled
+    back for the cause in `refusal`. `fixed` names the settings that only a restart changes.
     """
 
     generation: str = ""
@@ -24,7 +24,7 @@ class ConfigState:
 
     @property
     def is_settled(self) -> bool:
-        """Whether slurmctld runs with the files and was told to hand them out."""
+        """Whether slurmctld runs with the files and was told to activate them."""
         return bool(self.good) and self.generation == self.good == self.asked
 
     def text(self) -> str:
@@ -33,7 +33,7 @@ class ConfigState:
 
 
 def read_state(text: str) -> ConfigState:
-    """What was written; an empty one where it cannot be read, for then nothing is known."""
+    """The record from its text; an empty one where the text cannot be read."""
     try:
         found = json.loads(text or "{}")
         return ConfigState(

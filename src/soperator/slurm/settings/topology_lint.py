@@ -1,4 +1,4 @@
-"""Whether slurmctld could read a topology.conf that a person gives: of what it cannot, it says little and ends.
+"""Checks whether slurmctld can read a person's topology.conf: it reports little about a faulty one, and ends.
 
 Source: topology/tree/switch_record.c of 24.11.
 """
@@ -57,7 +57,7 @@ def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str,
 
 
 def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """One switch that lies below itself; each is looked at once, however they lie."""
+    """A switch that is below itself; each switch is visited once."""
     numbers = {line.get("SwitchName") or "": line.number for line in lines}
     done: set[str] = set()
     for first in numbers:
