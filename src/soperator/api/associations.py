@@ -1,7 +1,7 @@
 """The kinds SlurmAccount and SlurmQOS: who may use a cluster, with which share and within which limits.
 
-They are kept in step with slurmdbd's database. Names are Slurm's own where Slurm has one; what has no field of its own goes into `others`, by the
-name that sacctmgr gives it. What a spec does not say is not touched.
+They are kept in sync with slurmdbd's database. Names are Slurm's own where Slurm has one; options without a field here go into `others`, by
+sacctmgr's name. What a spec does not set is not changed.
 """
 
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ from soperator.api.validation.cel import Rule
 #: sacctmgr makes names of accounts and QOS lower case, and takes them apart at commas.
 NAME = r"^([a-z0-9][a-z0-9_.-]*)?$"
 USER = r"^[a-z_][a-z0-9_.-]*\$?$"
-#: No control characters, and none of the quotation marks that sacctmgr strips, or of the bars with which it separates what it prints.
+#: No control characters, no quotation marks, which sacctmgr strips, and no bars, with which it separates its output.
 TEXT = r"""^([^\x00-\x1f\x7f"'|\\`\s]([^\x00-\x1f\x7f"'|\\`]*[^\x00-\x1f\x7f"'|\\`\s])?)?$"""
 #: Minutes, or days-hours:minutes:seconds.
 TIME = r"^([0-9]{1,5}-[0-9]{1,2}(:[0-5][0-9]){0,2}|[0-9]{1,7}|[0-9]{1,4}:[0-5][0-9]:[0-5][0-9])?$"
@@ -57,7 +57,10 @@ _TRES = "by TRES, such as cpu: 64, mem: 512G (M where no unit is given) or gres/
 
 
 class AccountLimits(Model):
-    """Limits of an account, or of one user in it. What is left out is not touched; an account's limits hold below it too."""
+    """Limits of an account, or of one user in it.
+
+    A limit that is left out is not changed; an account's limits also apply to the accounts below it.
+    """
 
     grp_tres: Tres = Field(default_factory=dict, description=f"What all its running jobs together may hold, {_TRES}.")
     grp_jobs: Most | None = Field(default=None, description="Jobs of it that may run at once.")
@@ -198,7 +201,7 @@ FieldName = Annotated[str, Field(pattern=r"^[A-Za-z]+$", max_length=64)]
 
 
 class AppliedStatus(Model):
-    """Which fields of an association or QOS were set, so that what is taken from the spec is taken back."""
+    """Which fields of an association or QOS were set, so that a field that is removed from the spec is cleared."""
 
     user: Annotated[str, Field(max_length=32)] = Field(default="", description="The user; empty: the account itself.")
     fields: list[FieldName] = Field(default_factory=list, max_length=64, description="sacctmgr's names.")

@@ -1,9 +1,8 @@
-"""What every kind of ours is made of.
+"""The base of all our kinds.
 
-The models are the one source of the CRDs, of the command line's help and of the reference pages, so a field's
-description is written for the person who fills it in. They are frozen: a pass reads a spec and never changes it.
-Reading is tolerant (a field of a newer version is skipped, so that a rollback works); `soperator lint` and the CRD's
-schema are strict.
+The models are the only source of the CRDs, of the command line's help and of the reference pages, so a field's description is written for the person
+who sets it. They are frozen: a pass reads a spec and never changes it. Reading is tolerant (a field of a newer version is skipped, so that a rollback
+works); `soperator lint` and the CRD's schema are strict.
 """
 
 import re

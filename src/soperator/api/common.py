@@ -91,7 +91,7 @@ class HostPath(Model):
 
 
 class Submount(Model):
-    """Another storage at a path inside the jail. Exactly one of claimName, tmpfs, hostPath and volume says what."""
+    """Another storage at a path inside the jail. Exactly one of claimName, tmpfs, hostPath and volume is set."""
 
     path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
         description="Absolute path inside the jail, for example /home. Its folder is made in the jail where it is missing."

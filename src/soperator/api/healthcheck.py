@@ -1,7 +1,7 @@
 """The kind HealthCheck: a deep check of the nodes of one SlurmCluster, which runs on each of them as a Slurm job.
 
-What it found stands in its status, and there is no other place: an operator that begins anew goes on from it. So all of it has an upper
-bound that holds for five thousand nodes (docs/decisions/0055).
+Its results are only in its status: a restarted operator continues from there. So the status has an upper bound that suffices for five thousand nodes
+(docs/decisions/0055).
 """
 
 import re
@@ -16,7 +16,7 @@ from soperator.api.status import Condition, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 from soperator.api.validation.schedule import SCHEDULE
 
-#: Nodes about which there is something to say, and failures that are over, that a status holds.
+#: The most nodes with a result other than a pass, and the most past failures, in a status.
 MOST_NODES, MOST_ENDED = 400, 50
 #: Groups of nodes with one time of their last run.
 MOST_TIMES = 256
@@ -32,7 +32,7 @@ Seconds = Annotated[int, Field(ge=0)]
 
 
 class OnIdle(Model):
-    """Runs on nodes that have nothing else to do."""
+    """Runs on idle nodes."""
 
     after: Duration = Field(default="10m", description="How long a node has been idle.")
     min_interval: Duration = Field(default="1d", description="How long ago its last run was at least.")
@@ -152,7 +152,7 @@ class EndedStatus(Model):
 
 
 class RanStatus(Model):
-    """Nodes whose last run that counted was at about the same time."""
+    """Nodes whose last valid run was at about the same time."""
 
     at: Seconds = Field(description="When, in seconds since 1970; never later than it was.")
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
@@ -202,7 +202,7 @@ class NoteStatus(Model):
 
 
 class HealthCheckStatus(Model):
-    """How a check goes, and all that an operator that begins anew has to know."""
+    """The state of a check, with everything that a restarted operator needs."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
@@ -242,7 +242,7 @@ class HealthCheckStatus(Model):
     why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
 
 
-#: Names of checks stand in the reasons that Slurm shows and in names of jobs.
+#: Names of checks are used in Slurm's reasons and in names of jobs.
 NAME = DNS_LABEL
 
 

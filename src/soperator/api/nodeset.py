@@ -1,7 +1,6 @@
 """The kind NodeSet: a number of equal worker nodes of one SlurmCluster.
 
-Pod `<cluster>-<nodeset>-<n>` is Slurm node `<nodeset>-<n>`. A node without a GPU is the default: GPUs are said, never
-assumed.
+Pod `<cluster>-<nodeset>-<n>` is Slurm node `<nodeset>-<n>`. The default is a node without a GPU: GPUs are declared, never assumed.
 """
 
 from typing import Annotated, Literal

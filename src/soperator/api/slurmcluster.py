@@ -1,7 +1,7 @@
 """The kind SlurmCluster: one Slurm cluster, without its workers.
 
-It says what is shared by every node: images, authentication, the jail, the controller, login, REST, partitions and
-the lines of slurm.conf that the operator does not own. Machines are described by NodeSets that point here.
+It has what all nodes share: images, authentication, the jail, the controller, login, REST, partitions and the lines of slurm.conf that the operator
+does not own. NodeSets that refer to it describe the machines.
 """
 
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ from soperator.api.fields.upgrade import Upgrade
 
 
 class Images(Model):
-    """Images of the cluster's pods; an empty one is the operator's, as it was when the cluster was made or upgraded last."""
+    """Images of the cluster's pods; an empty one is the operator's default at the time when the cluster was created or last upgraded."""
 
     slurm: str = Field(default="", max_length=512, description="slurmctld, slurmd, slurmrestd, sackd and slurmdbd.")
     login: str = Field(default="", max_length=512, description="sshd, started inside the jail.")
@@ -299,7 +299,7 @@ class Config(Model):
 
 
 class JobsSpec(Model):
-    """How jobs are held to the CPUs and the memory that they were given."""
+    """How jobs are limited to their allocated CPUs and memory."""
 
     limits: Literal["Sampled", "Cgroup", "None"] = Field(
         default="Sampled",
@@ -338,7 +338,7 @@ class Security(Model):
 
 
 class JobContainers(Model):
-    """What srun, sbatch and salloc make of --container-image where the user says nothing else."""
+    """The defaults of --container-image in srun, sbatch and salloc."""
 
     enabled: bool = Field(
         default=True,

@@ -1,8 +1,8 @@
-"""What the operator says about our kinds: the status subresources.
+"""The status subresources of our kinds.
 
-Counts are integers. Where `kubectl get` shows one as a person says it ("2/3": ready of wanted), that text stands beside them, for a printer
-column cannot be made of two fields. `why` holds the one sentence that `kubectl get` shows while something is not available. What is read back
-(`config`, `refilled`, `images`) says what was done, never what is.
+Counts are integers. Where `kubectl get` shows "2/3" (ready of desired), that text is stored beside them, because a printer column cannot combine two
+fields. `why` has the message that `kubectl get` shows while something is not available. Fields that the operator reads back (`config`, `refilled`,
+`images`) record its actions, never the present state.
 """
 
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from soperator.api.fields.upgrade import ImagesRecord, RenderedNote
 Count = Annotated[str, Field(max_length=32)]
 Sentence = Annotated[str, Field(max_length=32768)]
 
-#: Type and reason of conditions that are False because the spec has it so: jobs.limits Sampled, which is the default, and None; a newer operator.
+#: Type and reason of conditions that are False by the user's choice: jobs.limits Sampled, which is the default, and None; a newer operator.
 CHOSEN = frozenset({("LimitsEnforced", "Sampled"), ("LimitsEnforced", "Off"), ("UpToDate", "Held")})
 
 
@@ -41,7 +41,7 @@ ObservedGeneration = Annotated[
 
 
 class KeyVersion(Model):
-    """Which keys a Secret holds."""
+    """The identity of the keys in a Secret."""
 
     digest: str = Field(default="", max_length=64, description="What its files add up to.")
     request: str = Field(

@@ -1,8 +1,7 @@
-"""The command line `soperator`: one file per verb, and nothing heavy before a verb runs.
+"""The command line `soperator`: one file per verb, and no slow import before a verb runs.
 
-`soperator --help` is what a person types first and often, so the verbs' modules import typer alone; whatever a verb
-needs, it imports when it is called. A fault of the input ends with one line per fault and exit code 1, never with a
-traceback.
+People type `soperator --help` first and often, so the verbs' modules import only typer; each verb imports what it needs when it is called. An error
+in the input ends with one line per fault and exit code 1, never with a traceback.
 """
 
 import sys

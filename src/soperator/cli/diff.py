@@ -34,7 +34,7 @@ _MEANS = {
 
 @dataclass(frozen=True)
 class Live:
-    """What Kubernetes holds of a cluster: the digests of its objects by `Kind/name`, the files with their state, the pods' templates by NodeSet."""
+    """A cluster's objects in Kubernetes: the digests of its objects by `Kind/name`, the files with their state, the pods' templates by NodeSet."""
 
     uid: str = ""
     applied: Mapping[str, str] = field(default_factory=dict)
@@ -71,11 +71,11 @@ def diff(
 
 
 class _Unclear(Exception):  # noqa: N818
-    """Why nothing can be compared, as a sentence."""
+    """Why nothing can be compared, as a message."""
 
 
 def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults") -> Iterator[str]:
-    """The lines that tell what would change in one cluster; of new images, which come in turns, what the first turn changes."""
+    """The lines about what would change in one cluster; new images come in stages, of which the first is shown."""
     from soperator.policy.cluster.images import RunningImages
     from soperator.reconcile.cluster import images
     from soperator.render.slurm_conf import slurm_conf

@@ -96,7 +96,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
 
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
-    """The files in a volume of ConfigMaps and Secrets; none in another."""
+    """The files in a volume of ConfigMaps and Secrets; none for other volumes."""
     from soperator.cli.support.join_script import for_host
     from soperator.kube.kinds import CONFIGMAP, SECRET
     from soperator.kube.objects import ConfigMap, Secret

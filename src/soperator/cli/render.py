@@ -90,7 +90,7 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
 
 
 def _pods(spec: "NodeSetSpec") -> int:
-    """How many pods there are at once; of nodes that sleep one shows what a job wakes."""
+    """How many pods there are at once; with power saving one pod shows what a job wakes."""
     return max(1, spec.power_saving.min_nodes) if spec.power_saving else spec.replicas
 
 

@@ -1,7 +1,7 @@
-"""`soperator token`: a token with which a user speaks to slurmrestd, signed here with the cluster's key.
+"""`soperator token`: a user's token for slurmrestd, signed here with the cluster's key.
 
-Who may read the Secret with the key may be anybody in Slurm, so this gives nobody a right that he has not: it spares him the signing, and keeps him
-from a token of an administrator, of nobody, or for ever.
+A person who may read the Secret with the key can already act as any user of Slurm, so this grants no new right: it does the signing, and refuses
+tokens of an administrator, of nobody, or without end.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ def bounded(lifetime: str, longest: str) -> int:
 
 
 async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
-    """Whether slurmctld knows a user as one who may have a token; raises Refused. Where it cannot be asked, that is told."""
+    """Check with slurmctld that a user may have a token; raises Refused. Where slurmctld cannot be asked, a note says so."""
     from soperator.reconcile.io.slurm_exec import Inside
     from soperator.reconcile.keys.user_tokens import refusal
     from soperator.slurmrest.client import SlurmError

@@ -1,4 +1,4 @@
-"""`soperator why`: what keeps a cluster from being available, in sentences; of one node or one job see `why_slurm`."""
+"""`soperator why`: why a cluster is not available, in sentences; for one node or one job see `why_slurm`."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
@@ -87,7 +87,7 @@ def reasons(kind: str, custom: "Custom") -> list[str]:
 
 
 def notes(kind: str, custom: "Custom") -> list[str]:
-    """Return one sentence for each condition that is not True because the spec has it so: nothing is wrong, but one should know."""
+    """Return one note for each condition that is not True by the user's choice: nothing is wrong, but it is worth knowing."""
     chosen = (each for each in custom.status.get("conditions", ()) if _is_chosen(each))
     return [f"Note: {kind} {custom.metadata.name}: {_sentence(each)}" for each in chosen]
 

@@ -1,5 +1,4 @@
 """The only code that speaks HTTP to Kubernetes.
 
-It knows verbs, kinds and the few fields that we read; it keeps no state between requests, and imports nothing of the
-runtime above it.
+It has verbs, kinds and the few fields that we read; it keeps no state between requests, and imports nothing of the runtime above it.
 """

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API, on kinds as values and views as types.
 
-Reads decode straight into a view. Writes take a dict that says everything we own and go out as server-side apply, so
-that two writers never overwrite each other's fields; the only PUT is the Lease's, whose compare-and-swap needs one.
+Reads decode straight into a view. Writes take a dict with everything that we own and are sent as server-side apply, so that two writers never
+overwrite each other's fields; the only PUT is the Lease's, whose compare-and-swap needs one.
 """
 
 from collections import Counter
@@ -154,8 +154,8 @@ class Api:
     ) -> AsyncGenerator[Event[V], None]:
         """Yield every change after the resourceVersion `since`, and bookmarks; never ends without an exception.
 
-        Raises Eof when the server ends the stream in the ordinary way, Idle when it is silent for `timing.idle`
-        seconds, Expired when `since` is too old. Close the iterator (`contextlib.aclosing`) to close the connection.
+        Raises Eof when the server ends the stream normally, Idle when it sends nothing for `timing.idle` seconds, Expired when `since` is too old.
+        Close the iterator (`contextlib.aclosing`) to close the connection.
         """
         params = {
             **_selected(labels),
@@ -182,7 +182,7 @@ class Api:
         return await self.create_as(kind, Meta, obj)
 
     async def create_as(self, kind: Kind, view: type[V], obj: Mapping[str, Any]) -> V:
-        """Create an object and return it as it was made; raise AlreadyExists if its name is taken."""
+        """Create an object and return the result; raise AlreadyExists if its name is taken."""
         return await self._write("create", kind, kind.path(obj["metadata"].get("namespace")), obj, view)
 
     async def apply(
@@ -198,13 +198,13 @@ class Api:
         return await self._apply(kind, path, obj, Meta, force, manager, tries=1 if at_once else transport.TRIES)
 
     async def apply_status(self, kind: Kind, obj: Mapping[str, Any]) -> Custom:
-        """Apply the status subresource; `obj` holds apiVersion, kind, name, namespace and status."""
+        """Apply the status subresource; `obj` has apiVersion, kind, name, namespace and status."""
         meta = obj["metadata"]
         path = kind.path(meta.get("namespace"), meta["name"], "status")
         return await self._apply(kind, path, obj, Custom, force=True)
 
     async def release(self, kind: Kind, meta: ObjectMeta, finalizer: str) -> None:
-        """Take a finalizer off an object, whoever set it; raise Conflict if the object is another version by now than `meta`."""
+        """Remove a finalizer from an object; raise Conflict if the object's version is no longer that of `meta`."""
         left = [each for each in meta.finalizers if each != finalizer]
         body = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}}
         headers = {"Content-Type": "application/merge-patch+json", **_accept(Meta)}
@@ -218,10 +218,10 @@ class Api:
         return await self._write("update", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
 
     async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
-        """Delete an object; return False if it, or the one with the given uid, was gone already.
+        """Delete an object; return False if it, or the one with the given uid, no longer exists.
 
-        Raises Conflict where a resourceVersion was given and the object has another one by now: whoever decided looks again. So he does where the
-        server puts such a deletion off, which raises TooBusy at once.
+        Raises Conflict where a resourceVersion was given and the object has another one by now, so that the caller decides again. For the same reason
+        a deletion that the server postpones raises TooBusy at once.
         """
         how = how or Deletion()
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **how.body()})

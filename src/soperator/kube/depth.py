@@ -1,9 +1,9 @@
-"""How deep a piece of JSON may be nested.
+"""Bounds the nesting depth of JSON.
 
-Whoever may write one of our objects may nest it as deep as the API server takes it, some ten thousand levels, where a field of Kubernetes is handed
-through unread. Reading that is recursive in every library, and ends with a RecursionError: one object of one tenant would keep the operator from
-reading those of all others. So what lies too deep is cut off where an object is read. What is left is still deeper than the models take
-(pydantic reads 200 levels), so such a spec is refused, and nothing is rendered from it.
+Everybody who may write one of our objects may nest it as deep as the API server accepts, some ten thousand levels, where a field of Kubernetes is
+passed through. Every library reads that by recursion, and ends with a RecursionError: one object of one tenant would keep the operator from reading
+those of all others. So deeper levels are cut off where an object is read. The rest is still deeper than the models accept (pydantic reads 200
+levels), so such a spec is refused, and nothing is rendered from it.
 """
 
 import re
@@ -13,14 +13,14 @@ import msgspec
 
 T = TypeVar("T")
 
-#: Levels that are kept.
+#: The number of levels that are kept.
 DEEPEST = 400
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
-    """The JSON with null for each list and object that lies deeper; the same bytes where there is none."""
+    """The JSON with null for each deeper list and object; the same bytes where there is none."""
     if text.count(b"[") + text.count(b"{") <= deepest:
         return text
     kept: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server, as types that a caller can act on.
+"""Errors of the API server and of the connection, as types that a caller can act on.
 
 Kubernetes answers with a Status whose code, reason and causes decide what to do next: wait, relist, tell the user. An
 expired resourceVersion comes in two shapes, as HTTP status 410 and as an ERROR event inside a watch; both become

@@ -1,9 +1,8 @@
-"""Running a command in a container.
+"""Runs a command in a container.
 
-The kubelet's streams come over one websocket, each message's first byte naming its channel (0 stdin, 1 stdout,
-2 stderr, 3 the final Status, 255 the close of a channel; KEP-4006). The Status alone says how the command ended: a
-connection that closes without one has told us nothing, and is an error, never exit code 0. The websocket library is
-imported when the first command runs.
+The kubelet's streams come over one websocket, each message's first byte naming its channel (0 stdin, 1 stdout, 2 stderr, 3 the final Status, 255 the
+close of a channel; KEP-4006). Only the Status says how the command ended: a connection that closes without one is an error, never exit code 0. The
+websocket library is imported when the first command runs.
 """
 
 import asyncio

@@ -25,10 +25,10 @@ class Address(View, frozen=True):
 
 
 class NodeMeta(ObjectMeta, frozen=True):
-    """The metadata of a Node, with those of its labels that may say where it lies: of the others a Node has dozens."""
+    """The metadata of a Node, with only those labels that may describe its location, of the dozens that a Node has."""
 
     def __post_init__(self) -> None:
-        """Drop the others; the few values that there are of each label are kept once."""
+        """Drop the other labels; equal keys and values are stored once."""
         kept = {intern(key): intern(value) for key, value in self.labels.items() if not key.startswith(UNREAD)}
         msgspec.structs.force_setattr(self, "labels", kept)
 
@@ -42,7 +42,7 @@ class NodeCondition(View, frozen=True):
 
 
 class NodeSpec(View, frozen=True):
-    """What keeps Pods off a Node."""
+    """The fields of a Node that keep Pods from it."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -64,7 +64,7 @@ class Node(View, frozen=True):
 
 
 class ClaimSpec(View, frozen=True):
-    """What a claim asks for, and the volume that it got."""
+    """The request of a claim, and the volume that it got."""
 
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
@@ -187,14 +187,14 @@ class Service(View, frozen=True):
 
 
 class ConfigMap(View, frozen=True):
-    """A ConfigMap with its data; for single reads, caches hold `Meta`."""
+    """A ConfigMap with its data; for single reads, because caches have only `Meta`."""
 
     metadata: ChildMeta = ChildMeta()
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Secret(View, frozen=True):
-    """A Secret with its data, base64 decoded; for single reads, caches hold `Meta`."""
+    """A Secret with its data, base64 decoded; for single reads, because caches have only `Meta`."""
 
     metadata: ChildMeta = ChildMeta()
     type: str = ""
@@ -202,7 +202,7 @@ class Secret(View, frozen=True):
 
 
 class LeaseSpec(View, frozen=True):
-    """Who leads, and for how many seconds after the last renewal; times are RFC 3339 with microseconds."""
+    """The leader, and its Lease's seconds after the last renewal; times are RFC 3339 with microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -226,7 +226,7 @@ class Regarded(View, frozen=True):
 
 
 class WholePod(View, frozen=True):
-    """A pod with its whole spec, for who compares it with another."""
+    """A pod with its whole spec, for comparisons."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 client, one place where requests are counted, retried and turned into errors.
+"""One HTTP/1.1 client, which counts requests, retries them and raises our errors.
 
-HTTP/1.1 and not HTTP/2: with one shared connection, one dead peer would stall every watch at once. lightkube finds the
-cluster and authenticates (service account token re-read on 401, client certificates, exec plugins); its client adapter
-is the only part of it that is imported, since its models would cost more memory than all that we cache.
+HTTP/1.1 and not HTTP/2, because with one shared connection a dead peer would stall every watch at once. lightkube finds the cluster and authenticates
+(service account token re-read on 401, client certificates, exec plugins); its client adapter is the only part of it that is imported, since its
+models would cost more memory than all that we cache.
 """
 
 import asyncio
@@ -47,9 +47,8 @@ class Transport:
     async def send(self, call: Call, idle: float | None = None, tries: int = TRIES) -> httpx2.Response:
         """Return the successful response, its body read unless `idle` is given, which makes it a stream.
 
-        Waits and tries again, `tries` times in all, while the server says 429, or 503 with a Retry-After of at most 30 s;
-        such requests were not executed. `idle` is the number of seconds that the server may take to begin its answer.
-        Raises ApiError, or Unreachable.
+        Retries after a wait, `tries` times in all, while the server answers 429, or 503 with a Retry-After of at most 30 s; such requests were not
+        executed. `idle` is the number of seconds that the server may take to begin its answer. Raises ApiError, or Unreachable.
         """
         for attempt in range(tries):
             try:

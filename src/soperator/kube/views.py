@@ -1,10 +1,8 @@
-"""The fields that we read, and nothing else.
+"""Only the fields that we read.
 
-A Pod is about 12 KB of JSON, of which a pass reads fifteen fields. Decoding only those, and skipping the rest in C,
-costs 27 µs and 3.6 KB per Pod where a full model costs ten times as much of both; a cache of 5,000 Pods fits
-into 18 MB.
-A view is for reading only. What we write is a dict that says everything we own, by server-side apply: a view that was
-read, changed and written back would delete every field that it does not list.
+A Pod is about 12 KB of JSON, of which a pass reads fifteen fields. Decoding only those, and skipping the rest in C, costs 27 µs and 3.6 KB per Pod
+where a full model costs ten times as much of both; a cache of 5,000 Pods fits into 18 MB. A view is only for reading. We write a dict with everything
+that we own, by server-side apply: a view that is read, changed and written back would delete every field that it does not list.
 """
 
 from datetime import datetime
@@ -20,7 +18,7 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False, 
 
 
 class OwnerReference(View, frozen=True):
-    """Who an object belongs to."""
+    """The owner of an object."""
 
     kind: str = ""
     name: str = ""
@@ -28,7 +26,7 @@ class OwnerReference(View, frozen=True):
 
 
 class ManagedField(View, frozen=True):
-    """Who wrote to an object, how and when last; which fields is left out."""
+    """A field manager of an object, its operation and last time, without the list of fields."""
 
     manager: str = ""
     operation: str = ""
@@ -53,7 +51,7 @@ class ObjectMeta(View, frozen=True):
 
 
 class ChildMeta(ObjectMeta, frozen=True):
-    """The metadata of objects that we apply: it also says who else wrote to them."""
+    """The metadata of objects that we apply, with their field managers."""
 
     managed_fields: tuple[ManagedField, ...] = ()
 
@@ -83,7 +81,7 @@ class Custom(View, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Cut off what lies too deep."""
+        """Cut off levels that are too deep."""
         text = bytes(self.spec)
         if (cut := shallow(text)) is not text:
             msgspec.structs.force_setattr(self, "spec", msgspec.Raw(cut))
@@ -121,7 +119,7 @@ class ContainerState(View, frozen=True):
 
 
 class ContainerStatus(View, frozen=True):
-    """What the kubelet says of one container."""
+    """The status of one container."""
 
     name: str
     ready: bool = False

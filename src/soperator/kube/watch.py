@@ -1,9 +1,8 @@
-"""Reading one watch stream.
+"""Reads one watch stream.
 
-A healthy watch is seldom silent for long, since the server sends a bookmark about once a minute. A connection whose
-other end vanished without a word is silent for ever, and no timeout of the connection sees it. So each chunk has a
-deadline; missing it ends the watch as `Idle`. An API server that has seen no event of a kind since it started sends no
-bookmarks for it either: such a watch is opened anew every 90 s, which costs one request and no list.
+A healthy watch is seldom silent for long, since the server sends a bookmark about once a minute. A connection whose other end disappeared stays
+silent for ever, and no timeout of the connection detects it. So each chunk has a deadline; missing it ends the watch as `Idle`. An API server without
+an event of a kind since its start sends no bookmarks for it either: such a watch is opened again every 90 s, which costs one request and no list.
 """
 
 import asyncio
@@ -24,9 +23,9 @@ Change = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How many seconds a watch may be silent, and how many it asks to last: random, so that watches spread out.
+    """How many seconds a watch may be silent, and its requested duration: random, so that watches spread out.
 
-    They are long, for an idle operator asks for little else; whether the other end is alive is what `idle` sees.
+    Durations are long, because an idle operator sends few other requests; `idle` detects a dead peer.
     """
 
     idle: float = 90.0

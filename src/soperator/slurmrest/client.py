@@ -145,8 +145,9 @@ class SlurmRest:
         return number_of
 
     async def runs(self, name: str, since: float = float("-inf")) -> list[CheckJob]:
-        """The jobs of deep checks with this name, including recently ended ones, from a list that was requested later than `since`; raises
-        SlurmError. Only root's jobs count, because any user can give a job such a name.
+        """The jobs of deep checks with this name, including recently ended ones, from a list requested later than `since`; raises SlurmError.
+
+        Only root's jobs count, because any user can give a job such a name.
         """
         return [each for each in (await self._queue.get(since)).checks if each.name == name]
 

@@ -1,7 +1,7 @@
-"""Accounting: what a SlurmCluster says of slurmdbd, and of the database in which it keeps who used what.
+"""Accounting: the fields of a SlurmCluster about slurmdbd and its database.
 
-The database is one of three: one that the operator runs, one that is elsewhere, or one that mariadb-operator runs. For slurmdbd all three are a
-host, a port, a user and a password in a Secret (`render/cluster/database_connection.py`).
+The database is one of three: the operator's own, an external one, or one of mariadb-operator. For slurmdbd all three are a host, a port, a user and a
+password in a Secret (`render/cluster/database_connection.py`).
 """
 
 from collections.abc import Collection, Iterator
@@ -13,7 +13,7 @@ from soperator.api.base import DNS_NAME, Model, Opaque, Problem, Quantity
 from soperator.api.common import POD_TEMPLATE, ClaimRef, Resources, Scheduling
 from soperator.api.validation.cel import Rule, cel_grows, cel_same
 
-#: How long records are kept, as slurmdbd.conf(5) takes it; nothing keeps them for ever.
+#: How long records are kept, in the format of slurmdbd.conf(5); empty keeps them for ever.
 AGE = r"^([1-9][0-9]{0,4}(hours|days|months))?$"
 #: What MariaDB takes as a name without quotes, and slurmdbd as a value.
 _NAME = r"^[A-Za-z0-9_][A-Za-z0-9_-]*$"
@@ -167,7 +167,7 @@ class Accounting(Model):
 #: `has` bounds the cost of a rule where `orValue` would not.
 _PURGED = " || ".join(f"(has(self.purge.{field}) && self.purge.{field} != '')" for field in Purge.model_fields)
 _CLAIM = "self.managedDatabase.claim"
-#: Whether the operator makes no claim, and so holds none to what it was.
+#: Whether the operator creates no claim, so that none has immutable fields.
 _NOT_MADE = f"has(self.externalDatabase) || has(self.mariadbOperator) || (has({_CLAIM}.name) && {_CLAIM}.name != '')"
 
 ACCOUNTING = (
@@ -199,7 +199,7 @@ ACCOUNTING = (
 def accounting_references(
     said: Accounting, claims: Collection[str] | None, secrets: Collection[str] | None
 ) -> Iterator[Problem]:
-    """The claims and Secrets that it names and that are not there; None says that they are not known."""
+    """The claims and Secrets that the spec names and that do not exist; None means that they are not known."""
     if said.archive.claim_name and claims is not None and said.archive.claim_name not in claims:
         remedy = "no PersistentVolumeClaim has this name in the namespace: make it, or remove archive"
         yield Problem("spec.accounting.archive.claimName", said.archive.claim_name, remedy)

@@ -109,7 +109,7 @@ class DrainSpec(Model):
 
 
 class Preemptible(Model):
-    """Nodes whose place Kubernetes may take for pods of a higher priority, when their jobs have ended."""
+    """Nodes that Kubernetes may preempt for pods of a higher priority, after their jobs have ended."""
 
     grace_period: Duration = Field(
         default="1d",

@@ -8,7 +8,7 @@ from soperator.api.base import Model
 
 
 class ExternalNodes(Model):
-    """Who may join from outside; what a host does for it `soperator join` prints."""
+    """Which hosts may join from outside Kubernetes; `soperator join` prints the commands for a host."""
 
     cidrs: list[Annotated[str, Field(max_length=64)]] = Field(
         default_factory=list,

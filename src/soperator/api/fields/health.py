@@ -11,7 +11,7 @@ from soperator.api.fields.change import Duration, Share
 from soperator.api.validation.cel import Rule
 
 CheckName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-#: Nothing, or a name behind a domain. Types without a domain are Kubernetes' own: NetworkUnavailable, for one, keeps all pods off a Node.
+#: Empty, or a name with a domain. Types without a domain are Kubernetes' own: NetworkUnavailable, for one, keeps all pods off a Node.
 _CONDITION = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 )
@@ -60,7 +60,7 @@ class CustomCheck(Model):
 
 
 class ReplaceSpec(Model):
-    """What becomes of a machine on which a check with the consequence Replace goes on failing."""
+    """What happens to a machine on which a check with onFailure Replace keeps failing."""
 
     after: Duration = Field(
         default="10m",

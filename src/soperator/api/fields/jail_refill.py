@@ -5,7 +5,7 @@ import re
 from soperator.api.validation.cel import Rule, cel_list
 from soperator.api.validation.submounts import CROOKED, RESERVED
 
-#: What an image brings, or lies above it: to keep it would be to replace nothing.
+#: Paths that an image contains, or above those: keeping one of them would replace nothing.
 SYSTEM_PATHS = (
     "/",
     "/bin",

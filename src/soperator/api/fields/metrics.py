@@ -7,7 +7,7 @@ from soperator.api.common import POD_TEMPLATE, Resources, Scheduling
 
 
 class ExporterSpec(Model):
-    """The exporter, which tells Prometheus of Slurm's nodes, jobs and scheduler."""
+    """The exporter: Prometheus metrics of Slurm's nodes, jobs and scheduler."""
 
     nodes: bool = Field(
         default=True, description="Whether each Slurm node has series of its own, beside what is summed over all."

@@ -8,7 +8,7 @@ from soperator.api.base import Model
 from soperator.api.fields.change import Duration, seconds
 from soperator.api.validation.cel import Rule
 
-#: slurm.conf(5) keeps ResumeTimeout in 16 bits; ours stands in it with a minute to spare.
+#: slurm.conf(5) stores ResumeTimeout in 16 bits; ours is in it with a minute added.
 LONGEST_RESUME = 65000.0
 LEAST_RESUME = 30.0
 

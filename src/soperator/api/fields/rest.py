@@ -10,11 +10,11 @@ from soperator.api.common import POD_TEMPLATE, Resources, Scheduling
 from soperator.api.fields.change import Duration, seconds
 from soperator.api.validation.cel import Rule
 
-#: Who may do everything in Slurm: such a token is not for a Secret, nor made by chance.
+#: Users who may do everything in Slurm: a token for them is not stored in a Secret, nor created by accident.
 ADMINISTRATORS = ("root", "slurm")
-#: What useradd and directories take as a name, and no more: it stands in a token, and in a command that asks for it.
+#: Names that useradd and directories accept, and no others: the name is used in a token, and in a command.
 USER = r"^[A-Za-z_][A-Za-z0-9_.@-]*$"
-#: The bounds of a token's life that is kept fresh, in seconds: short enough to be lost, long enough to be renewed in peace.
+#: The bounds of a renewed token's life, in seconds: short enough to limit the damage of a leak, long enough for a renewal in time.
 _SHORTEST, _LONGEST = 600, 7 * 86400
 
 
@@ -34,7 +34,7 @@ class RestService(Model):
 
 
 class RestTls(Model):
-    """TLS, which nginx beside slurmrestd ends."""
+    """TLS, which nginx in front of slurmrestd terminates."""
 
     secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
@@ -46,7 +46,7 @@ class RestTls(Model):
 
 
 class KeptToken(Model):
-    """A user's token in a Secret that the operator keeps fresh."""
+    """A user's token in a Secret, which the operator renews."""
 
     user: Annotated[str, Field(pattern=USER, min_length=1, max_length=64)] = Field(
         description="Whose token: a user of the jail or of the directory, and no administrator of Slurm."

@@ -1,4 +1,4 @@
-"""What holds of each Service that a person describes."""
+"""The fields of each Service that a person configures."""
 
 from soperator.api.validation.cel import Rule
 

@@ -1,7 +1,7 @@
 """SSH public keys as people paste them.
 
-sshd skips a line that it cannot read without a word to the user, who is then asked for a password that does not
-exist. So a key is read here first. Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT.
+sshd silently skips a line that it cannot read, and then asks the user for a password that does not exist. So keys are validated here first. Source:
+sshd(8), AUTHORIZED_KEYS FILE FORMAT.
 """
 
 import base64
@@ -15,7 +15,7 @@ _TYPES = re.compile(
 
 
 def fault_of(key: str) -> str | None:
-    """Say what is wrong with one line of authorized_keys; None when sshd would read it. The key is never repeated."""
+    """Return what is wrong with one line of authorized_keys; None when sshd would accept it. The message never contains the key."""
     if "PRIVATE KEY" in key:
         return "is a private key: replace it by the public one (the file that ends in .pub), and make a new pair"
     if "\n" in key.strip() or "\r" in key.strip():
@@ -33,12 +33,12 @@ def fault_of(key: str) -> str | None:
 
 
 def _without_quotes(line: str) -> str:
-    """The line without quoted texts, which options may hold; one that does not end reaches to the end, so that each letter is read once."""
+    """The line without the quoted texts of options; an unterminated one reaches to the end of the line, so that each character is read once."""
     return re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?$)', lambda found: "" if found[1] == '"' else found[0], line)
 
 
 def _name_in(blob: bytes) -> str:
-    """The type that the key itself says: a length of four bytes and the name."""
+    """The type inside the key: a length of four bytes and the name."""
     length = int.from_bytes(blob[:4], "big")
     name = blob[4 : 4 + length]
     whole = len(blob) > 4 + length and len(name) == length

@@ -1,6 +1,6 @@
-"""Topology: which nodes lie close to each other, as a SlurmCluster says it and as its NodeSets declare it.
+"""Topology: which nodes are close to each other, from a SlurmCluster's levels and its NodeSets' declarations.
 
-The levels are labels of Kubernetes' Nodes, from the farthest to the closest; a NodeSet may say beforehand which of them its nodes lie under.
+The levels are labels of Kubernetes' Nodes, from the farthest to the closest; a NodeSet may declare the labels of its nodes beforehand.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ TopologyLabels = Annotated[dict[Key, Value], Field(max_length=8)]
 
 
 class Topology(Model):
-    """Which nodes lie close to each other, so that Slurm puts a job on such."""
+    """Which nodes are close to each other, so that Slurm places a job on such nodes."""
 
     type: Literal["None", "Tree", "Block"] = Field(
         default="None",
@@ -88,7 +88,7 @@ def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
 
 
 def place_problems(place: Mapping[str, str], topology: Topology) -> Iterator[Problem]:
-    """The problems of where a NodeSet says that its nodes lie, beside its cluster's topology."""
+    """The problems of a NodeSet's topology labels, compared with its cluster's topology."""
     for key, value in place.items():
         if not topology.is_on:
             yield Problem(

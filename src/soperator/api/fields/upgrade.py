@@ -13,7 +13,7 @@ Images = Annotated[dict[str, Reference], Field(max_length=16)]
 
 
 class Upgrade(Model):
-    """When a cluster takes over what a newer operator brings: images that the spec does not name, and what it makes of an unchanged spec."""
+    """When a cluster adopts the defaults of a newer operator: images that the spec does not name, and its rendering of an unchanged spec."""
 
     mode: Literal["OnRequest", "WithOperator"] = Field(
         default="OnRequest",
@@ -28,7 +28,7 @@ class Upgrade(Model):
 
 
 class RenderedNote(Model):
-    """What the last pass wanted, so that a newer operator knows what it need not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
+    """What the last pass rendered, so that a newer operator knows what it must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
 
     renderer: str = Field(default="", max_length=64, description="Which version of the rendering code wanted it.")
     inputs: str = Field(default="", max_length=64, description="From what: a hash.")
@@ -42,7 +42,7 @@ class RenderedNote(Model):
 
 
 class ImagesRecord(Model):
-    """Images that a cluster keeps, and how far new ones have come."""
+    """The images that a cluster keeps, and the progress of new ones."""
 
     defaults: Images = Field(
         default_factory=dict,

@@ -1,4 +1,4 @@
-"""What a schema cannot say about one object, said once for the API server and once for ourselves.
+"""Rules about one object that a schema cannot express, each for the API server and for ourselves.
 
 Each rule has its CEL form, which the API server evaluates at `kubectl apply`, and its Python form, which `soperator
 lint` and the pass evaluate where no API server does. Both carry the same message, and a test feeds both the same bad

@@ -10,14 +10,14 @@ from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.api.validation.pod_template import role_templates
 
-#: Folders of a Node in which root of the jail, whose files there belong to root of the Node, would change what the Node runs.
+#: Folders of a Node in which root of the jail could change the Node's programs: its files there belong to root of the Node.
 _SYSTEM = re.compile(
     r"^/($|(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|usr|var/run|var/log|var/lib/(kubelet|containerd|docker|containers|etcd))(/|$)|(var|var/lib)$)"
 )
 
 
 def loosened(spec: NodeSetSpec) -> list[Problem]:
-    """Each field of a NodeSet that takes a wall down, with what it lets through."""
+    """Each field of a NodeSet that weakens the isolation, with its effect."""
     return [
         *_template("podTemplate", spec.pod_template),
         *_volumes("volumes", spec.volumes),

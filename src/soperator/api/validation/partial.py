@@ -1,7 +1,7 @@
-"""What of a spec can be read where not all of it can.
+"""The readable part of a spec that is not fully readable.
 
-An operator that was rolled back meets values of a later release. The object is still there, and so is what it names: claims, nodes, names.
-Nothing is rendered from such a spec; it only says what other objects must leave alone.
+An operator that was rolled back may find values of a later release. The object still exists, with everything that it names: claims, nodes, names.
+Nothing is rendered from such a spec; it only shows what other objects must not use.
 """
 
 import json
@@ -20,14 +20,14 @@ _ROUNDS = 8
 
 
 def as_far_as_readable(model: type[S], text: bytes) -> S | None:
-    """The spec without the values that the model refuses; None where a field that must be there is one of them."""
+    """The spec without the values that the model refuses; None where a required field is one of them."""
     said = json.loads(text)
     for _ in range(_ROUNDS):
         try:
             return model.model_validate(said)
         except ValidationError as error:
             found = {_nearest(said, each["loc"]) for each in error.errors(include_url=False, include_input=False)}
-        # Of a list the last goes first, so that the numbers of the others stay right.
+        # Of a list the last item is removed first, so that the indexes of the others stay right.
         for place in sorted(found - {()}, key=lambda path: [str(each).zfill(9) for each in path], reverse=True):
             _remove(said, place)
     return None

@@ -1,9 +1,8 @@
-"""What a NodeSet, and each role of a SlurmCluster, may say about its pods in Kubernetes' own words, and what it may not.
+"""What the podTemplate of a NodeSet, and of each role of a SlurmCluster, may contain, and what it may not.
 
-podTemplate, volumes and volumeMounts are handed through unread, so that nobody waits for us to support a field of
-Kubernetes. A few fields hold a worker together, though: a pod with another host name is another Slurm node, one with
-another command is none. Those are refused with the field of ours that says the same, rather than overridden in
-silence.
+podTemplate, volumes and volumeMounts are passed through without interpretation, so that every field of Kubernetes can be used. A few fields are
+essential for a worker, though: a pod with another host name is another Slurm node, one with another command is none. Those are refused, with our
+field that does the same, instead of being silently overridden.
 """
 
 import re
@@ -156,7 +155,7 @@ def _template(
 
 
 def _directives(field: str, value: object) -> Iterable[Problem]:
-    """Directives of kubectl's strategic merge: with them a template could remove what holds a worker together."""
+    """Directives of kubectl's strategic merge: with them a template could remove essential fields of a worker."""
     if isinstance(value, list):
         for number, each in enumerate(value):
             yield from _directives(f"{field}[{number}]", each)

@@ -20,7 +20,7 @@ _MACROS = {
 
 
 def schedule_fault(schedule: str) -> str:
-    """What is wrong with a schedule, and what to write instead; empty when nothing is wrong."""
+    """What is wrong with a schedule, and what to write instead; empty for a valid one."""
     try:
         _expression(schedule, datetime.fromtimestamp(0, UTC))
     except CronSimError as error:

@@ -1,4 +1,4 @@
-"""Reading a spec as strictly as the API server does, and saying every fault in the words of the file.
+"""Reads a spec as strictly as the API server does, and reports every fault with the file's own field names.
 
 The pass reads tolerantly, so that a rollback survives a newer field. A person who writes a file wants the opposite:
 an unknown field is a misspelt one, and `"2"` is not a number.

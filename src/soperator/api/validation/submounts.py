@@ -1,7 +1,7 @@
-"""What a submount may be: by itself, which the API server can tell too, and among others, which only we can.
+"""The rules for submounts: for a single one, which the API server checks too, and among several, which only this module checks.
 
-A target that the jail lacks, or that leads through a symbolic link, shows itself only in the jail: the Job that makes the mount points
-says it (`soperator.agents.mountpoints`), and the helper in the pod says it again should it change.
+A target that the jail lacks, or that leads through a symbolic link, is detected only in the jail: the Job that creates the mount points reports it
+(`soperator.agents.mountpoints`), and so does the helper in the pod if it changes later.
 """
 
 import re
@@ -18,7 +18,7 @@ from soperator.api.validation.cel import (
 )
 from soperator.api.validation.quantity import amount
 
-#: Trees and paths of the jail that every node mounts by itself, or that lie above one of them.
+#: Trees and paths of the jail that every node mounts anyway, or that are above one of them.
 RESERVED_TREES = (
     "/proc",
     "/sys",
@@ -46,7 +46,7 @@ _SOURCES = (
     " flocker gcePersistentDisk gitRepo glusterfs hostPath image iscsi nfs persistentVolumeClaim photonPersistentDisk"
     " portworxVolume projected quobyte rbd scaleIO secret storageos vsphereVolume"
 )
-#: What is said of a size below LEAST.
+#: The message about a size below LEAST.
 UNBOUNDED = (
     f"must be at least {LEAST}, for memory without a bound could take all of the node's: give a size such as 1Gi"
 )
@@ -146,7 +146,7 @@ def mount_problems(
 
 
 def volume_problems(field: str, volume: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield why a volume source is none of Kubernetes'; what is inside it is the API server's to judge."""
+    """Yield why a volume source is not one of Kubernetes; the API server validates its content."""
     if len(volume) != 1:
         said = ", ".join(sorted(volume)) or "nothing"
         yield Problem(

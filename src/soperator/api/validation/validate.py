@@ -1,9 +1,8 @@
-"""Whether what a person wrote can work, beyond what one object's schema says.
+"""Validates objects beyond the schema of a single one.
 
-The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. What needs a second object, or
-reading a text that CEL cannot read, is found here: by `soperator lint` before, and by the pass within seconds after.
-Both get the same list, every entry with object, field, value and remedy, and nothing that runs is touched for the
-sake of a problem.
+The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. Problems that need a second object, or a text that CEL cannot
+parse, are found here: by `soperator lint` beforehand, and by the pass within seconds afterwards. Both get the same list, every entry with object,
+field, value and remedy, and a problem changes nothing that runs.
 """
 
 import ipaddress
@@ -36,7 +35,7 @@ from soperator.api.validation.walk import pieces, shown
 
 @dataclass(frozen=True)
 class World:
-    """What one namespace holds, oldest first: the older of two objects keeps a name that both claim.
+    """The objects of one namespace, oldest first: the older of two objects keeps a name that both claim.
 
     `claims` and `secrets` are names; None means that they are not known, as in lint, and that nothing is said about
     them. An object that cannot be read whole is there with what can be read of it; of such clusters `unreadable_clusters`
@@ -66,7 +65,7 @@ class World:
 
     @cached_property
     def pods(self) -> Mapping[str, str]:
-        """How the names of a NodeSet's pods begin, and the oldest NodeSet whose do."""
+        """The prefix of a NodeSet's pod names, and the oldest NodeSet with that prefix."""
         found: dict[str, str] = {}
         for name, spec in self.node_sets.items():
             found.setdefault(f"{spec.cluster}-{name}", name)
@@ -145,7 +144,7 @@ def validate_healthcheck(name: str, spec: HealthCheckSpec, world: World) -> list
 
 
 def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
-    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without a world nothing is said about others."""
+    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without the other objects only its own."""
     kind = type(spec).__name__.removesuffix("Spec")
     found = [*_names(kind, spec.name or name), *_rules(spec), *(_cluster_of(spec, world) if world else ())]
     return [replace(problem, subject=f"{kind} {name}") for problem in found]
@@ -313,7 +312,7 @@ def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
 
 
 def _references(path: str, volume: Mapping[str, Any], what: str, world: World) -> Iterator[Problem]:
-    """A pod whose Secret or claim is missing waits without a word in its status, so it is said here."""
+    """A pod with a missing Secret or claim waits without a message in its status, so it is reported here."""
     optional = (volume.get("secret") or {}).get("optional")
     secret = (volume.get("secret") or {}).get("secretName")
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")

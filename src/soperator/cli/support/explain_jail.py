@@ -19,7 +19,7 @@ Specs = list[tuple[str, str, str, "Model"]]
 
 
 class Missing(Exception):  # noqa: N818
-    """What was asked for is not there, as a sentence for a person."""
+    """The requested object does not exist; the message is for a person."""
 
 
 def explain_jail(cluster: str, nodeset: str, files: Sequence[Path], namespace: str) -> None:

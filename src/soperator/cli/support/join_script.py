@@ -1,8 +1,8 @@
 """The script that makes a host outside Kubernetes a node, or a login host, of a cluster: what a pod of the same role has, with podman or docker.
 
-It is made from a pod that runs, so it says the same image, the same settings and the same mounts. Three things differ. The host's network is its own,
-so names that pods find by their search domain are kept in its /etc/hosts, by a container of their own (images/slurm, role `names`). Claims are what
-the host has mounted. And nobody reaches the jail by the SSH of pods.
+It is derived from a running pod, so it has the same image, settings and mounts. Three things differ. The host's network is its own, so names that
+pods find by their search domain are kept in its /etc/hosts, by a container of their own (images/slurm, role `names`). Claims are what the host has
+mounted. And nobody reaches the jail by the SSH of pods.
 """
 
 import base64
@@ -23,13 +23,13 @@ Json = Mapping[str, Any]
 _SSH_VOLUMES, _SSH_SETTING = ("hostkeys", "ssh"), "SOPERATOR_SSH"
 #: Where Slurm's commands look for sackd.
 _SOCKETS = "/run/slurm"
-#: What is below is for everybody in the container, and above it for root alone.
+#: Folders below this one are readable for everybody in the container, those above it only for root.
 _STATE = "/var/lib/soperator"
 
 
 @dataclass(frozen=True)
 class Like:
-    """A container of a pod, and what its volumes hold: `files` by volume, name and content. `domain` is where the pods' host names are."""
+    """A container of a pod, and its volumes' content: `files` by volume, name and content. `domain` is the domain of the pods' host names."""
 
     container: Json
     volumes: Sequence[Json]
@@ -39,7 +39,7 @@ class Like:
 
 @dataclass(frozen=True)
 class Host:
-    """What is to be made: a Slurm node of this name, or a login host where it has none; `claims` are paths on the host by the claim's name."""
+    """What to create: a Slurm node of this name, or a login host where it has none; `claims` are paths on the host by the claim's name."""
 
     cluster: str
     node: str
@@ -57,7 +57,7 @@ class Host:
 
 
 def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files of a Secret for a host. At Known they are those of Signing: every daemon knows the new key, and the host is asked once."""
+    """The files of a Secret for a host. At Known they are those of Signing: every daemon knows the new key, and the host needs one change only."""
     record = read_record(annotations)
     if record.stage != "Known" or "slurm.jwks" not in files:
         return dict(files)
@@ -65,7 +65,7 @@ def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict
 
 
 def script(host: Host, like: Like) -> str:
-    """The script for /bin/sh, as root. Raises Refused. It holds the cluster's key."""
+    """The script for /bin/sh, as root. Raises Refused. It contains the cluster's key."""
     said = _environment(like.container)
     if said.get("SOPERATOR_AUTH") != "slurm":
         raise CliError(
@@ -100,7 +100,7 @@ def _needs(test: str, why: str) -> str:
 
 
 def _files(host: Host, like: Like) -> Iterator[str]:
-    """What Secrets and ConfigMaps hold, for root alone, as a pod has it."""
+    """The content of Secrets and ConfigMaps, readable only for root, as in a pod."""
     yield f"umask 077; rm -rf {host.folder}"
     for volume in _volumes(like):
         if found := like.files.get(volume["name"]):
@@ -192,9 +192,9 @@ def _owner(like: Like) -> int:
 
 
 def _source(host: Host, volume: Json, owner: int) -> tuple[str, str]:
-    """What stands for a volume on the host: memory with its options, or a path that is made, filled or there already.
+    """The replacement of a volume on the host: memory with its options, or a path that is created, filled or exists already.
 
-    Memory is root's in podman, so another owner of the container has a folder. Users of a directory come from the host's own SSSD.
+    Memory belongs to root in podman, so another owner of the container gets a folder. Users of a directory come from the host's own SSSD.
     """
     name = volume["name"]
     match volume:

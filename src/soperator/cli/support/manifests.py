@@ -1,7 +1,7 @@
 """YAML files with our kinds, read as strictly as Kubernetes reads them.
 
-A key that stands twice, which YAML parsers take in silence, is a fault here; dates stay texts, as in Kubernetes.
-Every fault is kept beside what could be read, so that a person sees all of them at once.
+A duplicate key, which YAML parsers silently accept, is a fault here; dates stay texts, as in Kubernetes. Every fault is kept beside what could be
+read, so that a person sees all of them at once.
 """
 
 import sys
@@ -68,7 +68,7 @@ def load(files: Iterable[Path]) -> list[Manifest]:
 
 
 def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, World]:
-    """Return what each namespace holds; an object that could not be read is there by its name."""
+    """Return the objects of each namespace; an unreadable object is present by its name."""
     out: dict[str, World] = {}
     for found in objects:
         world = out.get(found.namespace, World(partial=partial))

@@ -1,7 +1,7 @@
-"""What the command line prints for people.
+"""The output of the command line for people.
 
-Much of it was written by somebody else: the comment of a job by its user, a reason of a node, the last words of a container, a tenant's file.
-A terminal takes some bytes for orders, to hide lines, to write the clipboard, to name the window. So none reaches it.
+Much of it comes from somebody else: the comment of a job, a reason of a node, the log of a container, a tenant's file. A terminal executes control
+sequences, which can hide lines, write the clipboard or rename the window. So none reaches it.
 """
 
 import typer
@@ -13,7 +13,7 @@ def plain(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """The same as one line, for what stands among lines of ours: a second one could be taken for ours."""
+    """The same as one line, for a text among our own lines: a second line could be taken for ours."""
     return plain(text).replace("\n", "\\n")
 
 

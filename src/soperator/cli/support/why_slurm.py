@@ -1,6 +1,6 @@
 """`soperator why CLUSTER NODE` and `soperator why CLUSTER JOB`: what Slurm and Kubernetes know of one node or one job, in sentences.
 
-Slurm is asked by scontrol in a pod of slurmctld: who may execute commands there may know, and no token or port is needed.
+It runs scontrol in a pod of slurmctld: users who may execute commands there may see the answer, and no token or port is needed.
 """
 
 import time
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from soperator.reconcile.io.slurm_exec import Inside
     from soperator.render.parts.model import Cluster
 
-#: Of more nodes a job's answer is not told.
+#: The most nodes of a job that the answer covers.
 _MOST = 64
 
 

@@ -1,7 +1,7 @@
 """What the jobs of a worker use, where the spec asks for it: measured in slurmd's container, and served by one beside it.
 
-Only in slurmd's container can the processes of jobs be looked into. Who answers Prometheus, and so whoever asks, is another container, without a
-right and without a file but the one with the numbers (agents/usage).
+Only in slurmd's container can the processes of jobs be looked into. Another container answers Prometheus, and so any client: it has no rights and no
+file except the one with the numbers (agents/usage).
 """
 
 from soperator.api.common import Resources
@@ -19,7 +19,7 @@ _SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20
 
 
 def is_on(cluster: Cluster) -> bool:
-    """Whether workers tell what their jobs use."""
+    """Whether workers report the usage of their jobs."""
     return cluster.spec.metrics.jobs
 
 

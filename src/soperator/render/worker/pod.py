@@ -35,8 +35,8 @@ from soperator.render.slurm_conf import health_checks, topology
 from soperator.render.slurm_conf.node_conf import node_conf
 from soperator.render.worker import job_usage
 
-#: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and whether it goes on
-#: well is Slurm's to say: so it has no readiness probe, which besides would delay a node by up to its period.
+#: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and Slurm itself monitors it:
+#: so it has no readiness probe, which would also delay a node by up to its period.
 _HAS_STARTED: Object = {
     "exec": {"command": ["sh", "-c", "kill -0 $(cat /tmp/slurmd.pid)"]},
     "periodSeconds": 1,
@@ -57,7 +57,7 @@ _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
 def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults, template: str = "") -> Object:
-    """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, for who has it already."""
+    """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, if the caller has it already."""
     made = topology.together(cluster, nodeset, _pod(cluster, nodeset, index, defaults))
     made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
     made["metadata"]["ownerReferences"] += (
@@ -75,7 +75,7 @@ def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str
 def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
     """The ConfigMap with the mount plan of the NodeSet's nodes.
 
-    It never changes: another plan is another ConfigMap, so that a node keeps the plan that its pod was made for.
+    It never changes: a new plan gets a new ConfigMap, so that a node keeps the plan of its pod.
     """
     text = mount_plan.text(mount_plan.worker_plan(cluster, nodeset))
     meta = {
@@ -157,17 +157,17 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
 
 
 def _tolerations(nodeset: NodeSet) -> list[Object]:
-    """A pod that does not tolerate NoExecute ends at once, or after five minutes of a network's failure, and its job with it.
+    """A pod that does not tolerate NoExecute is deleted at once, or after five minutes of a network failure, and its job with it.
 
-    Of a Node that does not answer Slurm may know more than Kubernetes, so its workers stay (`nodeFailure` replaces them); of a Node whose taint
-    means maintenance they are drained first. The scheduler puts no new one there: both come with a NoSchedule taint or a cordon.
+    Slurm may know more than Kubernetes about a Node that does not answer, so its workers stay (`nodeFailure` replaces them); on a Node whose taint
+    means maintenance they are drained first. The scheduler places no new pod there: both come with a NoSchedule taint or a cordon.
     """
     keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *nodeset.spec.maintenance.taints]
     return [{"key": key, "operator": "Exists", "effect": "NoExecute"} for key in keys]
 
 
 def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
-    """Workers of a NodeSet lie on different Nodes as far as there are any: that is what a user means by two nodes."""
+    """Workers of a NodeSet are spread over different Nodes as far as possible: users expect two nodes to be two machines."""
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -230,7 +230,7 @@ def _ssh_volumes(cluster: Cluster) -> list[Object]:
 
 
 def _with_devices(container: Object, nodeset: NodeSet) -> Object:
-    """GPUs and RDMA devices are extended resources: request and limit are equal and said once."""
+    """GPUs and RDMA devices are extended resources: request and limit are equal, and set once."""
     gpu = nodeset.spec.gpu
     devices = dict(nodeset.spec.rdma.resources)
     if gpu.vendor != "none":

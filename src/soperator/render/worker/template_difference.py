@@ -11,7 +11,7 @@ from soperator.api.validation.quantity import amount
 from soperator.render.parts import labels
 from soperator.render.parts.model import Object
 
-#: The container that the difference is about where it names none.
+#: The container to which a difference belongs where it names none.
 MAIN = "slurmd"
 _LENGTH = 100
 _ANNOTATIONS = {labels.PLAN: "mounts of the jail", labels.CONFIG: "slurm.conf"}
@@ -24,7 +24,7 @@ _EXACT = ("nodeSelector", "affinity", "command", "args")
 
 
 def first_difference(old: Mapping[str, Any], new: Object) -> str:
-    """A few words such as `image a → b`; empty where none is found."""
+    """A short text such as `image a → b`; empty where there is no difference."""
     found = next(_differences(old, new), "")
     return found if len(found) <= _LENGTH else f"{found[: _LENGTH - 1]}…"
 
@@ -127,7 +127,7 @@ def _gone(was: Mapping[str, Any], spec: Object) -> Iterator[str]:
 
 
 def _same(old: Any, new: Any, exact: bool = False) -> bool:
-    """Whether a pod has what is rendered; beside it, unless `exact`, it may have more."""
+    """Whether a pod has everything that is rendered; unless `exact`, it may have more."""
     if isinstance(new, Mapping):
         if not isinstance(old, Mapping):
             return not new
