@@ -1,6 +1,6 @@
-"""The reasons that Slurm shows for drains of ours: how they are written, and how they are read.
+"""The reasons of our drains in Slurm: how they are written, and how they are read.
 
-A reason is all that is remembered of a drain. It begins with `soperator: `, and an administrator reads it in `sinfo -R`.
+Nothing else is remembered about a drain. It begins with `soperator: `, and an administrator reads it in `sinfo -R`.
 """
 
 from datetime import UTC, datetime
@@ -23,21 +23,21 @@ _NO_QUOTES = str.maketrans("", "", "\"'`")
 
 
 def reason(why: str) -> str:
-    """What Slurm shows for a drain of ours: one line without quotes.
+    """The reason of a drain of ours: one line without quotes.
 
-    Words that others wrote may be in it, such as a worker's own of its jail: they cannot say when jobs end.
+    It may contain texts of others, such as a worker's message about its jail, which cannot set the end of jobs.
     """
     line = " ".join(why.split()).translate(_NO_QUOTES)
     return f"{REASON_PREFIX}{line.partition(UNTIL)[0][:200]}"
 
 
 def for_rollout(change: str) -> str:
-    """What Slurm shows for a drain by a rollout; `change` is what is new in the template, as far as it is known."""
+    """The reason of a drain by a rollout; `change` is the first difference of the template, if it is known."""
     return reason(f"{ROLLOUT.removeprefix(REASON_PREFIX)}: {change}") if change else ROLLOUT
 
 
 def base_of(node: SlurmNode) -> str:
-    """Why a node of ours is drained, without what changes while it lasts; this is noted on the pod, and compared."""
+    """The constant part of a drain's reason, which is recorded on the pod and compared."""
     if not is_ours(node):
         return ""
     base = node.reason.partition(UNTIL)[0]
@@ -45,7 +45,7 @@ def base_of(node: SlurmNode) -> str:
 
 
 def for_check(check: str, says: str) -> str:
-    """What Slurm shows for a drain by a health check."""
+    """The reason of a drain by a health check."""
     return reason(f"check {check}: {says}")
 
 
@@ -55,7 +55,7 @@ def is_of_check(node: SlurmNode) -> bool:
 
 
 def check_of(node: SlurmNode) -> tuple[str, str]:
-    """The check that drained a node, and its words, for people."""
+    """The check that drained a node, and its message."""
     check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
     return check, says
 
@@ -66,7 +66,7 @@ def is_ours(node: SlurmNode | None) -> bool:
 
 
 def end_of(node: SlurmNode) -> float | None:
-    """Until when the jobs of a node may run, where they were warned."""
+    """The time until which the jobs of a node may run, where they were warned."""
     _, found, text = node.reason.partition(UNTIL)
     try:
         return datetime.fromisoformat(text).timestamp() if found else None
@@ -75,5 +75,5 @@ def end_of(node: SlurmNode) -> float | None:
 
 
 def stamp(moment: float) -> str:
-    """A moment as people read it, in UTC."""
+    """A time for people, in UTC."""
     return datetime.fromtimestamp(round(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

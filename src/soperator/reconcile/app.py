@@ -58,7 +58,7 @@ _PLACES, _OF_ONE = 8, 4
 
 @dataclass(frozen=True)
 class AppOptions:
-    """How the operator was started."""
+    """The options with which the operator was started."""
 
     defaults: Defaults
     namespace: str | None

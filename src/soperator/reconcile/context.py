@@ -1,4 +1,4 @@
-"""What every pass is given: the API, the caches, the tools that write, and the operator's defaults."""
+"""The shared parts of every pass: the API, the caches, the writers, and the operator's defaults."""
 
 import asyncio
 import contextlib
@@ -151,7 +151,7 @@ class Operator:
     async def write_status_at_once(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
-        """Write a status that is the memory of what is about to be done; return False if it was so already."""
+        """Write a status that records what is about to be done; return False if it was the same already."""
         return await self._write(kind, obj, fields, with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE))
 
     async def _write(
@@ -165,7 +165,7 @@ class Operator:
         return True
 
     async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: ReportedCondition) -> None:
-        """Write into the status what is about to be done, and leave the rest of it; what is done is then known, wherever this ends."""
+        """Add to the status what is about to be done, and keep the rest; so the action is known even if the operator ends at any point."""
         known = self.status.mine(obj)
         kept = {key: value for key, value in known.items() if key not in ("conditions", "observedGeneration")}
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]

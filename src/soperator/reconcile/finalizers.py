@@ -33,7 +33,7 @@ def is_ending(obj: Custom) -> bool:
 
 
 def holds(obj: Custom) -> bool:
-    """Whether the object waits for us."""
+    """Whether the object has our finalizer."""
     return labels.FINALIZER in obj.metadata.finalizers
 
 
@@ -66,7 +66,7 @@ async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
 
 
 def reason(obj: Custom, cluster: Custom | None) -> str:
-    """With which reason a NodeSet's nodes drain because it, or its cluster, is being deleted; empty while neither is."""
+    """The reason of a NodeSet's drains while it, or its cluster, is being deleted; empty while neither is."""
     if is_ending(obj):
         return drain_reasons.ENDING
     return drain_reasons.CLUSTER_ENDING if cluster is not None and is_ending(cluster) else ""
@@ -83,7 +83,7 @@ class DeletionProgress:
 def rest_of_nodeset(
     operator: Operator, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None
 ) -> DeletionProgress:
-    """What the deletion of a NodeSet still waits for; without `nodeset` or `cluster` a spec cannot be read, which is no reason to end a job."""
+    """What the deletion of a NodeSet still waits for; without `nodeset` or `cluster` their spec is unreadable, which is not a reason to end a job."""
     meta, of = obj.metadata, (obj.metadata.namespace, named(obj))
     left = [pod for pod in operator.stores.pods.by("nodeset", (meta.namespace, meta.name)) if is_left(operator, pod)]
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
@@ -112,7 +112,7 @@ def rest_of_nodeset(
 
 
 def workers_left(operator: Operator, key: Key) -> int:
-    """How many workers of a cluster still have to go."""
+    """How many workers of a cluster still have to be deleted."""
     return sum(is_left(operator, pod) for pod in operator.stores.role_pods(key, "worker"))
 
 
@@ -146,7 +146,7 @@ def has_begun(operator: Operator, key: Key) -> bool:
 
 
 def has_controller(operator: Operator, key: Key) -> bool:
-    """Whether there is a slurmctld that may know of jobs: its StatefulSet is there, or one of its pods, or Slurm answers."""
+    """Whether there is a slurmctld that may have jobs: its StatefulSet or one of its pods exists, or Slurm answers."""
     is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
     return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
 

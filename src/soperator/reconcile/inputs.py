@@ -29,7 +29,7 @@ from soperator.slurm.settings.state import ConfigState
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
-    """The cluster with what its configuration takes from its NodeSets; one that is refused counts only where it may have nodes."""
+    """The cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only where it may have nodes."""
     nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:
@@ -116,7 +116,7 @@ def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
 
 
 def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
-    """The workers of a NodeSet, each with what a pass asks of it."""
+    """The workers of a NodeSet, each with the values that a pass needs."""
     heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
     key = nodeset.key
     return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
@@ -159,7 +159,7 @@ def _awake(crew: WorkerSet, late: float) -> Role:
 def counts(
     operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
 ) -> Mapping[str, int]:
-    """How many workers are of the present template, and in which state Slurm has them; what was known last while Slurm does not say."""
+    """How many workers have the present template, and their states in Slurm; without an answer the last known ones."""
     wanted = {
         "desiredReplicas": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas
     }
@@ -199,7 +199,7 @@ def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]
 
 
 def fill(operator: Operator, cluster: Cluster) -> str:
-    """Which filling of the jail this is: mount points of a former root are not in this one, but filled gaps make no other root."""
+    """Identifies the filling of the jail: a new root lacks the mount points of the former one, while filled gaps keep the root."""
     job = _job(operator, cluster, names.populate(cluster.name))
     if job and job.metadata.annotations.get(labels.MODE) == "Missing":
         made = _job(operator, cluster, names.mount_points(cluster.name))
@@ -213,7 +213,7 @@ def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
 
 
 def refusal(operator: Operator, cluster: Cluster) -> str:
-    """Why a cluster's spec is refused, in one sentence; its workers then stay as they are, for their pods follow that spec."""
+    """Why a cluster's spec is refused, as a message; its workers then stay unchanged, because their pods follow that spec."""
     found = operator.namespaces.view(cluster.namespace).problems(cluster.name)
     return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
 

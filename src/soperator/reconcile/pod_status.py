@@ -24,7 +24,7 @@ _FAILING = (
     "CreateContainerError",
     "RunContainerError",
 )
-#: The containers of a worker that run the image which its NodeSet may name.
+#: The containers of a worker that run the NodeSet's image.
 _OF_NODESET = ("slurmd", "jail", "usage")
 #: The message for a pod whose status has no cause.
 STARTING = "it is starting"
@@ -36,7 +36,7 @@ _UNSEEN = ("Unknown", "ContainerStatusUnknown")
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether Kubernetes calls the pod ready and it is not on its way out."""
+    """Whether the pod is ready and not being deleted."""
     ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
     return ready and pod.metadata.deletion_timestamp is None
 
@@ -56,13 +56,13 @@ def is_running(pod: Pod, container: str) -> bool:
 
 
 def began(pod: Pod, container: str) -> float:
-    """When a container that runs was started, in seconds since 1970; 0 where it does not run."""
+    """When a running container was started, in seconds since 1970; 0 where it does not run."""
     found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)
     return found.started_at.timestamp() if found and found.started_at else 0.0
 
 
 def trouble(pod: Pod, nodes: Store[Node]) -> str:
-    """Why a pod is not ready, in one sentence without a full stop; empty for a ready one."""
+    """Why a pod is not ready, as a message without a full stop; empty for a ready one."""
     if is_ready(pod):
         return ""
     return f"pod {pod.metadata.name}: {_cause(pod, nodes)}"
@@ -141,7 +141,7 @@ def is_jail_sick(pod: Pod) -> bool:
 
 
 def last_words(pod: Pod, container: str = "") -> str:
-    """What a container of an ended pod left as its last message: the one that failed, or the named one."""
+    """The last message of a container of an ended pod: of the one that failed, or of the named one."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         end = status.state.terminated
         if end and (status.name == container or (not container and end.exit_code)):
@@ -190,7 +190,7 @@ def _container(status: ContainerStatus) -> str:
 
 
 def _end(end: Terminated) -> str:
-    """How a container ended: by which signal, or with which code and last words; the log of a daemon is no sentence."""
+    """How a container ended: by which signal, or with which code and message; a daemon's log is not used as the message."""
     oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
     if end.exit_code - _SIGNALLED in set(signal.Signals):
         return f"was killed by {signal.Signals(end.exit_code - _SIGNALLED).name}{oom}"

@@ -50,7 +50,7 @@ class Basis:
 
 
 def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
-    """What is to be there of a cluster, but for keys, configuration and Jobs."""
+    """The objects that a cluster must have, except keys, configuration and Jobs."""
     step, had_login, record = basis.filling.step, jail.has_login(operator, cluster), basis.stage.record
     of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
     shown = login.closed(of_login) if had_login and not step.login else of_login
@@ -81,7 +81,7 @@ async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[P
 
 
 async def of_nodeset(operator: Operator, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
-    """Put back what the workers that are left have mounted; return why that cannot be."""
+    """Restore the objects that the remaining workers mount; return why that is not possible."""
     plans = {names.jail_plan(cluster.name, nodeset.name, each) for each in inputs.roster(operator, nodeset).plans}
     plan, owner = pod.render_plan(cluster, nodeset), Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
     made = [*([plan] if plan["metadata"]["name"] in plans else []), *health_checks.render(cluster, nodeset)]
@@ -99,7 +99,7 @@ async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
     cluster = images.with_images(cluster, stage.wanted)
     pointed = not inputs.point_wait(operator, cluster, inputs.members(operator, cluster))
     basis = Basis(stage, jail.jail_status(operator, obj, cluster), config_now, pointed)
-    # No claim: slurmctld would begin with an empty one, and end the jobs that it does not know.
+    # Not the claim: slurmctld would start with an empty one, and end the jobs that it does not know.
     made = [each for each in objects(operator, cluster, basis) if each["kind"] != kinds.PVC.kind]
     await operator.applier.mend(
         Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata, cluster.anchored), made, is_collected
@@ -107,7 +107,7 @@ async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
 
 
 async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> ConfigState:
-    """What is known of Slurm's files, which are put back; their owner is not while the garbage collector takes it off."""
+    """The record of Slurm's files, which are restored; their owner is not, while the garbage collector removes it."""
     state = config_files.state(operator, cluster)
     if is_collected and state.generation:
         return state

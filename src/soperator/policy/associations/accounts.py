@@ -68,7 +68,7 @@ def mark(namespace: str, name: str) -> str:
 
 
 def shared_mark(cluster: str, namespace: str, name: str) -> str:
-    """The mark on what all clusters of a database share: the same object may be in another cluster's Kubernetes too."""
+    """The mark on entries that all clusters of a database share: the same object may exist in another cluster's Kubernetes too."""
     return f"soperator:{cluster}/{namespace}/{name}"
 
 
@@ -254,7 +254,7 @@ def _modify(place: Words, changes: Mapping[Words, Sequence[Association]]) -> lis
 
 
 def _members(database: AssociationTable, account: str, partitions: bool = False) -> list[Association]:
-    """The users of an account; those for one partition only are never an object's."""
+    """The users of an account, without associations for one partition, which an object never creates."""
     found = [each for each in database.associations if each.account == account and each.user]
     return [each for each in found if partitions or not each.partition]
 

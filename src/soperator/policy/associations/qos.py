@@ -23,7 +23,7 @@ class WantedQos:
 
 
 def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str]) -> SacctmgrPlan:
-    """What is to be done; `applied` are the fields that were set."""
+    """The commands to run; `applied` are the fields that were set."""
     lacking = sorted(
         {each for each in wanted.fields.get("Preempt", "").split(",") if each} - database.qos.keys() - {wanted.name}
     )

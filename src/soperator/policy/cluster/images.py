@@ -34,7 +34,7 @@ class ImageRecord:
 
 @dataclass(frozen=True)
 class ImageWish:
-    """What the spec names, what the operator has for the rest, and whether that is to be taken over."""
+    """The images of the spec, the operator's defaults for the others, and whether the defaults are to be adopted."""
 
     said: Images
     own: Images
@@ -62,9 +62,9 @@ class RunningImages:
 
 @dataclass(frozen=True)
 class Stage:
-    """The images of slurmctld, that of slurmdbd, and of the others by the record; a reason and a sentence where something is yet to come.
+    """The images of slurmctld, slurmdbd and the others, by the record; a reason and a message while a rollout is in progress.
 
-    `tries` are images that are to be tried, and `versions` what is known by now.
+    `tries` are images to try, and `versions` the known ones.
     """
 
     wanted: Images
@@ -78,7 +78,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether slurmctld stays with the image that it has, and why."""
+    """Why slurmctld keeps its present image; empty where it may get another one."""
 
     stays: str = ""
     reason: str = ""
@@ -91,7 +91,7 @@ KEPT = 8
 
 
 def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -> Stage:
-    """The images that each part is to have now."""
+    """The images for each part now."""
     asked = wish.follows or bool(record and wish.request and wish.request != record.request)
     taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
     wanted = {**taken, **wish.said}
@@ -160,7 +160,7 @@ def _learned(running: RunningImages) -> Mapping[str, str]:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The release of a version of Slurm, 24.11 of 24.11.5, by which its state is read; empty where it is no version."""
+    """The release of a Slurm version, such as 24.11 for 24.11.5, which determines the format of its state; empty where the text is not a version."""
     parts = version.split(".")[:2]
     return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else ()
 

@@ -88,12 +88,12 @@ def decide(seen: JailSnapshot) -> JailStep:
 
 
 def drain_reason(node: SlurmNode) -> str:
-    """With which reason a node drains for an overwrite; one that an administrator set DOWN with his, or the end of the drain would lift that too."""
+    """The reason of a node's drain for an overwrite; for a node that an administrator set DOWN his own, so that a later resume keeps it DOWN."""
     return node.reason if node.is_administrators else OVERWRITE
 
 
 def held(seen: Workers) -> list[Action]:
-    """What is left to do with a NodeSet's workers while the jail is being replaced: a pod that has not started may not start now."""
+    """The actions on a NodeSet's workers that are allowed while the jail is being replaced: a pod that has not started must not start now."""
     return [
         Delete(pod.index, "the jail is being replaced, and its containers do not run")
         for pod in seen.pods.values()
@@ -143,7 +143,7 @@ def _may_open(seen: JailSnapshot) -> bool:
 
 
 def _busy(seen: JailSnapshot) -> str:
-    """What is not known to be at rest, in words; empty when all is."""
+    """A message about what may still use the jail; empty when nothing does."""
     if seen.nodes is None:
         return "an answer from Slurm"
     running = sorted(name for name, node in seen.nodes.items() if node.is_busy)

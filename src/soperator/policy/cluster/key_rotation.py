@@ -23,7 +23,7 @@ from typing import Literal
 
 from soperator.slurm.keys import RotationRecord, Stage
 
-#: Seconds that what Slurm signs is believed (DEFAULT_TTL of auth/slurm in 24.11, AuthInfo is the operator's), and as much again for clocks.
+#: Seconds for which a signature of Slurm is valid (DEFAULT_TTL of auth/slurm in 24.11; the operator owns AuthInfo), doubled for differing clocks.
 LIFE = 60.0
 SKEW = 30.0
 

@@ -16,7 +16,7 @@ _MOST = 8
 
 @dataclass(frozen=True)
 class RenderRecord:
-    """Of the last pass: its renderer and inputs, the last request for an upgrade; by object the digest that it wanted and those that counted."""
+    """The last pass: its renderer and inputs, the last request for an upgrade, and by object the rendered digest and those that count as equal."""
 
     renderer: str
     inputs: str

@@ -55,7 +55,7 @@ class Handed:
     at: float = 0.0
 
     def is_due(self, state: ConfigState, now: float) -> bool:
-        """Whether to ask it: not when it has what slurmctld runs with, and the more seldom the longer that is wanting."""
+        """Whether to ask the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
         return self.generation != state.generation and now - self.at >= pause(state, self.at)
 
 
@@ -128,7 +128,7 @@ def _try(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
-    """The files are written: slurmctld has to see them, to read them, and to say so."""
+    """The files are written: slurmctld has to get them, to read them, and to report that."""
     state, heard = seen.state, seen.heard or ConfigProgress()
     what, is_former = _name(state.generation), state.generation == state.good
     is_read = heard.running == state.generation
@@ -148,7 +148,7 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
-    """Why slurmctld does not run with what was written, if it has had its time and there is a sign of it; empty otherwise."""
+    """Why slurmctld does not run with the written files, if its time is over and there is a sign of a failure; empty otherwise."""
     state = seen.state
     age = seen.now - max(state.since, state.asked_at)
     if (
@@ -166,7 +166,7 @@ def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
 
 
 def _follow(seen: ConfigSnapshot) -> ConfigStep:
-    """slurmctld runs with what is wanted: every other daemon is to follow."""
+    """slurmctld runs with the wanted generation: every other daemon has to follow."""
     state = seen.state
     if not seen.behind:
         why = f"nobody says whether {_named(seen.silent)} has read {_name(state.generation)}"
@@ -192,7 +192,7 @@ def pause(state: ConfigState, now: float) -> float:
 
 
 def silence(state: ConfigState, now: float) -> float:
-    """Seconds until the next look while no slurmctld can be asked how far it is: often until it is to blame, then twice a minute."""
+    """Seconds until the next look while no slurmctld can be asked: short until its time is over, then twice a minute."""
     late = now - max(state.since, state.asked_at) - PATIENCE
     return min(max(late, _OFTEN), PATIENCE)
 

@@ -1,1 +1,1 @@
-"""What follows from the checks of nodes: drain, resume, replacement."""
+"""The consequences of nodes' checks: drain, resume, replacement."""

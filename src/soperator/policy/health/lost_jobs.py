@@ -24,7 +24,7 @@ def ghosts(node: str, began: float, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
 
 
 def message(node: str, began: float, found: Iterable[SlurmJob]) -> str:
-    """What is wrong there, and what is done about it."""
+    """The message about the fault, and the remedy that is applied."""
     known = [each.words for each in sorted(found, key=lambda each: each.number)]
     named = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if known[_NAMED:] else "")
     return (

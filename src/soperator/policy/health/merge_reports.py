@@ -72,6 +72,6 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
 
 
 def _counting(node: SlurmNode, standings: Iterable[CheckState]) -> Iterable[CheckState]:
-    """Those that matter to a node: one that is out does not wait for a check that was only about to fail, or that does not work."""
+    """The checks that matter to a node: a drained node does not wait for a suspected or broken check."""
     is_out = drain_reasons.is_of_check(node)
     return [each for each in standings if not is_out or each.is_bad]

@@ -79,7 +79,7 @@ class HealthPolicy:
 
     @property
     def silence(self) -> float:
-        """After how many seconds without a word a runner is taken for one that does not run."""
+        """After how many seconds without a report a runner counts as not running."""
         return node_plan.SILENCE * self.interval
 
 
@@ -189,7 +189,7 @@ def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
 
 
 def _bad(node: SlurmNode) -> list[CheckState]:
-    """The checks for which it would be out, the worst first: failing, or on their way back."""
+    """The checks for which the node is or would be drained, the worst first: failing or recovering."""
     return [each for each in _checks(node.report, "failing", "recovering") if each.takes_out]
 
 
@@ -226,7 +226,7 @@ def _is_well(node: SlurmNode, policy: HealthPolicy, now: float) -> bool:
 
 
 def _put_back(pod: WorkerPod) -> list[AnnotatePod | Resume]:
-    """Take a drain back; the pod is protected before a job can start."""
+    """Undo a drain; the pod is protected before a job can start."""
     if not pod.protected:
         return [AnnotatePod(pod.index, "its checks pass again", protected=True, noted=pod.noted)]
     return [Resume(pod.index, "its checks pass again")]

@@ -33,7 +33,7 @@ def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]
 
 
 def moments(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> Iterator[float]:
-    """In how many seconds somebody is due to move."""
+    """In how many seconds the next worker is due to move."""
     for pod, node in out:
         if _bad(pod, node) and node.reason_at + after > seen.now:
             yield node.reason_at + after - seen.now + 0.1

@@ -22,7 +22,7 @@ _SENTENCE, _LOG = 200, 512
 
 @dataclass(frozen=True)
 class Judge:
-    """How a shipped check is judged: by its file, by limits of the spec, and by what its peers read."""
+    """How a shipped check is judged: by its file, by thresholds of the spec, and by its peers' readings."""
 
     check: DeepCheck
     limits: Mapping[str, Value]

@@ -40,7 +40,7 @@ from soperator.policy.healthcheck.types import (
 )
 from soperator.slurm.node import SlurmNode
 
-#: Seconds that a round waits for occupied nodes before it ends with what is known.
+#: Seconds for which a round waits for busy nodes before it ends with the results so far.
 STUCK = 600.0
 #: How often a pair, and with how many partners a node, may give no reading before it is skipped.
 _BROKEN = 2
@@ -163,7 +163,7 @@ def decide(
     now: float,
     waits: frozenset[int] = frozenset(),
 ) -> CheckPlan:
-    """What to do now; as in `single_node`."""
+    """The actions; as in `single_node`."""
     known = {each.name: each for each in places}
     left = len(single_node.due_now(book, wish, known, now))
     begun = [] if wish.suspended else _next(book, wish, known, now)
@@ -226,7 +226,7 @@ def _search(found: ComparisonRound, wish: CheckPolicy, names: Iterable[str], avo
 
 
 def _marked(shared: Shared, limits: Mapping[str, Value], reading: Reading) -> Reading:
-    """A reading with its compared values as bad as can be where it is wrong in itself, such as in its sums."""
+    """A reading whose compared values are set to the worst where the reading is invalid, for example by wrong sums."""
     compared = {each.value: 0.0 if each.side == "below" else 1e300 for each in shared.check.deviations}
     plain = [each.plain for each in shared.check.rules if not each.deviates and not compared.keys() & each.plain.when]
     return {**reading, **compared} if any(fails(each, reading, limits, {}) for each in plain) else reading

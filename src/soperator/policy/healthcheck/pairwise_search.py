@@ -55,9 +55,9 @@ def search_check(
     limits: Mapping[str, Value] | None = None,
     avoid: Collection[Pair] = (),
 ) -> Search:
-    """The search over readings of a check's program in pairs, for the first of its compared values that is not settled yet.
+    """The search over the pairs' readings, for the first compared value whose search is not done.
 
-    `avoid` are pairs that gave no answer. A limit of the spec, by its name, takes the place of what the better pairs reach.
+    `avoid` are pairs without an answer. A threshold of the spec, by its name, replaces the rate of the better pairs.
     """
     wanted, found = list(nodes), list(readings)
     searches = []
@@ -100,7 +100,10 @@ def search(
     limit: float | None = None,
     avoid: Collection[Pair] = (),
 ) -> Search:
-    """What follows from the pairs measured so far. `limit` is what every pair has to reach; without it, what the better ones reach less the share."""
+    """The result of the pairs measured so far.
+
+    `limit` is the rate that every pair has to reach; without it, the rate of the better pairs reduced by the tolerated share.
+    """
     wanted = sorted(set(nodes))
     view = _View(wanted, {both: each for both, each in measured.items() if set(both) <= set(wanted)}, deviation, limit)
     runs = tuple(_next(view, {pair(*each) for each in avoid}))
@@ -113,7 +116,7 @@ def search(
 
 
 class _View:
-    """What the rates say of each node."""
+    """The best rate of each node."""
 
     def __init__(
         self, nodes: Sequence[str], measured: Mapping[Pair, float], deviation: Deviation, limit: float | None
@@ -134,7 +137,7 @@ class _View:
         self.suspects = [node for node in nodes if node in best and node not in self.well]
 
     def is_slow(self, rate: float) -> bool:
-        """Whether a rate is worse than it has to be."""
+        """Whether a rate is worse than required."""
         if self.target is None:
             return False
         if self.has_limit:

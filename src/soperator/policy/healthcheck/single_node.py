@@ -50,7 +50,7 @@ from soperator.slurm.node import SlurmNode
 
 #: Seconds for which a node must have been idle before a run begins, so that no run delays the next job of a user.
 QUIET = 10.0
-#: Seconds that a job may wait for its node before it is cancelled: another job was faster.
+#: Seconds for which a job may wait for its node before it is cancelled, because another job was faster.
 PATIENCE = 60.0
 #: Runs and cases together.
 MOST = 400
@@ -197,7 +197,7 @@ def due_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarg
 
 
 def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[str]:
-    """The drained nodes that are to be tested again."""
+    """The drained nodes that are due for a test."""
     runs = {name for each in book.runs for name in each.nodes}
     wanted = [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
     return [] if wish.suspended else wanted
@@ -206,7 +206,7 @@ def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTa
 def of_runs(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float, waits: frozenset[int]
 ) -> Iterator[Action]:
-    """What the runs that go on need: an end where the node was taken, and for a test its node opened, and closed when the job has it."""
+    """The actions for runs in progress: cancel one whose node was taken; for a test resume its node, and drain it again when the job has it."""
     for run in book.runs:
         waiting, found = run.job in waits, {name: known[name].node for name in run.nodes if name in known}
         if waiting and now - run.at > PATIENCE:
@@ -251,7 +251,7 @@ def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None
 
 
 def _is_due(book: CheckHistory, wish: CheckPolicy, place: CheckTarget, now: float, called: float) -> bool:
-    """Whether a node is to run the check, whenever it may; `called` is when all nodes were last to run it."""
+    """Whether a node is due for the check; `called` is the time of the last request for all nodes."""
     if place.node is None or place.is_away:
         return False
     last, case = book.ran.get(place.name), book.cases.get(place.name)
@@ -271,7 +271,7 @@ def _may_be_chance(each: CheckState, wish: CheckPolicy) -> bool:
 
 
 def _idle(place: CheckTarget, now: float) -> float:
-    """For how many seconds a node has had no job."""
+    """For how many seconds a node has been idle."""
     return now - max(place.node.last_busy, place.born) if place.node and not place.node.is_busy else 0.0
 
 

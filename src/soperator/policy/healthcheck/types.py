@@ -79,13 +79,13 @@ class CheckTarget:
 
     @property
     def is_away(self) -> bool:
-        """Whether it is out of service."""
+        """Whether the node is out of service."""
         return self.node is not None and (self.node.is_draining or self.node.is_down)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has not ended, as far as is known; `others` are further nodes of a job that measures several."""
+    """A run that, by the last answer, has not ended; `others` are further nodes of a job that measures several."""
 
     job: int
     node: str
@@ -200,7 +200,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class Cancel:
-    """Take a run back, for somebody else has its node."""
+    """Cancel a run whose node another job has."""
 
     run: Run
 

@@ -15,7 +15,7 @@ LONGEST = 1024
 
 
 def hints(seen: WorkerSnapshot) -> Mapping[str, str]:
-    """The sentence for the jobs of each Slurm node, by its name, where there is one; the same for as long as the trouble lasts."""
+    """The sentence for the jobs of each Slurm node with a fault, by node name; it stays the same while the fault lasts."""
     return {seen.name(pod.index): says for pod in seen.restless if (says := _comment(seen, pod))}
 
 

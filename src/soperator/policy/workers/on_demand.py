@@ -59,7 +59,7 @@ _NAMED = 3
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """What follows from the states of the nodes; the workers that are awake are the rollout's."""
+    """The actions that follow from the states of the nodes; `policy` decides about the workers that are awake."""
     if seen.on_demand is None or seen.nodes is None:
         return _without_slurm(seen)
     look = _OnDemandPass(seen, seen.on_demand)
@@ -222,7 +222,7 @@ class _OnDemandPass:
 
     @cached_property
     def awake(self) -> int:
-        """How many serve, or soon will."""
+        """How many nodes are in service, or will soon be."""
         return sum(
             not (node.is_draining or node.is_down) and self.is_wanted(index) and "POWER_DOWN" not in node.states
             for index, node, _ in self.in_phases(Phase.WAKING, Phase.AWAKE)
@@ -273,7 +273,7 @@ class _OnDemandPass:
         return not (node.is_busy or node.is_draining or node.is_administrators or "POWER_DOWN" in node.states)
 
     def others(self, told_to_sleep: set[int]) -> WorkerSnapshot:
-        """The workers that are awake and stay so, for the rollout: those that Slurm does not know, too."""
+        """The workers that are awake and stay awake, for the rollout, including those that Slurm does not know."""
         mine = {
             index: pod
             for index, pod in self.seen.pods.items()

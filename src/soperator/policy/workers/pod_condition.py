@@ -29,12 +29,12 @@ def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodConditi
 
 
 def as_text(reason: str, message: str) -> str:
-    """A condition as one text, to compare it with what is there."""
+    """A condition as one text, for comparison with the present one."""
     return f"{reason}: {message}"
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """When what is the case will have lasted."""
+    """When the present state will have lasted long enough."""
     node = seen.node(pod.index)
     if node and _is_out(node):
         yield node.reason_at + LASTING

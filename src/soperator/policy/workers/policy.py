@@ -60,7 +60,10 @@ _SUSPENDED = 10.0
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """What brings the workers nearer to what is wanted: safe to lose half-way, and in any order but that records go before pods come."""
+    """The actions that bring the workers closer to the desired state.
+
+    They are safe to be interrupted, and may run in any order, except that records are deleted before pods are created.
+    """
     lost = _lost(seen)
     slots = _without(seen.pods.values(), lost)
     excess = max(0, len(slots) - seen.wanted)
@@ -152,7 +155,7 @@ def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[Worke
 
 
 def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
-    """Why no worker that is in service is taken for the rollout."""
+    """Why no worker in service is chosen for the rollout."""
     if seen.nodes is None:
         return "it waits for Slurm's answer"
     failed = next((pod for pod in _restless(seen, kept) if _has_failed(seen, pod)), None)

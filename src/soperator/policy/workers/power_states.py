@@ -16,7 +16,7 @@ _SLURMS = "ResumeTimeout reached"
 
 
 class Phase(Enum):
-    """Where a node is between asleep and awake."""
+    """The phase of a node between asleep and awake."""
 
     ASLEEP = auto()
     FALLING = auto()

@@ -38,7 +38,7 @@ def is_in_service(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def is_busy(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a job may be on it; what Slurm does not say is a yes."""
+    """Whether a job may be on the worker; without an answer of Slurm, yes."""
     node = seen.node(pod.index)
     return not is_unused(seen, pod) and (node is None or node.is_busy)
 
@@ -79,6 +79,6 @@ def _rank(seen: WorkerSnapshot, pod: WorkerPod) -> float:
 
 
 def leave_of(seen: WorkerSnapshot, pod: WorkerPod) -> str:
-    """Why a worker is to take no more jobs where it is; empty when it may."""
+    """Why a worker is to get no more jobs on its Node; empty when it may."""
     machine = seen.machine(pod)
     return pod.leave or (machine.leaving if machine else "")

@@ -163,7 +163,7 @@ class WorkerSnapshot:
 
 @dataclass(frozen=True)
 class Create:
-    """Make the pod of an index."""
+    """Create the pod of an index."""
 
     index: int
     why: str
@@ -187,7 +187,7 @@ class DrainNode:
 
 @dataclass(frozen=True)
 class Resume:
-    """Take our drain off the Slurm node of an index."""
+    """Undo our drain of the Slurm node of an index."""
 
     index: int
     why: str
@@ -223,7 +223,7 @@ class SignalJobs:
 
 @dataclass(frozen=True)
 class EndJobs:
-    """End the jobs of a draining node, as the policy asked for."""
+    """End the jobs of a draining node by `drain.onTimeout`."""
 
     index: int
     why: str
@@ -265,7 +265,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True)
 class UpdateNodes:
-    """Say one thing to Slurm of the nodes of several indexes, in one request."""
+    """Update the Slurm nodes of several indexes in one request."""
 
     verb: Verb
     indexes: tuple[int, ...]
@@ -294,7 +294,7 @@ Action = (
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """What to do now, what is going on in one sentence, in how many seconds to look again, and whether to look at the jobs first."""
+    """The actions, a message about the progress, in how many seconds to look again, and whether the jobs must be listed first."""
 
     actions: tuple[Action, ...] = ()
     said: str = ""

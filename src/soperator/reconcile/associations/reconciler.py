@@ -141,7 +141,7 @@ class TenancyControl:
         return PassOutcome(why or "it is as the spec says", again or (RETRY if why else PERIOD))
 
     async def _end(self, obj: Custom, tenant: Tenant) -> PassOutcome:
-        """A pass over an object that is being deleted."""
+        """The pass of an object that is being deleted."""
         if not self._leaves_something(obj, tenant):
             return await self._let_go(obj)
         cluster, why = self._cluster(tenant)

@@ -47,7 +47,7 @@ class SacctmgrClient:
     pages: dict[Key, _LastAnswer] = field(default_factory=dict)
 
     async def read(self, cluster: Cluster, oldest: float = PERIOD) -> AssociationTable:
-        """The database as it was at most so many seconds ago; raises SlurmError."""
+        """The database's content, at most the given number of seconds old; raises SlurmError."""
         page = self.pages.setdefault(cluster.key, _LastAnswer())
         async with page.lock:
             age = asyncio.get_running_loop().time() - page.at

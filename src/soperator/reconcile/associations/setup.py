@@ -20,7 +20,7 @@ MISSING = "upgrade the chart soperator-crds, which has its definition; until the
 
 
 def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
-    """The passes of SlurmAccounts and of SlurmQOS, which share what they read of each database."""
+    """The passes of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
     ledger, stores = SacctmgrClient(operator.inside), operator.stores
     return (
         TenancyControl(operator, ledger, kinds.SLURMACCOUNT, stores.accounts, Accounts(operator)),

@@ -1,6 +1,6 @@
-"""Kubernetes' Nodes as the policy over workers sees them, and which of their changes concern anyone.
+"""Kubernetes' Nodes as the policy for workers sees them, and which of their changes wake a pass.
 
-A Node reports in every few seconds; of all that only what makes it leave or come back wakes a pass.
+A Node reports every few seconds; only changes that make its workers leave or stay wake a pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from soperator.runtime.workqueue import Queue
 
 
 def machine(node: Node, maintenance: Maintenance) -> KubeNode:
-    """A Node as a NodeSet with these wishes sees it."""
+    """A Node as the policy sees it, under a NodeSet's settings for maintenance."""
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
     since = ready.last_transition_time if ready else node.metadata.creation_timestamp
     mine = [taint for taint in node.spec.taints if taint.key in maintenance.taints]
@@ -28,7 +28,7 @@ def machine(node: Node, maintenance: Maintenance) -> KubeNode:
 
 
 def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """A listener that wakes the passes of a Node when something about it matters."""
+    """A listener that wakes the passes of a Node's NodeSets when a relevant field changes."""
 
     def listener(change: Changed[Node]) -> None:
         if _matters(change.old) != _matters(change.new):

@@ -12,11 +12,11 @@ def begun(operator: Operator, cluster: Cluster) -> set[str]:
 
 
 def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets that Slurm's configuration is about, oldest first; with those that may have nodes, also where a spec is refused."""
+    """The NodeSets in Slurm's configuration, oldest first, including refused ones that may have nodes."""
     return operator.namespaces.view(cluster.namespace).configured(cluster.name, begun(operator, cluster))
 
 
 def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets that cannot be read whole and may have nodes, with what can be read of them."""
+    """The NodeSets that are only partly readable and may have nodes, with their readable part."""
     partial = operator.namespaces.view(cluster.namespace).unreadable
     return [each for each in configured(operator, cluster) if each.name in partial]

@@ -33,7 +33,7 @@ class Content:
 
 
 class NamespaceView:
-    """A namespace as it was read: what of it can be read, what can be read in part only, and the problems of each object."""
+    """A namespace as it was read: the readable objects, the partly readable ones, and the problems of each object."""
 
     def __init__(self, content: Content, clusters: Sequence[Custom], nodesets: Sequence[Custom]) -> None:
         self.content = content
@@ -107,13 +107,13 @@ class NamespaceView:
 
 @dataclass(frozen=True)
 class Namespaces:
-    """What is known of each namespace."""
+    """The decoded objects of each namespace."""
 
     stores: Stores
     _known: dict[str, tuple[tuple[int, ...], NamespaceView]] = field(default_factory=dict)
 
     def view(self, namespace: str) -> NamespaceView:
-        """A namespace as the caches have it now."""
+        """The present objects of a namespace, from the caches."""
         stores, secrets = self.stores, self.stores.children[kinds.SECRET]
         versions = tuple(each.version for each in (stores.clusters, stores.nodesets, stores.claims, secrets))
         before, known = self._known.get(namespace, ((), None))

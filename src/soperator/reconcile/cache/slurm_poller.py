@@ -23,7 +23,7 @@ PERIOD = 2.0
 FRESH = 15.0
 PATIENCE = 5.0
 WHOLE = 30.0
-#: The pause after an answer, in times that it took, and at most in seconds.
+#: The pause after an answer, as a multiple of its duration, and at most in seconds.
 PAUSE, LONGEST = 3.0, 5.0
 
 Connect = Callable[[Key], Awaitable[SlurmRest]]
@@ -31,7 +31,7 @@ Connect = Callable[[Key], Awaitable[SlurmRest]]
 
 @dataclass
 class Followed:
-    """What is known of one cluster's Slurm."""
+    """The last answers of one cluster's Slurm."""
 
     task: asyncio.Task[None] | None = None
     client: SlurmRest | None = None
@@ -54,13 +54,13 @@ class SlurmWatch:
         self._followed: dict[Key, Followed] = {}
 
     def follow(self, key: Key) -> None:
-        """Begin to poll a cluster, unless that is so already."""
+        """Start to poll a cluster, unless it is polled already."""
         if key not in self._followed:
             followed = self._followed[key] = Followed(began=asyncio.get_running_loop().time())
             followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
 
     def forget(self, key: Key) -> None:
-        """Stop polling a cluster and drop what is known of it."""
+        """Stop polling a cluster and forget its answers."""
         followed = self._followed.pop(key, None)
         if followed and followed.task:
             followed.task.cancel()
@@ -78,7 +78,7 @@ class SlurmWatch:
         return followed.nodes
 
     def trouble(self, key: Key) -> str:
-        """Why there is no answer, in one sentence; empty while there is one."""
+        """Why there is no answer, as a message; empty while there is one."""
         followed = self._followed.get(key)
         return followed.trouble if followed else ""
 
@@ -104,7 +104,7 @@ class SlurmWatch:
             await self._poll_once(followed, followed.client)
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
-        except SlurmDenied as error:  # the key may have been rotated: the next look is with the one that is there now
+        except SlurmDenied as error:  # the key may have been rotated: the next request uses the present one
             await self._drop(followed)
             self._fail(followed, str(error))
         except SlurmError as error:

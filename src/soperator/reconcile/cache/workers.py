@@ -47,7 +47,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class WorkerSet:
-    """The workers of one NodeSet at one moment, in the order of their pods' names, and what they are together."""
+    """The workers of one NodeSet at one time, in the order of their pods' names, with totals."""
 
     workers: tuple[Worker, ...] = ()
 
@@ -58,7 +58,7 @@ class WorkerSet:
 
     @cached_property
     def seen(self) -> Mapping[int, WorkerPod]:
-        """By index, as the policy sees them."""
+        """The workers by index, as the policy sees them."""
         return {each.seen.index: each.seen for each in self.workers if each.seen}
 
     @cached_property
@@ -77,7 +77,7 @@ class WorkerSet:
 
     @cached_property
     def templates(self) -> Mapping[str, int]:
-        """How many are of each template."""
+        """How many workers have each template."""
         return Counter(pod.template for pod in self.seen.values())
 
     @cached_property
@@ -87,12 +87,12 @@ class WorkerSet:
 
     @cached_property
     def troubles(self) -> tuple[str, ...]:
-        """Why each of those that cannot take jobs cannot."""
+        """Why workers cannot get jobs, for each that cannot."""
         return tuple(each.trouble for each in self.workers if each.trouble)
 
     @cached_property
     def columns(self) -> Mapping[str, int]:
-        """How many there are in each column of a NodeSet's status."""
+        """The number of workers in each column of a NodeSet's status."""
         alike = Counter(each.columns for each in self.workers)
         return {name: sum(alike[columns] for columns in alike if name in columns) for name in COLUMNS}
 

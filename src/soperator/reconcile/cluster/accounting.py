@@ -1,4 +1,4 @@
-"""Accounting: when slurm.conf names slurmdbd, what is applied for it, and how it does (`policy/cluster/accounting`)."""
+"""Accounting: when slurm.conf names slurmdbd, which objects are applied, and the state (`policy/cluster/accounting`)."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class AccountingStatus:
 
 
 def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
-    """Whether slurm.conf is to name slurmdbd: when that answers, and ever after."""
+    """Whether slurm.conf is to name slurmdbd: from slurmdbd's first answer on."""
     if cluster.spec.accounting is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
@@ -70,7 +70,7 @@ def objects(operator: Operator, cluster: Cluster) -> list[Object]:
 
 
 def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
-    """The names of what stays although it is not rendered: until slurmctld has forgotten slurmdbd, and while a Secret is missing."""
+    """The names of objects that stay although they are not rendered: until slurmctld no longer uses slurmdbd, and while a Secret is missing."""
     is_on = cluster.spec.accounting is not None
     stays = None in _secrets(operator, cluster) if is_on else not is_forgotten
     return frozenset({names.accounting(cluster.name), names.database(cluster.name)}) if stays else frozenset()

@@ -36,7 +36,7 @@ def read(content: Mapping[str, bytes]) -> Certificate:
 
 
 def fault(name: str, certificate: Certificate, now: float) -> str:
-    """What is wrong with it by now, in a sentence."""
+    """What is wrong with the certificate now, as a message."""
     if certificate.fault:
         return f"the certificate in Secret {name}: {certificate.fault}"
     ends = datetime.fromtimestamp(certificate.ends, UTC)

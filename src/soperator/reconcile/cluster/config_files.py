@@ -46,7 +46,7 @@ class ConfigMapSet:
 
 
 def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
-    """The metadata of the mounted ConfigMap as it is by now, which our last write may have changed since the cache was filled."""
+    """The present metadata of the mounted ConfigMap, which our last write may have changed after the cache read it."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.written.get(cluster.key)
     if last and (found.metadata.resource_version if found else "") == last[0] and not store.is_gone(last[1].uid):
@@ -61,9 +61,9 @@ def state(operator: Operator, cluster: Cluster) -> ConfigState:
 
 
 async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
-    """Write the mounted files and what is known of them; raises Conflict where they are others than this operator knows."""
+    """Write the mounted files and their record; raises Conflict where somebody else has changed them."""
     found = live(operator, cluster)
-    if found is None:  # it may be there without the label by which caches find it
+    if found is None:  # it may exist without the label by which the caches find it
         there = await _read(operator, cluster, names.config(cluster.name))
         found = there.metadata if there else None
     await _put(operator, cluster, trial.render_live(cluster, content, state), found)
@@ -125,7 +125,7 @@ async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[Co
 
 
 async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
-    """Make the copies of the mounted and of the last good generation again, as far as their files are still anywhere."""
+    """Create the copies of the mounted and of the last good generation again, if their files still exist."""
     for each in {known.generation, known.good} - {""}:
         copy, content = found.kept.get(each), found.files(cluster, each)
         if content is None:
@@ -166,7 +166,7 @@ async def _read(operator: Operator, cluster: Cluster, name: str) -> ConfigMap | 
 
 
 def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
-    """Whether a ConfigMap has the labels that it is to have, and the cluster for an owner."""
+    """Whether a ConfigMap has its labels, and the cluster as its owner."""
     if found is None:
         return False
     meta = found.metadata

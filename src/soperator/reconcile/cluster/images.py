@@ -52,7 +52,7 @@ async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
 def staged(
     status: Mapping[str, Any], cluster: Cluster, defaults: Defaults, running: cluster_images.RunningImages
 ) -> Stage:
-    """The same of a status, the operator's images, and what runs."""
+    """The image policy's decision for a status, the operator's images, and the running ones."""
     spec = cluster.spec
     wish = cluster_images.ImageWish(
         said=_spec_images(cluster),
@@ -71,7 +71,7 @@ def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
 
 
 def with_images(cluster: Cluster, images: Images) -> Cluster:
-    """The same cluster with all its images named."""
+    """The same cluster with all its images set."""
     spec = cluster.spec
     named = spec.images.model_copy(update={role: images[role] for role in ROLES if images.get(role)})
     jail = spec.jail.model_copy(update={"image": images.get("jail", spec.jail.image)})

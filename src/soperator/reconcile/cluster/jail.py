@@ -50,7 +50,7 @@ class JailStatus:
 
 
 def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus:
-    """What is to be done about the jail of a cluster."""
+    """The next step for the jail of a cluster."""
     if not cluster.spec.jail.has_job:
         return JailStatus(JailStep())
     job = _job(operator, cluster)
@@ -65,10 +65,9 @@ def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus
 
 
 async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed: bool) -> tuple[JailStatus, str]:
-    """Take the step but for what is rendered; return the look with a Job to make only if a fresh answer from Slurm agrees, and what Slurm refused.
-
-    Nodes are drained and resumed as a fresh answer has it too: an administrator may have drained one since the last. No node takes jobs again before
-    the mount points are there (`pointed`).
+    """Carry out the step except for rendered objects; return the look, which has a Job to create only if a fresh answer from Slurm agrees, and what
+    Slurm refused. Nodes are drained and resumed by a fresh answer too, because an administrator may have drained one since the last. No node gets
+    jobs again before the mount points exist (`pointed`).
     """
     client = operator.slurm.client(cluster.key)
     seen = await _with_job_report(operator, seen)
@@ -208,7 +207,7 @@ def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | None) -> str:
-    """What a Job does, or why it failed: the words of its newest pod, for only those are about the present attempt."""
+    """What a Job does, or why it failed: the message of its newest pod, because only that is about the present attempt."""
     claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
     what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
     attempts = _attempts(operator, job)
@@ -229,7 +228,7 @@ def _attempts(operator: Operator, job: Job) -> list[Pod]:
 
 
 def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """Say that the jail was filled from another image than the present one; empty where it was not, or is not known."""
+    """The note that the jail was filled from another image than the present one; empty where it was not, or where that is not known."""
     wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
     if made_from in ("", wanted):
         return ""
@@ -302,7 +301,7 @@ def _job_seen(
 
 
 def _job(operator: Operator, cluster: Cluster) -> Job | None:
-    """The Job of this cluster, as long as it is not on its way out; one that a cluster of this name left behind is not it."""
+    """The Job of this cluster, unless it is being deleted; the Job of a former cluster with this name does not count."""
     owned: Sequence[Job] = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
     found = [each for each in owned if each.metadata.name == names.populate(cluster.name)]
     return next((each for each in found if each.metadata.deletion_timestamp is None), None)

@@ -45,7 +45,7 @@ from soperator.runtime.cache.store import Key
 from soperator.runtime.controller import PassOutcome, PermanentError, TransientError
 from soperator.runtime.status import ReportedCondition
 
-#: What a cluster's pass removes when it is rendered no more. Secrets, claims and the populate Job are never pruned.
+#: The kinds that a cluster's pass deletes when they are no longer rendered. Secrets, claims and the populate Job are never pruned.
 PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, kinds.PDB, kinds.NETWORKPOLICY)
 
 
@@ -140,7 +140,7 @@ class ClusterControl:
         return replace(done, note=note, missing=missing, keys=turned, users=users)
 
     async def _end(self, obj: Custom) -> PassOutcome:
-        """A pass over a cluster that is being deleted: slurmctld stays until no worker is left."""
+        """The pass of a cluster that is being deleted: slurmctld stays until no worker is left."""
         if not finalizers.holds(obj):
             return PassOutcome("it is being deleted")
         rest, read = finalizers.rest_of_cluster(self.operator, obj), read_cluster(obj)
@@ -169,7 +169,7 @@ class ClusterControl:
         if seen.is_filled and not done.pointed:
             job = mount_points.render_mount_points(cluster, nodesets, operator.defaults, inputs.fill(operator, cluster))
             await operator.applier.apply(owner, job)
-            # The pods of login and of the workers would be replaced by some that cannot mount what they are to mount.
+            # Login pods and workers would be replaced by pods that cannot mount their volumes.
             if jail.has_login(operator, cluster):
                 return None
         basis = repair.Basis(done.stage, seen, done.config, done.pointed)
@@ -186,7 +186,7 @@ class ClusterControl:
         return note
 
     async def _make_job(self, owner: Owner, cluster: Cluster, seen: jail.JailStatus) -> None:
-        """Make the Job that fills the jail, last of all and right after a look at Slurm: it may end what runs there."""
+        """Create the Job that fills the jail, as the last step and right after a look at Slurm, because it may end running jobs."""
         if not await jail.may_make(self.operator, cluster, seen):
             raise TransientError("the jail is not filled anew yet: Slurm's nodes are not all at rest any more")
         await self.operator.applier.apply(

@@ -60,7 +60,7 @@ class CheckContext:
 
 
 def _step(check: DeepCheck) -> list[str]:
-    """What starts a program: one task on each node of the job, where that is more than one."""
+    """The command that starts a program: one task on each node of a job with several nodes."""
     if check.per == "node":
         return []
     mpi = ["--mpi=pmix"] if check.program == "nccl" else []
@@ -97,7 +97,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
 
 
 async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
-    """The same with a fresh look at nodes that are tested while they are drained; raises SlurmError."""
+    """The same with a fresh answer about drained nodes under test; raises SlurmError."""
     names = {name for each in book.runs if each.retest for name in each.nodes} & {
         each.name for each in ground.places if each.node
     }
@@ -154,5 +154,5 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
 
 
 def follows(then: str) -> str:
-    """What follows a failure, in the words of checks."""
+    """The consequence of a failure, in the terms of checks."""
     return {"Report": "report", "Replace": "replace"}.get(then, "drain")

@@ -181,7 +181,7 @@ class HealthCheckControl:
         return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
     async def _act(self, ground: CheckContext, actions: Iterable[Action]) -> str:
-        """Take what is not a submission; return the first refusal. A node that a person has drained since it was looked at stays his."""
+        """Carry out the actions except submissions; return the first refusal. A node that a person has drained since the last look stays drained."""
         refusals: list[str] = []
         for each in actions:
             try:
@@ -194,7 +194,9 @@ class HealthCheckControl:
                             await ground.client.resume(node)
                     case RedrainNode(node, why):
                         found = (await ground.client.only([node])).get(node)
-                        if found and not (found.is_draining or found.is_down):  # else it is a person's, or Slurm's
+                        if found and not (
+                            found.is_draining or found.is_down
+                        ):  # otherwise it is a drain of a person, or of Slurm
                             await ground.client.drain(node, why)
             except SlurmError as error:
                 refusals.append(str(error))
@@ -252,7 +254,7 @@ class HealthCheckControl:
         await self.operator.write_status(kinds.HEALTHCHECK, obj, {**kept, "why": why}, [condition])
 
     def _events(self, obj: Custom, before: CheckHistory, after: CheckHistory) -> None:
-        """Say in an Event what is new: a node that fails, and one that passes again."""
+        """Record Events: a node that fails, and one that passes again."""
         where = Regarding(kinds.HEALTHCHECK, obj.metadata)
         for name, case in after.cases.items():
             former = before.cases.get(name)
@@ -296,7 +298,7 @@ def _reason(book: CheckHistory) -> str:
 
 
 def _summary(book: CheckHistory) -> str:
-    """Which nodes do not pass, in one sentence for each state."""
+    """Which nodes do not pass, as one sentence for each state."""
     parts = []
     for state in ("failing", "recovering", "suspect", "broken"):
         found = sorted(name for name, each in book.cases.items() if each.standing.state == state)

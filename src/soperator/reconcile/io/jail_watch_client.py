@@ -17,10 +17,10 @@ Ask = Callable[[str], Awaitable[str | None]]
 Hear = Callable[[str], Awaitable[str]]
 
 PATIENCE = 3.0
-#: A worker is its owner's: what answers there may talk for ever.
+#: A worker belongs to its owner: an answer from there may be endless.
 _BOUND = Bound(4096, PATIENCE, PATIENCE)
 NO_REASON = "it cannot be entered, and nobody says why"
-#: With the prefix no longer than what `drain_reasons.reason` leaves as it is.
+#: Together with the prefix not longer than `drain_reasons.reason` allows.
 _LONGEST = 190
 
 
@@ -41,14 +41,14 @@ async def ask_jail(ip: str) -> str | None:
 
 
 async def hear_jail(ip: str) -> str:
-    """What the worker with this address answers; empty where it does not, or does not come to an end. Never raises."""
+    """The answer of the worker with this address; empty where there is none, or it does not end. Never raises."""
     host = f"[{ip}]" if ":" in ip else ip
     return await _fetch(f"http://{host}:{names.JAIL_PORT}/")
 
 
 async def _fetch(url: str) -> str:
     try:
-        # No proxy leads to a pod, and to load the authorities of TLS for each question would cost 20 ms.
+        # No proxy is needed to reach a pod, and loading the TLS authorities for each request would cost 20 ms.
         async with httpx2.AsyncClient(trust_env=False, verify=False) as client:
             request = client.build_request("GET", url, headers={"Accept-Encoding": "identity"})
             async with opened(client, request, _BOUND) as response:
@@ -66,7 +66,7 @@ def reason(said: str) -> str | None:
 
 
 def plain(line: str) -> str:
-    """A line as plain text of bounded length, whatever was answered."""
+    """A line as plain text of bounded length, for any answer."""
     letters = line.removeprefix("jail: ")
     kept = (letter for letter in letters if letter.isprintable() and letter.isascii() and letter not in "\"'`")
     return " ".join("".join(kept).split())[:_LONGEST].strip()

@@ -127,11 +127,11 @@ class Inside:
         return "" if done.code == 0 else reason(done.stderr.replace("soperator: ", "", 1))
 
     async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
-        """Let a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
+        """Have a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
     async def requeue(self, cluster: Cluster, job: str, node: str) -> None:
-        """Let a batch job wait for its turn again, by its `words`, if it is on this node; raises SlurmError."""
+        """Requeue a batch job, named by `words`, if it is on this node; raises SlurmError."""
         await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
@@ -166,7 +166,7 @@ class Inside:
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
 
     async def deny(self, cluster: Cluster, nodes: str, why: str) -> None:
-        """Say of nodes that they are DOWN, which did not wake or still sleep; raises SlurmError, also where one of them is awake by now."""
+        """Set nodes DOWN that did not wake or still sleep; raises SlurmError, also where one of them is awake by now."""
         words = ("update", f"NodeName={nodes}", "State=DOWN", f"Reason={why}")
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", _DENY, words)
 

@@ -45,7 +45,7 @@ class _Start:
 
 @dataclass
 class StartEvents:
-    """What Events say of pods that start; `clock` in seconds."""
+    """The messages of Events about starting pods; `clock` in seconds."""
 
     clock: Callable[[], float]
     _starts: dict[str, _Start] = field(default_factory=dict)

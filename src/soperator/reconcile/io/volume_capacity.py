@@ -96,7 +96,7 @@ class Room:
         return said.splitlines()
 
     def measured(self) -> Iterator[tuple[Key, str, Sizes]]:
-        """What is known of the volumes `jail`, `state` and `database` of each cluster, as of the last answers."""
+        """The last reports about the volumes `jail`, `state` and `database` of each cluster."""
         for (key, of), (_, said) in self._said.items():
             if sizes := sizes_of(said):
                 yield key, of, sizes

@@ -40,7 +40,7 @@ _REST_HOLDERS = frozenset({"controller", "accounting"})
 
 @dataclass(frozen=True)
 class KeyStatus:
-    """How the Secrets do: a reason with a sentence where something is wrong, and which keys are in force by the names of their Secrets."""
+    """The state of the Secrets: a reason and a message where something is wrong, and the keys in force by the names of their Secrets."""
 
     reason: str = ""
     why: str = ""

@@ -167,7 +167,7 @@ def _asks(
 
 
 def _unseen(operator: Operator, cluster: Cluster) -> str:
-    """Which workers run as Slurm has it, though no pod of theirs is seen that could be asked: somebody may have taken a label off it."""
+    """Which workers run according to Slurm although no pod of theirs is found that could be asked: somebody may have removed its label."""
     sets = {each.metadata.name for each in operator.stores.nodesets_of(cluster.key)}
     seen = {each.spec.hostname for each in operator.stores.role_pods(cluster.key, "worker")}
     found = (operator.slurm.nodes(cluster.key) or {}).values()

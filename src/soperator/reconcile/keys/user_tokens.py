@@ -118,7 +118,7 @@ def refusal(user: str, uid: int | None, admin: bool = False) -> str:
 
 
 async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known: Meta | None) -> Kept:
-    """Sign, with the key as it is now, and note its version."""
+    """Sign with the present key, and record its version."""
     found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, names.jwt_key(cluster.name))
     now, lifetime = operator.wall(), seconds(wanted.lifetime)
     token = sign(found.data[REST_FILE], wanted.user, int(now), int(lifetime))

@@ -95,7 +95,7 @@ class Workers:
     nodeset: NodeSet
     #: The nodes of which something has changed since it was decided upon, or that was long ago.
     changed: list[str] = field(default_factory=list)
-    #: Whether workers are to stay as they are by now, for their jail is being replaced: a pass may have waited for long since it looked.
+    #: Whether workers must not change now because their jail is being replaced: a pass may have waited for long since its look.
     is_held: Callable[[], bool] = lambda: False
 
     @property
@@ -131,7 +131,7 @@ class Workers:
         return await self._take_all([each for each in actions if not isinstance(each, others)], decided) or marked
 
     async def take(self, actions: Sequence[Action], seen: WorkerSnapshot) -> str:
-        """Take actions that were decided elsewhere, a moment ago; return what Slurm refused."""
+        """Carry out actions that another module has just decided; return what Slurm refused."""
         decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
         return "" if actions and self.is_held() else await self._take_all(actions, decided)
 
@@ -161,7 +161,7 @@ class Workers:
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused
 
     async def _take_all(self, actions: Sequence[Action], decided: "Decided") -> str:
-        """Take actions side by side; return the first refusal."""
+        """Carry out actions in parallel; return the first refusal."""
         refusals: list[str] = []
 
         async def take(each: Action) -> None:
@@ -335,7 +335,7 @@ class Workers:
 
 @dataclass(frozen=True)
 class Decided:
-    """What actions were decided upon, and until when they may begin, by the clock of the event loop."""
+    """The answer on which actions were decided, and until when they may begin, by the clock of the event loop."""
 
     seen: WorkerSnapshot
     until: float

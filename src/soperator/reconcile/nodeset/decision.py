@@ -72,7 +72,7 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
 async def _without_early(
     seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
 ) -> tuple[WorkerPlan, str]:
-    """The plan, without what gives up nodes for waking too long where no two clocks agree on how long that was; raises SlurmError."""
+    """The plan, without setting waking nodes DOWN for lateness while slurmctld's clock and ours disagree; raises SlurmError."""
     late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
     if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
         return plan, failed
@@ -93,9 +93,9 @@ async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | No
 
 
 async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, decided on a fresh answer of Slurm's about every node that it touches, and what Slurm refused; raises SlurmError.
+    """The plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raises SlurmError.
 
-    A few nodes are asked for one by one. Where Slurm does not know one, or its answer leads to a plan that touches others, all are asked for.
+    A few nodes are read one by one. Where Slurm does not know one, or its answer leads to a plan that affects others, all are read.
     """
     asked = _touched(seen, plan)
     if seen.nodes is not None and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():

@@ -101,7 +101,7 @@ async def _take(
     moves: bool,
     whole: bool = False,
 ) -> HealthResult:
-    """Take the actions, decided again with a fresh answer about the nodes that they touch, or about all."""
+    """Carry out the actions, decided again with a fresh answer about the affected nodes, or about all."""
     touched = {seen.name(each.index) for each in (*verdict.actions, *verdict.moves)}
     if not touched or workers.client is None or seen.nodes is None:
         return HealthResult(verdict)
@@ -118,7 +118,7 @@ async def _take(
         try:
             if await _may_move(workers, fresh, judged, move):
                 refused = await node_replacement.cordon(workers, move)
-                # To cordon it may have taken long, and the one before this one too.
+                # The cordon may have taken long, and so may the worker before this one.
                 if not refused and await _may_move(workers, fresh, judged, move):
                     refused = await node_replacement.leave(workers, move, seen)
                 failed = refused or failed
@@ -134,7 +134,7 @@ async def _take(
 async def _may_move(
     workers: Workers, seen: WorkerSnapshot, judged: Callable[[WorkerSnapshot], HealthPlan], move: ReplaceNode
 ) -> bool:
-    """Whether a worker is to move as Slurm has its node and its jobs now, for a suspended one shows in no state of its node; raises SlurmError."""
+    """Whether a worker is to move by Slurm's present answer about its node and jobs (no node state shows a suspended job); raises SlurmError."""
     assert workers.client is not None
     assert seen.nodes is not None  # the decision is the same
     name = seen.name(move.index)

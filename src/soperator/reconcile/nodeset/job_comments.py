@@ -17,7 +17,7 @@ async def write_comments(workers: Workers, seen: WorkerSnapshot) -> str:
         try:
             nodes = seen.nodes or {}
             drained = [name for name in fresh if name in nodes and drain_reasons.is_of_check(nodes[name])]
-            # A job may have begun just before its node was drained, so the list has to be newer than the drain.
+            # A job may have started just before its node was drained, so the list has to be newer than the drain.
             since = await listed_after(workers.client, nodes, drained)
             for found in await workers.client.jobs(since):
                 # What others wrote into the comment since then stays.

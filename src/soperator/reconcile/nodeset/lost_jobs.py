@@ -19,7 +19,7 @@ _SOON = 5.0
 
 @dataclass(frozen=True)
 class LostJobs:
-    """What is wrong, in one sentence for each node, and in how many seconds to look again."""
+    """The faults, as one sentence for each node, and in how many seconds to look again."""
 
     said: str = ""
     again: float | None = None

@@ -17,7 +17,7 @@ from soperator.runtime.status import timestamp
 
 
 async def cordon(workers: Workers, move: ReplaceNode) -> str:
-    """Take the machine of a worker out of use; return what went wrong, in one sentence."""
+    """Take the machine of a worker out of use; return a message about what failed."""
     try:
         await _cordon(workers, move)
     except NotFound:
@@ -29,7 +29,7 @@ async def cordon(workers: Workers, move: ReplaceNode) -> str:
 
 
 async def leave(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
-    """Let the worker go from a machine that is cordoned; return what went wrong, in one sentence."""
+    """Delete the worker on a cordoned machine; return a message about what failed."""
     why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
     return await workers.take([Delete(move.index, why)], seen)
 

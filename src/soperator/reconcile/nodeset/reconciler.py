@@ -42,7 +42,7 @@ from soperator.slurm.node import REASON_PREFIX
 
 @dataclass(frozen=True)
 class PassResult:
-    """What a pass has to say: what failed and its reason in one word, and what the policy is doing."""
+    """The report of a pass: the failure and its reason, and the progress of the policy."""
 
     trouble: str = ""
     reason: str = ""

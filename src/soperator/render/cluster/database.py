@@ -62,7 +62,7 @@ def _stateful_set(cluster: Cluster, defaults: Defaults, secrets: str) -> Object:
     selector, said = labels.role(cluster.name, "database"), cluster.spec.accounting_or_default.managed_database
     name = names.database(cluster.name)
     spec = pod.reads_secrets(pod.base(cluster, defaults, said.scheduling)) | {
-        "terminationGracePeriodSeconds": 120,  # what is in its buffers is to be written
+        "terminationGracePeriodSeconds": 120,  # its buffers have to be written
         "initContainers": [_own_data(cluster, defaults)],
         "containers": [_mariadb(cluster, defaults)],
         "volumes": [
@@ -115,7 +115,7 @@ def _mariadb(cluster: Cluster, defaults: Defaults) -> Object:
             pod.mount("run", "/run/mysqld"),
             pod.mount("tmp", "/tmp"),
         ],
-        # No probe ends it: after a crash it reads its log first, for as long as that takes.
+        # No liveness probe: after a crash it first recovers from its log, which may take long.
         "readinessProbe": {"exec": {"command": ping}, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 5},
     }
 

@@ -15,7 +15,7 @@ from soperator.render.slurm_conf import accounting
 from soperator.slurm import conf
 
 PASSWORD = "password"
-#: The user and the database of a MariaDB that the operator asked for.
+#: The user and the database in a MariaDB that the operator creates.
 USER, DATABASE = "slurm", "slurm_acct_db"
 ARCHIVE = "/var/spool/slurmdbd"
 _PLUGINS = f"{BUNDLE}/lib/slurm"
@@ -35,7 +35,7 @@ class Storage:
 
     @property
     def secrets(self) -> list[str]:
-        """The names of all Secrets that slurmdbd reads for it."""
+        """The names of all Secrets that slurmdbd reads for the connection."""
         ca = [self.ca.secret_name] if self.ca else []
         return [self.password.secret_name, *ca, *([self.certificate] if self.certificate else [])]
 
@@ -63,7 +63,7 @@ def _external(said: ExternalDatabase) -> Storage:
 
 
 def files(cluster: Cluster) -> dict[str, str]:
-    """slurmdbd.conf without the password, and a slurm.conf for the sacctmgr that looks whether slurmdbd answers."""
+    """slurmdbd.conf without the password, and a slurm.conf for the sacctmgr that checks whether slurmdbd answers."""
     auth = {"AuthType": f"auth/{cluster.spec.auth.type}"}
     known = {"ClusterName": cluster.name, "SlurmctldHost": names.controller(cluster.name), "SlurmUser": "slurm"}
     plugins = {"PluginDir": _PLUGINS}

@@ -24,7 +24,7 @@ from soperator.slurm.conf import settings
 ROLE = "exporter"
 _TOKEN = f"{pod.PRIVATE}/token"
 _PYTHON = ("python3", "-m")
-#: Seconds between two looks at the jail's users: a new one is a number for as long.
+#: Seconds between two reads of the jail's users; until then a new user appears as a uid.
 _EVERY = "10"
 
 
@@ -109,7 +109,7 @@ def _exporter(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _image(cluster: Cluster, defaults: Defaults) -> str:
-    """That of the agents, which is the operator's own under another name."""
+    """The agents' image, which is the operator's own image."""
     return cluster.spec.images.agents or defaults.agents
 
 

@@ -21,7 +21,7 @@ from soperator.slurm.keys import (
 
 REST_FILE = "jwt_hs256.key"
 _HOST_KEYS = ("ssh_host_ed25519_key", "ssh_host_ed25519_key.pub")
-#: Every file of a key that a daemon reads if it is there.
+#: Every file of a key that a daemon reads if it exists.
 FILES = frozenset({"slurm.key", "slurm.jwks", "munge.key", REST_FILE, *_HOST_KEYS, database_connection.PASSWORD})
 _NOTES = (labels.ROTATION, labels.STAGE, labels.SINCE, labels.DIGEST)
 
@@ -94,19 +94,19 @@ def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held
 
 
 def version(held: Held) -> Version:
-    """Which keys these are, by the notes that they have."""
+    """The identity of keys, from their records."""
     record = read_record(held.notes)
     return Version(held.digest, record.request, record.stage)
 
 
 def with_record(held: Held, record: RotationRecord) -> Held:
-    """The same files with the note of another stage."""
+    """The same files with the record of another stage."""
     file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
     return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
 
 
 def turned_notes(record: RotationRecord, content: bytes) -> dict[str, str]:
-    """What a rotation notes on a Secret: how far it is, and what the file that daemons read adds up to."""
+    """The annotations of a rotation on a Secret: its stage, and the digest of the file that daemons read."""
     return {
         labels.ROTATION: record.request,
         labels.STAGE: record.stage,

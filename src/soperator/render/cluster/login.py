@@ -169,7 +169,7 @@ def _service(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """An eviction takes one login pod at a time."""
+    """Only one login pod may be evicted at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

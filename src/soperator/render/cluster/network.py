@@ -12,7 +12,7 @@ def render_network(cluster: Cluster, operator: str = "") -> list[Object]:
 
 
 def _nodes_service(cluster: Cluster) -> Object:
-    """Names resolve before a pod is ready, for a daemon becomes ready by talking to others."""
+    """Names resolve before a pod is ready, because a daemon becomes ready by connecting to others."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -76,7 +76,7 @@ def _operator(port: int, namespace: str) -> Object:
 
 
 def _but_for_others(made: Object) -> Object:
-    """A policy that leaves out the pods that have one of their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
+    """A policy without the pods that have their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
     expression = {"key": labels.ROLE, "operator": "NotIn", "values": ["database", "rest"]}
     made["spec"]["podSelector"]["matchExpressions"] = [expression]
     return made

@@ -125,7 +125,7 @@ def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> Object:
-    """The sidecar that makes the jail's users known to its pod; it looks at the jail every so many seconds."""
+    """The sidecar that makes the jail's users known to its pod; it reads the jail at the given interval in seconds."""
     image = cluster.spec.images.agents or defaults.agents
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
@@ -148,7 +148,7 @@ def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> O
 
 
 def users_volumes(cluster: Cluster) -> list[Object]:
-    """Where `identity` reads, and where it writes."""
+    """The mounts from which `identity` reads, and to which it writes."""
     return [
         pod.empty("jail", sizeLimit=pod.SMALL)
         if cluster.spec.jail.per_node
@@ -170,7 +170,7 @@ def _apart(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """An eviction takes one slurmctld at a time."""
+    """Only one slurmctld may be evicted at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,7 +1,7 @@
-"""slurmdbd: a StatefulSet of one, for two on one database would sum up usage twice, behind a Service.
+"""slurmdbd: a StatefulSet of one behind a Service; two on one database would count usage twice.
 
-The password of the database stays in its Secret: slurmdbd's container puts it into the file that only slurmdbd can read, and this operator never
-sees it. There is no probe that would end a slurmdbd that is busy: after an upgrade it may change its tables for hours before it listens.
+The password of the database stays in its Secret: slurmdbd's container puts it into the file that only slurmdbd can read, and this operator never sees
+it. There is no liveness probe, which could end a busy slurmdbd: after an upgrade it may convert its tables for hours before it listens.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from soperator.render.parts.strategic_merge import strategic
 _GIVEN = "/etc/soperator/accounting"
 #: The password, and for TLS ca.crt, tls.crt and tls.key.
 SECRET = "/etc/soperator/database"
-#: There while slurm.conf names slurmdbd: a database that does not know the cluster is the wrong one (images/slurm/accounting). It reaches a pod that
-#: runs, so it is no part of the digest.
+#: Present while slurm.conf names slurmdbd: then a database without the cluster is the wrong one (images/slurm/accounting). It reaches a running pod,
+#: so it is not part of the digest.
 REGISTERED = "registered"
 
 

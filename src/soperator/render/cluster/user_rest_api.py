@@ -56,7 +56,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
     spec = pod.leaving_lost_nodes(pod.base(cluster, defaults, said.scheduling))
     if said.tls.secret_name:
         volumes.append({"name": "tls", "secret": {"secretName": said.tls.secret_name, "defaultMode": pod.GROUP_READS}})
-        # By fsGroup, for slurmrestd ends when it is given group 0; no volume of this pod is the jail, or any other claim.
+        # By fsGroup, because slurmrestd exits when it has group 0; no volume of this pod is the jail or another claim.
         spec = spec | {"securityContext": spec["securityContext"] | {"fsGroup": pod.PROXY_UID}}
     return spec | {
         "topologySpreadConstraints": [
@@ -118,7 +118,7 @@ def _policy(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """One pod at a time may be evicted; a single one too, for its successor is there in seconds."""
+    """One pod at a time may be evicted; also a single one, because its successor starts within seconds."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,4 +1,4 @@
-"""The jail's claim. The Job that fills it is `populate_job`'s, and how a node mounts it the mount plan's (`mount_plan`)."""
+"""The jail's claim. `populate_job` has the Job that fills it, and `mount_plan` how a node mounts it."""
 
 from soperator.api.common import ClaimRef
 from soperator.render.parts import names, pod
@@ -19,7 +19,7 @@ def jail_claim(cluster: Cluster) -> str:
 
 
 def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) -> Object:
-    """A claim that the operator makes; one without an owner stays when the cluster is deleted."""
+    """A claim that the operator creates; one without an owner stays when the cluster is deleted."""
     spec: Object = {"accessModes": [mode], "resources": {"requests": {"storage": ref.size}}}
     if ref.storage_class_name:
         spec["storageClassName"] = ref.storage_class_name

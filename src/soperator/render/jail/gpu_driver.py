@@ -68,7 +68,7 @@ def volumes(nodeset: NodeSet) -> list[Object]:
 
 
 def mounts(nodeset: NodeSet) -> list[Object]:
-    """Where slurmd's container has them."""
+    """The mounts of the driver in slurmd's container."""
     if not nodeset.spec.gpu.driver.is_given:
         return []
     return [pod.mount("driver", _ROOT, readOnly=True), pod.mount("driver-list", _LIST)]

@@ -74,7 +74,7 @@ def text(mounts: Iterable[Mount]) -> str:
 
 
 def short(*texts: str) -> str:
-    """A short name of what the texts say: another one is another plan, which replaces the pods that have it."""
+    """A short hash of the texts; another hash means another plan, and new pods."""
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
@@ -90,7 +90,7 @@ def is_below(path: str, above: str) -> bool:
 
 
 def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed], cluster: Cluster) -> list[Mount]:
-    """The node's own mounts and behind them the submounts, of which one may take the place of /tmp."""
+    """The node's own mounts, followed by the submounts, one of which may replace /tmp."""
     taken = {each.submount.path for each in placed}
     return [
         *(each for each in own if each.target not in taken or not each.is_mount),
@@ -123,7 +123,10 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
 
 
 def _worker(cluster: Cluster) -> list[Mount]:
-    """What slurmd shares with a job. Its copy of the configuration names plugins that it loads outside the jail, so no root of a job may write it."""
+    """What slurmd shares with a job.
+
+    Its copy of the configuration names plugins that it loads outside the jail, so a job's root must not be able to write it.
+    """
     conf = f"{_SPOOL}/conf-cache"
     return [
         Mount("bind", _SPOOL, _SPOOL, ("nosuid", "nodev"), "batch scripts, which slurmd writes here"),

@@ -46,7 +46,7 @@ class Point:
 
     @property
     def key(self) -> str:
-        """A short name, the same for the same place."""
+        """A short name, the same for the same path."""
         return hashlib.sha256(f"{self.base} {self.path}".encode()).hexdigest()[:8]
 
 
@@ -94,7 +94,7 @@ def _is_ours(submount: Submount) -> bool:
 
 
 def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
-    """The points of one plan that no populate Job makes: in the shared root, or in a claim that users may write to."""
+    """The points of one plan that the populate Job does not create: in the shared root, or in a claim that users may write to."""
     claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
     found = []
     for number, each in enumerate(plan):

@@ -60,7 +60,7 @@ def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point
 
 
 def users_of_the_image(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """What gives slurmctld's pod the users of the image, where there is no shared jail to read them from."""
+    """The init container that copies the image's users into slurmctld's pod, where there is no shared jail."""
     if not cluster.spec.jail.per_node:
         return []
     made = pod.container(cluster, "users", cluster.spec.jail.image or defaults.jail, Resources())

@@ -48,7 +48,7 @@ def volumes(placed: Sequence[Placed]) -> list[Object]:
 
 
 def mounts(placed: Sequence[Placed]) -> list[Object]:
-    """Where the container has those volumes."""
+    """The mounts of those volumes in the container."""
     return [
         pod.mount(each.volume, each.folder, **_sub_path(each.submount)) for each in placed if not each.submount.tmpfs
     ]

@@ -36,7 +36,7 @@ IN_SERVICE = f"{GROUP}/InService"
 IMAGE = f"{GROUP}/image"
 REQUEST = f"{GROUP}/request"
 MODE = f"{GROUP}/mode"
-#: On a Secret: the request of a rotation, how far it is, since when (seconds), and what the file that daemons read adds up to.
+#: On a Secret: the request of a rotation, its stage, since when (seconds), and the digest of the file that daemons read.
 ROTATION = f"{GROUP}/rotation"
 STAGE = f"{GROUP}/rotation-stage"
 SINCE = f"{GROUP}/rotation-since"

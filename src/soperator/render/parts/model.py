@@ -1,6 +1,6 @@
-"""What the renderer is given: our two kinds with their names, and the operator's defaults.
+"""The inputs of the renderer: our two kinds with their names, and the operator's defaults.
 
-Everything here is a value. Keys, clocks and the state of the cluster come in as arguments of the functions that need them.
+Everything here is a value. Keys, times and the state of the cluster are arguments of the functions that need them.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Cluster:
 
     @property
     def has_topology(self) -> bool:
-        """Whether Slurm is to have a topology.conf, ours or the user's."""
+        """Whether Slurm gets a topology.conf, ours or the user's."""
         return self.spec.topology.is_on or bool(self.spec.config.topology.strip())
 
     @property
@@ -75,7 +75,7 @@ class Cluster:
 
     @property
     def owners(self) -> list[Object]:
-        """The owner references for what this object owns: itself, and the anchor where there is one."""
+        """The owner references for this object's children: itself, and the anchor where there is one."""
         return [self.owner, *self.anchored]
 
     @property

@@ -28,7 +28,7 @@ METRICS_PORT = 8080
 
 
 def fit(name: str) -> str:
-    """The name, or when it is longer than a DNS label its beginning and a hash of the whole."""
+    """The name, or for one longer than a DNS label its beginning and a hash of the whole name."""
     if len(name) <= LABEL_LIMIT:
         return name
     return f"{name[: LABEL_LIMIT - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -80,7 +80,7 @@ def database(cluster: str) -> str:
 
 
 def database_password(cluster: str) -> str:
-    """The Secret with the password of slurmdbd's user in a database that the operator asked for."""
+    """The Secret with the password of slurmdbd's user in a database that the operator creates."""
     return f"{cluster}-database-password"
 
 

@@ -32,7 +32,7 @@ JAIL = "/mnt/jail"
 
 
 def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Object:
-    """Metadata of an object of a role, owned by the cluster unless it has to outlive it."""
+    """Metadata of an object of a role, owned by the cluster unless it has to stay after the cluster."""
     meta: Object = {
         "name": name,
         "namespace": cluster.namespace,
@@ -77,7 +77,7 @@ def nodes_domain(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
-    """A container with its image and size."""
+    """A container with its image and resources."""
     made: Object = {
         "name": name,
         "image": image,
@@ -130,12 +130,12 @@ def file_maker(*capabilities: str) -> Object:
 
 
 def id_count(cluster: Cluster) -> int:
-    """The first id that no user has: bounded by the pods' user namespaces, where they have one."""
+    """The first id that no user can have: the size of the pods' user namespaces, where they have one."""
     return cluster.spec.security.id_count if cluster.spec.security.user_namespace else 4294967294
 
 
 def wide_ids(cluster: Cluster) -> list[Object]:
-    """What makes the entry script of a pod with users look whether its user namespace is wide enough; every one has 65536 ids."""
+    """The environment that makes a pod's entry script check the size of its user namespace; each has at least 65536 ids."""
     wanted = cluster.spec.security.id_count
     return env(SOPERATOR_IDS=str(wanted)) if cluster.spec.security.user_namespace and wanted > _IDS else []
 
@@ -170,7 +170,7 @@ def scratch() -> list[Object]:
 
 
 def scratch_mounts() -> list[Object]:
-    """Where a daemon that is root writes, for its image is read-only: sockets, pids, temporary files."""
+    """The folders to which a daemon that is root writes, because its image is read-only: sockets, pids, temporary files."""
     return [mount("run", "/run"), mount("host-tmp", "/tmp")]
 
 
@@ -227,7 +227,7 @@ def key_mounts(private: str = "private") -> list[Object]:
 
 
 def auth_mounts(cluster: Cluster) -> list[Object]:
-    """What a Slurm daemon's container mounts to authenticate: the key itself, or munged's socket."""
+    """The mounts with which a Slurm daemon's container authenticates: the key itself, or munged's socket."""
     if cluster.spec.auth.type == "munge":
         return munge_socket()
     return key_mounts()
@@ -249,7 +249,7 @@ def auth_volumes(cluster: Cluster, mode: int = GROUP_READS) -> list[Object]:
 
 
 def controller_address(cluster: Cluster) -> str:
-    """Where slurmd and sackd find slurmctld."""
+    """The environment with slurmctld's address for slurmd and sackd."""
     return f"{names.controller(cluster.name)}:{names.CONTROLLER_PORT}"
 
 

@@ -45,7 +45,7 @@ def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """What a container mounts that asks SSSD."""
+    """The mounts of a container that uses SSSD."""
     return [pod.mount("sssd", PIPES, readOnly=True)] if is_used(cluster) else []
 
 

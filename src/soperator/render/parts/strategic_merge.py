@@ -1,7 +1,7 @@
 """Strategic merge of a pod template over a generated pod, as Kubernetes does it for `kubectl patch`.
 
-Maps are merged key by key and null removes a key. Lists of named things are merged by their name, other lists are replaced.
-Directives such as `$patch` are refused (`api/validation/pod_template.py`). Source: Kubernetes' patchMergeKey tags of PodSpec and Container.
+Maps are merged key by key and null removes a key. Lists of named items are merged by name, other lists are replaced. Directives such as `$patch` are
+refused (`api/validation/pod_template.py`). Source: Kubernetes' patchMergeKey tags of PodSpec and Container.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from soperator.render.parts.model import Cluster
 
 
 def settings(cluster: Cluster) -> dict[str, str | int]:
-    """The lines of slurm.conf by which slurmctld tells slurmdbd of its jobs; none until that can be."""
+    """The lines of slurm.conf with which slurmctld reports jobs to slurmdbd; none until slurmdbd has answered."""
     if not cluster.accounted:
         return {}
     said = cluster.spec.accounting_or_default
@@ -17,7 +17,7 @@ def settings(cluster: Cluster) -> dict[str, str | int]:
 
 
 def client(cluster: Cluster) -> dict[str, str | int]:
-    """What any program of Slurm needs to reach slurmdbd."""
+    """The settings with which a program of Slurm reaches slurmdbd."""
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": names.accounting(cluster.name),

@@ -1,6 +1,6 @@
 """Quick checks on workers: the plan of a NodeSet's nodes, and the lines of slurm.conf by which slurmd runs it.
 
-The plan is one ConfigMap for each NodeSet, which changes in its place: other limits reach running pods by themselves, without another template.
+The plan is one ConfigMap for each NodeSet, updated in place: new thresholds reach running pods without a new template.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
 
 
 def facts(nodeset: NodeSet) -> dict[str, Any]:
-    """What of a NodeSet decides which checks apply to its nodes."""
+    """The facts about a NodeSet that decide which checks apply to its nodes."""
     gpu, spec = nodeset.spec.gpu, nodeset.spec
     return {
         "gpus": gpu.count,
@@ -69,5 +69,5 @@ def volumes(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """Where slurmd's container has the plan."""
+    """The mount of the plan in slurmd's container."""
     return [pod.mount("checks", _FOLDER, readOnly=True)] if is_on(cluster.spec) else []

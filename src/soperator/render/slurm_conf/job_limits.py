@@ -68,7 +68,7 @@ def _task_plugins(cluster: Cluster) -> list[str]:
 
 
 def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
-    """The lines of cgroup.conf. Devices are the jail's part: a filter for them cannot be loaded from a user namespace."""
+    """The lines of cgroup.conf. The jail restricts devices: a device filter cannot be loaded from a user namespace."""
     if cluster.spec.jobs.limits != "Cgroup":
         return {"CgroupPlugin": "disabled"}
     return {

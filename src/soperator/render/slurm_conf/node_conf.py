@@ -36,7 +36,7 @@ def hosts(nodeset: str, indexes: Iterable[int]) -> str:
 
 
 def record(nodeset: NodeSet, indexes: Iterable[int]) -> list[str]:
-    """The words for `scontrol create` that make these nodes known, asleep."""
+    """The arguments of `scontrol create` for records of these nodes, asleep."""
     return [f"NodeName={hosts(nodeset.name, indexes)}", "State=CLOUD", *node_conf(nodeset).split()]
 
 

@@ -15,7 +15,7 @@ from soperator.render.parts.paths import BUNDLE
 AWAIT = f"{BUNDLE}/libexec/await-nodes"
 #: Ten years. Without a number the module is off.
 _NEVER = 315360000
-#: Of a set's own limit; past it Slurm itself gives up a node, should no operator be there to do so.
+#: Seconds added to a NodeSet's own timeout; after them Slurm itself sets a node DOWN if the operator has not.
 _SPARE = 60
 
 

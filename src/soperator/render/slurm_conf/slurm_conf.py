@@ -33,16 +33,16 @@ from soperator.slurm.conf import settings
 from soperator.slurm.settings.lint import shared_lines
 from soperator.slurm.settings.managed import SHARED
 
-#: An upper bound, for which slurmctld sets aside only pointers and bitmaps.
+#: An upper bound, for which slurmctld allocates only pointers and bitmaps.
 MAX_NODES = 16384
 #: What a ConfigMap holds, less some room for its metadata.
 LARGEST = 1000 * 1024
 #: Five arrays of ten thousand tasks at a time: each task counts as a job, and becomes a record of some KiB when it starts or is changed.
 SIZES: Mapping[str, int] = MappingProxyType({"MaxArraySize": 10001, "MaxJobCount": 60000})
 MARK = "generation="
-#: The bound of the tokens that slurmctld makes for users.
+#: The longest life of the tokens that slurmctld creates for users.
 LONGEST = "max_token_lifespan="
-_PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, for then slurmctld hands them out
+_PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, because then slurmctld distributes them
 _CHECKS = "checks-{}.sh"
 
 
@@ -130,7 +130,7 @@ def _shared(cluster: Cluster, mark: str) -> dict[str, str]:
 
 
 def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
-    """What makes Slurm use the files that a person brings."""
+    """The settings that make Slurm use a person's own files."""
     said = {
         "JobSubmitPlugins": spec.config.job_submit and "lua",
         "Prolog": spec.config.prolog and _PROLOG,
@@ -202,7 +202,7 @@ def _users_tokens(spec: SlurmClusterSpec) -> str:
 def _paths() -> dict[str, str | int]:
     return {
         "PluginDir": f"{BUNDLE}/lib/slurm",
-        "JobContainerType": "job_container/jail",  # what slurmd opens for a user is opened in the jail
+        "JobContainerType": "job_container/jail",  # slurmd opens users' files in the jail
         "StateSaveLocation": "/var/spool/slurmctld",
         "SlurmdSpoolDir": "/var/spool/slurmd",
         "SlurmctldPidFile": "/tmp/slurmctld.pid",

@@ -45,7 +45,7 @@ def noted(cluster: Cluster) -> dict[str, str]:
 
 
 def selector(nodeset: NodeSet, selected: dict[str, str]) -> Object:
-    """The nodeSelector of a worker: its own, and the place that it was given."""
+    """The nodeSelector of a worker: its own, and its declared topology labels."""
     return {"nodeSelector": {**selected, **nodeset.spec.topology_labels}} if nodeset.spec.topology_labels else {}
 
 

@@ -14,7 +14,7 @@ from soperator.render.parts.model import (
 )
 
 _FOLDER = "/run/usage"
-#: Request and limit are equal, as those of the container `jail` are and for the same reason.
+#: Request and limit are equal, for the same reason as in the container `jail`.
 _SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20m", "memory": "32Mi"})
 
 
@@ -43,10 +43,10 @@ def volumes(cluster: Cluster) -> list[Object]:
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """Where slurmd's container writes them."""
+    """The mount to which slurmd's container writes the numbers."""
     return [pod.mount("usage", _FOLDER)] if is_on(cluster) else []
 
 
 def environment(cluster: Cluster) -> list[Object]:
-    """What makes slurmd's container measure: the name of the cluster."""
+    """The environment that turns the measurement on: the name of the cluster."""
     return pod.env(SOPERATOR_USAGE=cluster.name) if is_on(cluster) else []

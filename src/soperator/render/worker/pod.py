@@ -67,7 +67,7 @@ def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defa
 
 
 def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str:
-    """A short name of what all pods of the NodeSet have in common."""
+    """A hash of everything that all pods of the NodeSet have in common."""
     text = json.dumps(_pod(cluster, nodeset, 0, defaults), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
