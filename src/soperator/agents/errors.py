@@ -1,4 +1,4 @@
-"""How the agents end when they cannot do their work: with one sentence, also where Kubernetes shows it."""
+"""How the agents end when they cannot do their work: with one message, also in Kubernetes' termination message."""
 
 import sys
 from contextlib import suppress
@@ -25,7 +25,7 @@ def leave(error: Exception, code: int = 1) -> NoReturn:
 
 
 def write_termination_message(text: str) -> None:
-    """Leave the last words of a container where Kubernetes looks for them; outside of one there is no such place."""
+    """Write a container's termination message; outside of a container there is no file for it."""
     if TERMINATION_LOG.exists():
         with suppress(OSError):
             TERMINATION_LOG.write_text(text)

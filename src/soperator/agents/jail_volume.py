@@ -1,4 +1,4 @@
-"""What the steps of populate share: the lock, and the way to the storage."""
+"""The parts that the steps of populate share: the lock, and the sync to the storage."""
 
 import ctypes
 import fcntl
@@ -11,7 +11,7 @@ from soperator.agents.errors import Refusal
 
 
 def flush(claim: Path) -> None:
-    """Bring everything on the claim's file system to its storage."""
+    """Sync the claim's file system to its storage."""
     descriptor = os.open(claim, os.O_RDONLY)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):

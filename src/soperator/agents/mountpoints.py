@@ -30,7 +30,7 @@ class PodMountPoint:
 
 
 def make(point: PodMountPoint) -> bool:
-    """Make a mount point and what is above it; return whether anything was missing. What is there stays as it is."""
+    """Create a mount point with its parents; return whether anything was missing. Existing folders are not changed."""
     try:
         here = os.open(point.base, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -79,7 +79,10 @@ def _make_folder(parent: int, name: str, point: PodMountPoint) -> bool:
 
 
 def open_to_all(parent: int, name: str) -> None:
-    """Give a new folder its mode, whatever the umask was. What a user has put there since is not followed, and not changed if it is his."""
+    """Set the mode of a new folder, independent of the umask.
+
+    A link that a user has put there is not followed, and a user's own folder is not changed.
+    """
     made = os.open(name, _FOLDER, dir_fd=parent)
     try:
         if os.fstat(made).st_uid == os.geteuid():

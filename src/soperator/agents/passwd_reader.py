@@ -1,4 +1,4 @@
-"""Read the jail's passwd and group often, cheaply, and without ever waiting for a jail that hangs.
+"""Reads the jail's passwd and group often, at low cost, and without waiting for a jail that hangs.
 
 A process in uninterruptible sleep on a dead mount cannot be killed, but it can be left behind. So a child does the reading: it lives as long as
 it answers, and one that misses the deadline is replaced at the next question. It opens both files at each question, for only an open asks an
@@ -53,7 +53,7 @@ class PasswdReader:
         return None
 
     def close(self) -> None:
-        """Let the child go, whether it listens or not."""
+        """Drop the child, whether it responds or not."""
         if self._child:
             os.close(self._ask)
             os.close(self._hear)
@@ -78,7 +78,7 @@ class PasswdReader:
         os.close(answer)
 
     def _take(self, size: int, end: float) -> bytes:
-        """Return so many bytes, or fewer when the deadline passes or the child ends."""
+        """Return the given number of bytes, or fewer when the deadline passes or the child ends."""
         taken = bytearray()
         while len(taken) < size:
             left = end - time.monotonic()

@@ -54,7 +54,7 @@ ACCOUNTS = {"slurm": 64030, "sshd": 64033}
 TOUCHED = frozenset({"etc/passwd", "etc/group"})
 #: The exit code for a refusal that no later run can solve; the Job then fails at once.
 FINAL = 65
-#: By this file ssh in the jail knows the cluster's nodes; each pod brings the list that it names.
+#: With this file ssh in the jail knows the cluster's nodes; each pod mounts the list to which it refers.
 SSH_CONFIG = Path("etc/ssh/ssh_config.d/soperator.conf")
 SSH_LINES = """\
 # By soperator: the nodes of the cluster are known to each other.
@@ -97,7 +97,7 @@ class PopulateRequest:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file that copy.sh set out to copy."""
+    """A file in copy.sh's list."""
 
     path: str
     size: int
@@ -131,7 +131,7 @@ def differences(root: Path, entries: list[Entry], sums: str) -> Iterator[str]:
 
 
 def complete(root: Path) -> None:
-    """Make the mount points, the links to Slurm's commands and the accounts that every jail needs; twice is harmless."""
+    """Create the mount points, the links to Slurm's commands and the accounts that every jail needs; safe to repeat."""
     root.chmod(0o755)
     for name, mode in FOLDERS.items():
         folder = root / name
@@ -167,7 +167,7 @@ def _add_line(path: Path, name: str, line: str) -> None:
 
 
 def seal(claim: Path, wanted: PopulateRequest) -> str:
-    """Bring the claim to its end from whatever state it is in, and say in a sentence what was done."""
+    """Complete the claim from any state, and return a message about the action."""
     started = time.monotonic()
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
     record, journal = read_record(records), read_journal(records)
@@ -209,7 +209,7 @@ def _intent(records: Path) -> PopulateRequest | None:
 
 
 def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str:
-    """Bring a copy, or what an interrupted Job left of one, to where it belongs."""
+    """Move a copy, or the rest of an interrupted one, to its place."""
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
     if not journal:
         _check(partial, manifest(records), records)

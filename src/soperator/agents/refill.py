@@ -22,7 +22,7 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Journal:
-    """What is being carried out: the request, its mode (Overwrite or Missing), the image, and the paths that stay."""
+    """The request in progress: its name, its mode (Overwrite or Missing), the image, and the paths that stay."""
 
     request: str
     mode: str
@@ -150,7 +150,7 @@ def _read_all(root: Path) -> dict[str, str]:
 
 
 def _write(folder: Path, name: str, text: str, mode: int) -> None:
-    """Replace a file whole; its owner, mode and group stay as they were."""
+    """Replace a file atomically; its owner, mode and group stay the same."""
     new, path = folder / f".{name}.new", folder / name
     new.write_text(text, errors="surrogateescape")
     with suppress(FileNotFoundError):

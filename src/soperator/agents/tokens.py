@@ -19,7 +19,7 @@ _EARLIER = 30
 
 
 def write(key: Path, user: str, to: Path, now: float) -> None:
-    """Put a token of a user in place of the one before; raises OSError."""
+    """Replace the user's former token by a new one; raises OSError."""
     token = sign(key.read_bytes(), user, int(now) - _EARLIER, LIFETIME + _EARLIER)
     new = to.with_name(f".{to.name}.new")
     new.write_text(f"{token}\n")

@@ -1,1 +1,1 @@
-"""The kinds: one module for each, what they share, and what a schema cannot say."""
+"""The kinds: one module for each, shared parts, and rules that a schema cannot express."""

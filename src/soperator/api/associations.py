@@ -96,7 +96,7 @@ class AccountUser(Model):
 
 
 class SlurmAccountSpec(ClusterMember):
-    """An account of one cluster, and its users. What is left out is not touched where the account exists already."""
+    """An account of one cluster, and its users. Fields that are left out are not changed in an existing account."""
 
     name: AccountName = Field(
         default="", description="Name of the account in Slurm, lower case; empty: that of the object."
@@ -165,7 +165,7 @@ Flag = Literal[
 
 
 class SlurmQOSSpec(ClusterMember):
-    """A QOS, which all clusters of its database share. What is left out is not touched where it exists already."""
+    """A QOS, which all clusters of its database share. Fields that are left out are not changed in an existing QOS."""
 
     name: AccountName = Field(
         default="", description="Name of the QOS in Slurm, lower case; empty: that of the object."

@@ -18,7 +18,7 @@ class Resources(Model):
 
 
 class Scheduling(Model):
-    """Where pods of this role may run, in Kubernetes' own words."""
+    """Where pods of this role may run, as in Kubernetes' PodSpec."""
 
     node_selector: dict[str, str] = Field(default_factory=dict, description="Labels that a Node must have.")
     tolerations: list[Opaque] = Field(default_factory=list, max_length=64, description="Taints that these pods bear.")

@@ -22,7 +22,7 @@ MOST_NODES, MOST_ENDED = 400, 50
 MOST_TIMES = 256
 #: Readings with which others are compared.
 MOST_READINGS = 128
-#: Nodes that are compared with each other in one round, pairs of it with a reading, and findings that are no single node's.
+#: The most nodes in one round, its pairs with a reading, and findings that concern no single node.
 MOST_TOGETHER, MOST_PAIRS, MOST_NOTES = 256, 1024, 16
 
 Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
@@ -39,7 +39,7 @@ class OnIdle(Model):
 
 
 class When(Model):
-    """What makes a node due. Each of these is enough."""
+    """What makes a node due for the check. Each of these is enough."""
 
     schedule: Annotated[str, Field(pattern=rf"{SCHEDULE}|^$", max_length=256)] = Field(
         default="",
@@ -57,7 +57,7 @@ class When(Model):
 
 
 class HealthCheckSpec(ClusterMember):
-    """A check that needs a node to itself, when it runs, and what follows."""
+    """A check that needs a whole node, when it runs, and its consequences."""
 
     node_sets: list[NodeSetName] = Field(
         default_factory=list,
@@ -112,7 +112,7 @@ class HealthCheckSpec(ClusterMember):
 
 
 class RunStatus(Model):
-    """One run that has not ended, as far as is known."""
+    """One run that, by the last answer, has not ended."""
 
     job: int = Field(ge=0, description="Number of the Slurm job.")
     node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
@@ -121,7 +121,7 @@ class RunStatus(Model):
 
 
 class NodeStatus(Model):
-    """A node that does not simply pass."""
+    """A node that does not pass."""
 
     node: str = Field(max_length=253, description="Slurm node.")
     state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="How the check stands.")
@@ -159,7 +159,7 @@ class RanStatus(Model):
 
 
 class ReadingStatus(Model):
-    """What a shipped check read last of a node, of a part of it, or of several nodes together."""
+    """The last reading of a shipped check: of a node, of a part of it, or of several nodes together."""
 
     node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
     part: Short = Field(default="", description="The part of it, such as GPU 3.")
@@ -194,7 +194,7 @@ class RoundStatus(Model):
 
 
 class NoteStatus(Model):
-    """What was found that is no single node's."""
+    """A finding that concerns no single node."""
 
     at: Seconds = Field(description="When, in seconds since 1970.")
     nodes: Hostlist = Field(description="Slurm nodes that it is about, as a host list.")

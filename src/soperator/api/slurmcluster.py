@@ -152,7 +152,7 @@ class Jail(Model):
 
     @property
     def has_job(self) -> bool:
-        """Whether a Job of the operator fills it: one root for all, and one that is ours to fill."""
+        """Whether a Job of the operator fills the jail: it is shared by all nodes, and the operator may fill it."""
         return self.populate == "Once" and not self.per_node
 
 

@@ -51,7 +51,7 @@ class KeyVersion(Model):
 
 
 class KeyRotation(Model):
-    """How far the last rotation of a key is."""
+    """The progress of the last rotation of a key."""
 
     request: str = Field(
         default="", max_length=63, description="The last request of spec.auth.rotateRequest that changed it."
@@ -71,7 +71,7 @@ class RoleStatus(Model):
 
 
 class SlurmClusterStatus(Model):
-    """How the cluster is, as the operator saw it last."""
+    """The state of the cluster, as the operator last observed it."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
@@ -117,7 +117,7 @@ class SlurmClusterStatus(Model):
 
 
 class NodeSetStatus(Model):
-    """How the nodes are, as the operator saw them last."""
+    """The state of the nodes, as the operator last observed it."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(

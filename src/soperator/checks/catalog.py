@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Limit:
-    """One number of a machine type, and where it is from."""
+    """One number of a machine type, with its source."""
 
     value: Value
     source: str
@@ -62,7 +62,7 @@ def plan(
 ) -> str:
     """The text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before ours.
 
-    `turns_away` is whether a job is turned away for what is found before it begins.
+    `turns_away` is whether a failure in the prolog requeues the job.
     """
     ours = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
     limits = ours | {machine: {**ours.get(machine, {}), **said} for machine, said in more.items()}

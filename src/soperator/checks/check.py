@@ -36,7 +36,7 @@ PROBES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "command": ("run",),
     }
 )
-#: What a rule may say of a value.
+#: The operators of a rule.
 OPERATORS = ("above", "below", "is", "is_not", "among", "grows")
 #: No check may be given more time than this, in seconds; all together have `runner.DEADLINE`.
 LONGEST = 6.0
@@ -48,7 +48,7 @@ class CheckError(ValueError):
 
 @dataclass(frozen=True)
 class FailRule:
-    """A reading fails it when all of `when` is so: value → operator → limit. A limit `@name` is looked up for the machine's type."""
+    """A reading fails the rule when all conditions of `when` hold: value → operator → limit. A limit `@name` is looked up for the machine's type."""
 
     when: Mapping[str, Mapping[str, Any]]
     says: str

@@ -38,7 +38,7 @@ class CheckState:
 
     @property
     def is_bad(self) -> bool:
-        """Whether it has failed often enough, and has not passed often enough since."""
+        """Whether the check has failed often enough, and has not passed often enough since."""
         return self.state in ("failing", "recovering")
 
     @property

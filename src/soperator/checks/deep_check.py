@@ -1,7 +1,7 @@
 """A deep check as data: what every task of its job runs, how the readings are judged, and the shipped ones.
 
-It is a file in the language of the quick checks. What is added is the comparison with peers, `when.VALUE.deviates`: few numbers of a machine are
-known beforehand, and many of its like are at hand. Why it is so: docs/decisions/0056 and 0057.
+It is a file in the format of the quick checks, with one addition, the comparison with peers (`when.VALUE.deviates`): few numbers of a machine are
+known beforehand, but many equal machines are available. Why it is so: docs/decisions/0056 and 0057.
 """
 
 import re
@@ -17,7 +17,7 @@ from soperator.checks.check import CheckError, FailRule, Value, is_number, read_
 FOLDER = Path(__file__).parent / "deep"
 #: The program in every jail: it comes with the bundle, which no job can write.
 PROGRAM = "/opt/soperator/libexec/deep"
-#: What one job of a check measures: a node, two nodes and the way between them, or all the nodes that it is given.
+#: What one job of a check measures: a node, two nodes and the path between them, or all its nodes.
 PER = ("node", "pair", "group")
 #: The longest time limit of a job in seconds.
 LONGEST = 24 * 3600
@@ -64,7 +64,7 @@ class DeepCheck:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """What of it is compared with peers."""
+        """The values that are compared with peers."""
         return tuple(each.deviates for each in self.rules if each.deviates)
 
 
@@ -172,7 +172,7 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
 
 
 def _given(name: str, key: str, value: object) -> Value:
-    """A parameter: it becomes a word of a command line, so it has no other characters than those of numbers, names and paths."""
+    """A parameter: it becomes an argument of a command, so it has only characters of numbers, names and paths."""
     said = str(value)
     if not _WORD.fullmatch(key) or isinstance(value, bool) or not _GIVEN.fullmatch(said.removeprefix("@")):
         raise CheckError(f"check {name}: given.{key}: {value!r} is no number, name or path")

@@ -15,9 +15,9 @@ Machines = Mapping[str, Mapping[str, Value]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check came to, in one sentence where it is no pass; `values` are the numbers that it rests on.
+    """The result of a check, with a message where it does not pass; `values` are the numbers behind it.
 
-    `counters` are to be given as `before` the next time: what a rule with `grows` compares with.
+    `counters` are the next run's `before`, with which a rule with `grows` compares.
     """
 
     outcome: Outcome

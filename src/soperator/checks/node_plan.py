@@ -64,12 +64,12 @@ def _in_words_of_the_spec(name: str, text: str) -> str:
 
 
 def _rule(said: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule of the spec in the words of the shipped checks."""
+    """A rule of the spec in the format of the shipped checks."""
     return {"says" if key == "message" else key: value for key, value in said.items()}
 
 
 def problems(health: HealthSpec) -> Iterator[Problem]:
-    """What is wrong with the choice, each with its field, and what to do."""
+    """The problems of the selection, each with its field and the remedy."""
     known = {each.name: each for each in catalog.shipped()}
     for number, each in enumerate(health.custom_checks):
         field, name = f"spec.health.customChecks[{number}]", each.name
@@ -98,7 +98,7 @@ def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
 
 
 def _changed(health: HealthSpec, check: Check) -> Check:
-    """The check with the limits and the consequence that the spec has for it."""
+    """The check with the spec's thresholds and consequence."""
     limits = health.thresholds.get(check.name, {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
     then = health.on_failure.get(check.name)

@@ -57,6 +57,6 @@ def is_worse(value: float, than: float, deviation: Deviation) -> bool:
 
 
 def better(values: Sequence[float], deviation: Deviation) -> float:
-    """What the better quarter of the values reaches: less than a quarter is better than it."""
+    """The value that the better quarter reaches: less than a quarter of the values is better."""
     ordered = sorted(values, reverse=deviation.side == "below")
     return ordered[(len(ordered) - 1) // 4]

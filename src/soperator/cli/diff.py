@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from soperator.slurm.settings.state import ConfigState
 
-#: What a changed object of a kind means for what runs.
+#: The effect of a changed object of a kind on what runs.
 _MEANS = {
     "StatefulSet": "its pods are replaced",
     "Deployment": "its pods are replaced, new ones first",
@@ -166,7 +166,7 @@ def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
 async def _specs(
     api: "Api", namespace: str, name: str, given: "Iterable[tuple[str, str, Model]]"
 ) -> "tuple[Cluster, list[NodeSet]]":
-    """The cluster and its NodeSets: of the files, and of Kubernetes what they leave out."""
+    """The cluster and its NodeSets: from the files, and otherwise from Kubernetes."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.kube.errors import NotFound

@@ -44,7 +44,7 @@ def join(
 
 
 def _named(nodeset: str, node: str, login: bool) -> str:
-    """The name of the node, empty for a login host; raises Refused where that is not clear, or the name is the operator's to give."""
+    """The name of the node, empty for a login host; raises Refused where it is ambiguous, or the name is reserved for the operator."""
     if login == bool(nodeset or node) or bool(nodeset) != bool(node):
         raise CliError("give --nodeset and --node for a Slurm node, or --login for a login host")
     if node and not _NAME.match(node):
@@ -60,7 +60,7 @@ def _claims(said: list[str]) -> dict[str, str]:
 
 
 async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
-    """What the first pod of the role has; raises Refused, NotFound and KubeError."""
+    """The container and the volumes of the role's first pod; raises Refused, NotFound and KubeError."""
     import msgspec
 
     from soperator.cli.support.join_script import Like

@@ -56,7 +56,7 @@ def lint(
 
 
 def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
-    """What is allowed and takes down a wall between the jail and the Node; it makes no problem of a file."""
+    """Fields that weaken the isolation between the jail and the Node; they are allowed, and not a problem of a file."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.api.validation.confinement import cluster_loosened, loosened

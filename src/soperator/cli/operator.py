@@ -10,7 +10,7 @@ def operator(
         bool, typer.Option(help=("Take turns with other operators by a Lease; without it, be the only one."))
     ] = True,
 ) -> None:
-    """Run the operator against the cluster that it runs in, or that KUBECONFIG names."""
+    """Run the operator against its own cluster, or the one of KUBECONFIG."""
     import asyncio
     import os
 

@@ -95,5 +95,5 @@ def _pods(spec: "NodeSetSpec") -> int:
 
 
 def _unowned(each: "Object") -> "Object":
-    """The object without owner references, for an owner that does not exist has no uid."""
+    """The object without owner references, because an owner that does not exist has no uid."""
     return each | {"metadata": {key: value for key, value in each["metadata"].items() if key != "ownerReferences"}}

@@ -39,7 +39,7 @@ def token(
 
 
 async def _token(user: str, name: str, namespace: str, lifetime: str, admin: bool) -> str:
-    """The token; raises Refused with a sentence for what is refused, and KubeError."""
+    """The token; raises Refused with the cause as its message, and KubeError."""
     from soperator.kube.api import Api
     from soperator.kube.kinds import SECRET, SLURMCLUSTER
     from soperator.kube.objects import Secret
@@ -62,7 +62,7 @@ async def _token(user: str, name: str, namespace: str, lifetime: str, admin: boo
 
 
 def bounded(lifetime: str, longest: str) -> int:
-    """The seconds of a lifetime; raises Refused where it is too long, or too short to be of use."""
+    """The seconds of a lifetime; raises Refused where it is too long, or too short."""
     from soperator.api.fields.change import seconds
 
     try:

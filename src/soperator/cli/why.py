@@ -18,7 +18,7 @@ def why(
         str, typer.Option("--namespace", "-n", help=("Its namespace; empty means that of the kubeconfig."))
     ] = "",
 ) -> None:
-    """Say why a cluster and its NodeSets are not as they should be (exit code 1 if anything is not); or why one node or job is as it is."""
+    """Explain why a cluster and its NodeSets are not ready (exit code 1 if anything is not); or the state of one node or job."""
     from soperator.kube.errors import KubeError, NotFound
     from soperator.slurmrest.client import SlurmError
 
@@ -70,7 +70,7 @@ async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:
-    """Return one sentence for each condition that is not as it should be, or for a status that is missing or old."""
+    """Return one sentence for each unmet condition, or for a status that is missing or outdated."""
     subject, status = f"{kind} {custom.metadata.name}", custom.status
     if not status.get("conditions"):
         return [

@@ -1,1 +1,1 @@
-"""What is computed from the models and checked in: CRDs, the chart's schema, reference pages."""
+"""Files that are generated from the models and checked in: CRDs, the chart's schema, reference pages."""

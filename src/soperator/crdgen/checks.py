@@ -71,12 +71,12 @@ def _around(check: Check) -> str:
 
 
 def needed(needs: Iterable[str]) -> str:
-    """What a node must have for a check, in words."""
+    """The requirements of a check on a node, as text."""
     return ", ".join(_NEEDS[need] for need in needs) or "anything"
 
 
 def when(rule: FailRule) -> str:
-    """What fails a reading, in words."""
+    """The rules that fail a reading, as text."""
     return " and ".join(
         f"`{value}` {_SAID[operator]} {_limit(limit)}"
         for value, said in rule.when.items()

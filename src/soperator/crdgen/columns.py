@@ -1,7 +1,4 @@
-"""What `kubectl get` shows of our kinds, and under which names they can be asked for.
-
-REASON is one word; `-o wide` adds WHY, the sentence with what to do.
-"""
+"""The columns of `kubectl get` for our kinds, and their short names. REASON is one word; `-o wide` adds WHY, a message with the remedy."""
 
 from dataclasses import dataclass
 

@@ -95,7 +95,7 @@ def _root(kind: Definition) -> Schema:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": spec | ({} if has_required else {"default": {}}),
-            # Until the operator has looked, kstatus would take an object without a status for one that is as it should be.
+            # Until the operator's first pass, kstatus would take an object without a status for a ready one.
             "status": structural(kind.status) | {"default": {"observedGeneration": -1}},
         },
         "x-kubernetes-validations": validations(NAMES[kind.kind]),

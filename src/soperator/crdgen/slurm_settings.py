@@ -1,4 +1,4 @@
-"""The reference page of Slurm's settings: which are the operator's, and which defaults it has; `make crds` writes it."""
+"""The reference page of Slurm's settings: those that the operator owns, and its defaults; `make crds` writes it."""
 
 from collections.abc import Iterator, Mapping
 

@@ -188,10 +188,10 @@ class Api:
     async def apply(
         self, kind: Kind, obj: Mapping[str, Any], force: bool = True, manager: str = "", at_once: bool = False
     ) -> Meta:
-        """Apply an object as the whole of what this field manager, or another one of ours, owns of it, and return its new metadata.
+        """Apply an object as everything that this field manager, or another one of ours, owns of it, and return its new metadata.
 
-        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid, and Conflict where `obj` names
-        a uid or a resourceVersion that is no more. What is right only `at_once` raises TooBusy where the server puts it off.
+        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid, and Conflict where `obj` names an outdated
+        uid or resourceVersion. With `at_once` it raises TooBusy where the server postpones the request.
         """
         meta = obj["metadata"]
         path = kind.path(meta.get("namespace"), meta["name"])

@@ -40,7 +40,7 @@ def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
-    """What the decoder makes of the JSON, or of what can be read of it where it is too deep. Raises MsgspecError."""
+    """Decode the JSON, without its levels that are too deep. Raises MsgspecError."""
     try:
         return decoder.decode(text)
     except RecursionError:

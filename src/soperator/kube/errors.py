@@ -31,7 +31,7 @@ class Idle(KubeError):
 
 
 class Eof(KubeError):
-    """A watch ended in the ordinary way, and can be taken up where it ended."""
+    """A watch ended normally, and can be resumed where it ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def error_of(code: int, body: bytes, retry_after: str | None = None) -> ApiError
 
 
 def explain(error: Exception, subject: str) -> str:
-    """Say in one line what the API server refused about `subject`, field by field where it named fields."""
+    """Return one line with what the API server refused about `subject`, field by field where it named fields."""
     causes: Any = getattr(error, "causes", ())
     if causes:
         fields = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes)

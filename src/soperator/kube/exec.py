@@ -18,7 +18,7 @@ from soperator.kube.kinds import POD
 
 CHUNK = 32 * 1024
 LARGEST = 1024 * 1024
-#: The most bytes read of both outputs together: a tenant's container may write for ever.
+#: The most bytes read of both outputs together, because a tenant's container may write for ever.
 MOST = 16 * LARGEST
 CLOSE_STDIN = b"\xff\x00"
 

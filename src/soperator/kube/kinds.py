@@ -22,7 +22,7 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """What an object of this kind has as `apiVersion`."""
+        """The `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
@@ -53,7 +53,7 @@ PV = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
-#: The same Events as everybody may select them: by the object that they are about.
+#: The same Events in the core API, where they can be selected by their object.
 SAID = Kind("", "v1", "events", "Event")
 LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 STATEFULSET = Kind("apps", "v1", "statefulsets", "StatefulSet")

@@ -49,7 +49,7 @@ class NodeSpec(View, frozen=True):
 
 
 class KubeNodeStatus(View, frozen=True):
-    """How a Node does, and where it is."""
+    """The conditions and the addresses of a Node."""
 
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[Address, ...] = ()
@@ -88,13 +88,13 @@ class PersistentVolumeClaim(View, frozen=True):
 
 
 class WorkloadSpec(View, frozen=True):
-    """How many replicas are wanted; the API server fills the default in."""
+    """The desired replicas; the API server sets the default."""
 
     replicas: int = 1
 
 
 class WorkloadStatus(View, frozen=True):
-    """How far a StatefulSet or Deployment has come."""
+    """The progress of a StatefulSet or Deployment."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -173,7 +173,7 @@ class LoadBalancer(View, frozen=True):
 
 
 class ServiceStatus(View, frozen=True):
-    """What the cloud gave a Service."""
+    """The load balancer's addresses of a Service."""
 
     load_balancer: LoadBalancer = LoadBalancer()
 

@@ -25,7 +25,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: `verb` is Kubernetes' word for it, as in the audit log and in RBAC."""
+    """One request: `verb` is Kubernetes' verb, as in the audit log and in RBAC."""
 
     verb: str
     kind: Kind
@@ -106,8 +106,8 @@ async def _error(response: httpx2.Response) -> ApiError:
 def connect(user_agent: str, transport: httpx2.AsyncBaseTransport | None = None) -> tuple[httpx2.AsyncClient, str]:
     """Return an authenticated client and the default namespace, from the Pod's service account or from KUBECONFIG.
 
-    Proxy variables of the environment are honoured only for a remote cluster from a kubeconfig: a proxy never leads
-    back to loopback, and seldom to a Pod's own API server. Raises lightkube's ConfigError if there is no cluster.
+    Proxy variables of the environment are honoured only for a remote cluster from a kubeconfig: a proxy rarely reaches loopback or a Pod's own API
+    server. Raises lightkube's ConfigError if there is no cluster.
     """
     from lightkube.config.client_adapter import ConnectionParams
     from lightkube.config.kubeconfig import KubeConfig

@@ -35,7 +35,7 @@ class ManagedField(View, frozen=True):
 
 
 class ObjectMeta(View, frozen=True):
-    """What every object carries. `resource_version` may be compared for equality only."""
+    """The metadata of every object. `resource_version` may only be compared for equality."""
 
     name: str = ""
     namespace: str = ""
@@ -88,7 +88,7 @@ class Custom(View, frozen=True):
 
 
 class WaitingState(View, frozen=True):
-    """Why a container does not run yet."""
+    """Why a container is not running yet."""
 
     reason: str = ""
     message: str = ""

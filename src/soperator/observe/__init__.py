@@ -1,1 +1,1 @@
-"""What is to be seen of a cluster and of the operator, as data: metrics, and the alerts over them."""
+"""Metrics of a cluster and of the operator as data, with their alerts and dashboards."""

@@ -6,7 +6,7 @@ so that a scrape between two refreshes is as right as one after.
 
 from soperator.observe.metric import Metric
 
-#: How many users, accounts, partitions and so on have series of their own; the others are counted together.
+#: How many users, accounts, partitions and so on have their own series; the others are counted together.
 USERS, ACCOUNTS, PARTITIONS, REASONS, FEATURES, GRES, RESERVATIONS, RPCS, CHECKS, VALUES = (
     50, 50, 50, 30, 50, 30, 50, 100, 100, 500,
 )  # fmt: skip

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Per = Literal["cluster", "node"]
-#: The value of a label under which all names are counted for which there is no series left.
+#: The label's value for all names beyond the bound on series.
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric. `most` is how many series it has at most: for each cluster, or for each Slurm node; a histogram's are all its lines."""
+    """A metric. `most` bounds its series for each cluster, or for each Slurm node; every line of a histogram counts."""
 
     name: str
     kind: Literal["gauge", "counter", "histogram"]

@@ -30,7 +30,7 @@ class Timer(Protocol):
     """A scheduled call."""
 
     def cancel(self) -> None:
-        """Take the call back."""
+        """Cancel the call."""
 
     def when(self) -> float:
         """Return when it happens, on the clock's scale."""

@@ -100,7 +100,7 @@ def _task(record: QueuedJob) -> str:
 
 @dataclass(frozen=True)
 class CheckJob:
-    """A job of a deep check, at whatever point of its life; times in seconds since 1970, 0 where they are not known."""
+    """A job of a deep check, in any state; times in seconds since 1970, 0 where they are not known."""
 
     number: int
     name: str
@@ -117,12 +117,12 @@ class CheckJob:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has not begun."""
+        """Whether the job has not started."""
         return bool(self.states & {"PENDING", "REQUEUED", "REQUEUE_HOLD"})
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, and is cleaned up."""
+        """Whether the job has ended, including its cleanup."""
         return bool(self.states & _OVER) and "COMPLETING" not in self.states
 
 

@@ -51,7 +51,7 @@ class Held:
 
     @property
     def checksum(self) -> str:
-        """32 hex digits that change with anything of it."""
+        """32 hex digits that change with any part of the content."""
         return _digest([*sorted(self.files.items()), *sorted(self.notes.items()), ("", str(self.is_brought))])
 
     def is_whole(self, wanted: tuple[str, ...]) -> bool:

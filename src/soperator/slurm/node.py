@@ -16,7 +16,7 @@ from soperator.checks import report
 from soperator.checks.report import Report
 from soperator.slurm.job import Number, SlurmJob, number
 
-#: Reasons that we write into Slurm begin so, and only those do we ever clear.
+#: The prefix of our reasons in Slurm; only reasons with it are ever cleared.
 REASON_PREFIX = "soperator: "
 
 _SOCKETS = re.compile(r"\([^)]*\)")
@@ -71,7 +71,7 @@ class SlurmNode:
 
     @property
     def is_draining(self) -> bool:
-        """Whether no new job may start on it."""
+        """Whether no new job may start on the node."""
         return "DRAIN" in self.states
 
     @property
@@ -86,7 +86,7 @@ class SlurmNode:
 
     @property
     def is_up(self) -> bool:
-        """Whether it is registered, answers, and takes jobs or runs them."""
+        """Whether the node is registered, answers, and is in service."""
         return bool(self.states & _UP) and not self.states & _UNUSABLE
 
     @property
@@ -101,7 +101,7 @@ class SlurmNode:
 
     @property
     def is_slurms(self) -> bool:
-        """Whether slurmctld itself took it out of service, for a job that could not be launched or did not end; it never takes that back."""
+        """Whether slurmctld itself drained the node, because a job could not be launched or did not end; it never undoes that."""
         return self.reason_by == "slurm" and self.is_draining and not self.is_ours
 
     @property
@@ -172,5 +172,5 @@ def read_node(record: RestNode) -> SlurmNode:
 
 @lru_cache(maxsize=256)
 def _shape(cpus: int, memory: int, features: tuple[str, ...], weight: int, gres: str) -> Shape:
-    """A shape; nodes of one kind share it. Of GRES the sockets and the types of shards, which slurmd adds, are left out."""
+    """A shape; equal nodes share one object. The sockets and the types of shards, which slurmd adds to GRES, are left out."""
     return Shape(cpus, memory, frozenset(features), weight, _SHARD_TYPE.sub("shard:", _SOCKETS.sub("", gres)))

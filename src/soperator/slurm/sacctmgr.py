@@ -37,7 +37,7 @@ QOS: Mapping[str, Sort] = MappingProxyType(
     }
 )  # fmt: skip
 
-#: What takes a field back, where it is not -1.
+#: The value that clears a field, where it is not -1.
 _OFF: Mapping[str, str] = MappingProxyType(
     {"Fairshare": "1", "QOS": "", "Preempt": "", "PreemptMode": "cluster", "GraceTime": "0", "UsageFactor": "1"}
 )
@@ -85,7 +85,7 @@ EVERYWHERE = ("show", "assoc", "wopl", "format=Cluster,Account,User,QOS,DefaultQ
 
 
 def users_of(printed: str, qos: str) -> list[str]:
-    """The associations, of whatever cluster, that may use a QOS, as sacctmgr printed them to `EVERYWHERE`."""
+    """The associations of all clusters that may use a QOS, from sacctmgr's answer to `EVERYWHERE`."""
     rows = _rows(printed, 5)
     found = ((cluster, account, user) for cluster, account, user, names, own in rows if qos in (*names.split(","), own))
     return [f"{user or 'all'} in {account} of cluster {cluster}" for cluster, account, user in found]
@@ -93,7 +93,7 @@ def users_of(printed: str, qos: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Association:
-    """An account of the cluster (`user` is empty), or a user in it, there perhaps for one partition only."""
+    """An account of the cluster (`user` is empty), or a user in it, perhaps for one partition only."""
 
     account: str
     user: str
@@ -124,7 +124,7 @@ class AssociationTable:
 
 
 def read(printed: str) -> AssociationTable:
-    """What sacctmgr printed to `QUESTIONS`, one after the other; raises ValueError for anything else. A line that is no record is skipped."""
+    """The records in sacctmgr's answers to `QUESTIONS`; raises ValueError for any other text. A line that is not a record is skipped."""
     parts = printed.split(f"{BETWEEN}\n")
     if len(parts) != len(QUESTIONS):
         raise ValueError("sacctmgr did not answer all that it was asked")

@@ -27,7 +27,7 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def name(place: Place) -> str:
-    """The name of a switch or block: its path with dots, or a short hash of it where Slurm could not take that or take it for another."""
+    """The name of a switch or block: its path with dots, or a short hash of it where Slurm could not parse that name or could confuse it."""
     plain = ".".join(each or UNKNOWN for each in place)
     is_own = all(_PLAIN.fullmatch(each) and each != UNKNOWN for each in place if each) and plain != ROOT
     if is_own and len(plain) <= _LONGEST and not _DIGITS.search(plain):
@@ -36,7 +36,7 @@ def name(place: Place) -> str:
 
 
 def tree(places: Mapping[str, Place]) -> str:
-    """The file for topology/tree: one switch for each place and for each level above it, and one root over all."""
+    """The file for topology/tree: one switch for each location and each level above it, and one root."""
     leaves = _by_place(places)
     inner: dict[Place, set[Place]] = {}
     for leaf in leaves:

@@ -15,12 +15,12 @@ MIB = 1 << 20
 
 
 class TooLarge(Exception):  # noqa: N818
-    """An answer has more bytes than are read of it; the text names the bound."""
+    """An answer exceeds the bound on its bytes; the text names the bound."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """How much of an answer is read: so many bytes, within so many seconds, of which so many may pass without a byte."""
+    """The bounds of an answer: its bytes, its total seconds, and the seconds without a byte."""
 
     most: int
     seconds: float
@@ -56,7 +56,7 @@ async def chunks(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
 
 
 async def whole(response: httpx2.Response, most: int) -> bytearray:
-    """A body of at most so many bytes; raises TooLarge."""
+    """Read a body of a bounded number of bytes; raises TooLarge."""
     body = bytearray()
     async for chunk in chunks(response, most):
         body += chunk

@@ -1,7 +1,7 @@
 """slurmrestd as a handful of verbs, on one data parser, which 24.11 to 26.05 share.
 
-Every answer that is not plainly a success is an error: the callers take an error for "busy". Each is read within bounds of bytes and of time.
-Source: Slurm's OpenAPI of 24.11.
+Every answer that is not clearly a success is an error, which callers treat as "busy". Each answer is read within bounds of bytes and of time. Source:
+Slurm's OpenAPI of 24.11.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from soperator.slurmrest.token import sign
 _LIFETIME = 600
 #: An answer about one thing. A job over 5,000 nodes names each core of theirs, in some 32 MB.
 _ONE = Bound(64 * MIB, 15.0, 10.0)
-#: All nodes: of five thousand they are ten megabytes, which slurmrestd writes in some two seconds.
+#: Bounds for the list of all nodes: five thousand are ten megabytes, which slurmrestd writes in about two seconds.
 _NODES = Bound(256 * MIB, 30.0, 10.0)
 #: The most records kept of a list of nodes, and of one of jobs; slurmctld knows at most 65,533 nodes.
 _MOST_NODES, _MOST_JOBS = 1 << 16, 200_000
@@ -53,8 +53,8 @@ class SlurmRest:
         self._key = key
         self._read: dict[str, tuple[RestNode, SlurmNode]] = {}
         self._queue = JobList(self._load)
-        # It speaks no TLS; to load the authorities for it would cost 1.5 MiB and 20 ms for each cluster.
-        # trust_env: a proxy that the environment names would get the token.
+        # slurmrestd has no TLS; loading the authorities would cost 1.5 MiB and 20 ms for each cluster. trust_env: a proxy from the environment would
+        # get the token.
         self._client = httpx2.AsyncClient(
             base_url=f"{address}/slurm/{PARSER}", transport=transport, verify=False, trust_env=False
         )
@@ -85,7 +85,7 @@ class SlurmRest:
         return {record.name: self._node(record)[1] for record in found}
 
     async def clock(self, node: str) -> float:
-        """What time it is to slurmctld, in whole seconds since 1970, asked with a node that it knows; 0 where it does not say. Raises SlurmError."""
+        """slurmctld's time, in whole seconds since 1970, from a query of a known node; 0 where the answer has none. Raises SlurmError."""
         return number((await self._call("GET", f"node/{node}")).get("last_update"))
 
     async def has_changed(self, moment: int) -> bool:
@@ -169,7 +169,7 @@ class SlurmRest:
         await self._call("DELETE", f"job/{job}")
 
     async def reconfigure(self) -> None:
-        """Let slurmctld read its files again and hand them to every daemon; raises SlurmError."""
+        """Have slurmctld read its files again and send them to every daemon; raises SlurmError."""
         await self._call("GET", "reconfigure/")
 
     async def close(self) -> None:

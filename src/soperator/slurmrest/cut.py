@@ -13,7 +13,7 @@ import msgspec
 
 from soperator.slurmrest.errors import SlurmError
 
-#: So much of an answer is looked at for the beginning of its list.
+#: How many bytes of an answer are searched for the beginning of its list.
 _HEAD = 1 << 20
 #: The most bytes of a record, and of what follows the list. A job over 5,000 nodes of 128 cores names each core, in some 32 MB.
 _LONGEST = 64 << 20
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Cut(Generic[T]):
-    """Takes the bytes of an answer, and hands on the records of its list `what`; raises SlurmError for what is no such answer."""
+    """Takes the bytes of an answer, and passes on the records of its list `what`; raises SlurmError for any other answer."""
 
     def __init__(self, what: str, type_: type[T], take: Callable[[T], None]) -> None:
         self._what = what
@@ -89,7 +89,7 @@ class Cut(Generic[T]):
         return self._rest.find(self._mark, since)
 
     def _one(self, record: bytearray) -> bool:
-        """Hand a record on; False where it is only a part of one."""
+        """Pass a record on; False where the bytes are only a part of one."""
         try:
             self._take(decode(record, self._decoder.type, self._decoder))
         except msgspec.ValidationError as error:

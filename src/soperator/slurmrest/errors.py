@@ -1,4 +1,4 @@
-"""What a slurmrestd that gives no usable answer is reported as."""
+"""Errors of a slurmrestd without a usable answer."""
 
 
 class SlurmError(Exception):

@@ -57,7 +57,7 @@ class JobList:
                 return task.result()
 
     def close(self) -> None:
-        """Give up what is being asked for, and drop what is known."""
+        """Cancel the running request, and forget the list."""
         if self._task is not None:
             self._task.cancel()
         self._drop()

@@ -1,4 +1,4 @@
-"""One list of slurmrestd, asked for and read record by record, within bounds of bytes and time."""
+"""Requests one list of slurmrestd and reads it record by record, within bounds of bytes and time."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +11,7 @@ from soperator.slurmrest.bounded import MIB, Bound, TooLarge, chunks, opened, wh
 from soperator.slurmrest.cut import Cut, decode, first_error
 from soperator.slurmrest.errors import SlurmDenied, SlurmError
 
-#: slurmrestd writes an answer down before it sends any of it, which takes a second for each thousand jobs; a job is 14 KB.
+#: slurmrestd composes the whole answer before it sends any of it, which takes a second for each thousand jobs; a job is 14 KB.
 JOBS = Bound(4096 * MIB, 240.0, 180.0)
 #: The answer of 24.11 to a missing token, or to one that it cannot verify.
 _DENIED = (401, 511)

@@ -22,7 +22,7 @@ def new_failures(before: Mapping[str, CheckState], after: Mapping[str, CheckStat
 
 
 def turn_away(scontrol: str, found: Iterable[CheckState], environment: Mapping[str, str] = os.environ) -> str:
-    """Put the job of this prolog back into the queue, with the reason in its AdminComment; return what was done, in a line."""
+    """Requeue the job of this prolog, with the reason in its AdminComment; return a line about the action."""
     job, node = environment.get("SLURM_JOB_ID", ""), environment.get("SLURMD_NODENAME", "")
     why = "; ".join(f"{node} failed check {each.check} before the job began there: {each.says}" for each in found)
     if not job or not why:

@@ -58,7 +58,7 @@ def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: Prob
 
 
 def _key(check: Check) -> str:
-    """What is measured, as a text: equal texts are one measurement."""
+    """A key for the measurement: checks with equal keys share it."""
     return f"{check.probe} {json.dumps(dict(check.given), sort_keys=True)}"
 
 

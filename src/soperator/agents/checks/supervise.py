@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-#: What a task may print, in bytes, on both channels together.
+#: The most bytes that a task may print, on both channels together.
 LOUDEST = 64 * 1024
 #: How long a killed process may take to end, in seconds.
 _GRACE = 0.3
@@ -102,7 +102,7 @@ def run_one(command: Sequence[str], limit: float) -> TaskEnd:
 
 
 def failed(ended: TaskEnd) -> str:
-    """Why a function failed, in its words; empty where it did not."""
+    """Why a function failed, from its exception; empty where it did not fail."""
     if ended.trouble:
         return ended.trouble
     return (

@@ -62,7 +62,7 @@ async def run(chosen: argparse.Namespace) -> None:
 
 
 async def _remember(refresher: Refresher, history: History) -> None:
-    """Note how much is given to jobs, for the plot."""
+    """Record the allocated share, for the plot."""
     while True:
         await asyncio.sleep(AWHILE)
         history.note(refresher.wall(), refresher.seen)

@@ -1,4 +1,4 @@
-"""A bounded number of names have their own series, the others are counted together: users choose names, and each name is a series for months."""
+"""A bounded number of names have their own series, the others are counted together: users choose names, and Prometheus keeps a series for months."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ K = TypeVar("K", bound=tuple[str, ...])
 
 
 def top(weights: Mapping[str, float], most: int) -> frozenset[str]:
-    """The names that weigh most, at most so many; the same ones for the same weights."""
+    """The names with the most weight, up to the bound; the same names for the same weights."""
     if len(weights) <= most:
         return frozenset(weights)
     return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:most])
@@ -25,7 +25,7 @@ def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
 
 
 def totals(counts: Mapping[K, float]) -> Counter[str]:
-    """How much each first label weighs."""
+    """The weight of each first label."""
     found: Counter[str] = Counter()
     for (name, *_), count in counts.items():
         found[name] += count  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""What there is to count of the jobs of one answer, and what begins and ends from one answer to the next."""
+"""The counts of the jobs of one answer, and of the starts and ends from one answer to the next."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ from soperator.slurm.rest_records import (
 
 #: Reasons of jobs that only wait for other jobs.
 _COULD_BEGIN = frozenset({"Resources", "Priority", "None", "Licenses"})
-#: And for which it waits for nodes that are not there yet.
+#: Reasons of jobs that wait for nodes that do not exist yet.
 _NO_NODES = "ReqNodeNotAvail"
 #: The names in a constraint, such as `[rack1|rack2]&gpu*2`.
 _WORDS = re.compile(r"[A-Za-z][\w.-]*")
@@ -32,7 +32,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class PendingJob:
-    """A job that waits, as people see it; `since` in seconds since 1970."""
+    """A pending job for the page; `since` in seconds since 1970."""
 
     number: int
     user: str
@@ -56,7 +56,7 @@ class Flow:
     partitions: Settled = field(default_factory=lambda: Settled(names.PARTITIONS))
 
     def began(self, partition: str, wait: float) -> None:
-        """Count a job that began after so many seconds."""
+        """Count the start of a job with its waiting time in seconds."""
         name = partition if partition in self.partitions.names_after([partition]) else OTHER
         counts = self.waits.setdefault(name, [0.0] * (len(names.WAITS) + 2))
         for place, limit in enumerate((*names.WAITS, NEVER)):

@@ -1,4 +1,4 @@
-"""What there is to count of the nodes of one answer."""
+"""The counts of the nodes of one answer."""
 
 import re
 from collections import Counter
@@ -53,7 +53,7 @@ def is_out(node: SlurmNode) -> bool:
 
 @dataclass(frozen=True)
 class Unwell:
-    """A node that a person should look at."""
+    """A node that needs a person's attention."""
 
     name: str
     state: str
@@ -137,7 +137,7 @@ class Nodes:
         return [Sample(labels, count) for labels, count in sorted({**kept, **rest}.items())]
 
     def _size(self, record: NodeRecord, node: SlurmNode, state: str) -> None:
-        """Count what a node has, and what of it is given to jobs."""
+        """Count a node's resources, and their part that is allocated to jobs."""
         is_free = node.is_up and not is_out(node)
         rest = "idle" if is_free else "unavailable" if is_out(node) else "powered_down"
         has, used = gres(record.gres), gres(record.gres_used)

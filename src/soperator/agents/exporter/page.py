@@ -23,7 +23,7 @@ _WIDTH, _HEIGHT = 720, 120
 
 @dataclass
 class History:
-    """What part of CPUs, and of GPUs if there are any, was given to jobs in the last day, as far as this process has seen it."""
+    """The allocated share of CPUs, and of GPUs if there are any, over the last day, since this process started."""
 
     points: deque[tuple[float, float, float | None]] = field(default_factory=lambda: deque(maxlen=DAY))
 
@@ -89,7 +89,7 @@ def _bar(name: str, shares: dict[str, float]) -> str:
 
 
 def _plot(points: Sequence[tuple[float, float, float | None]]) -> str:
-    """The parts that were given to jobs, as lines over the last day."""
+    """The plot of the allocated shares over the last day."""
     if len(points) < 2:
         return '<h2>Last day</h2><p class="faint">The plot begins ten minutes after the exporter does.</p>'
     first, last = points[0][0], points[-1][0]

@@ -33,7 +33,7 @@ from soperator.slurmrest.reader import ListReader
 #: The shortest seconds between two requests to a source; its rest as a multiple of the time that its answer took; and the longest rest in seconds.
 PERIODS = {"nodes": 15.0, "jobs": 30.0, "diag": 30.0, "partitions": 60.0, "reservations": 60.0}
 REST, LONGEST = 9.0, 900.0
-#: Sources that wait for each other.
+#: Sources that are read one after the other.
 LANES = (("jobs",), ("nodes", "diag", "partitions", "reservations"))
 #: Seconds after which an answer that could not be renewed is no longer exported.
 STALE = 300.0
@@ -57,7 +57,7 @@ class RefreshOptions:
 
 @dataclass
 class AnswerState:
-    """What is known of one kind of answer; moments of the day in seconds since 1970, 0 for never."""
+    """The last answer of one kind; times in seconds since 1970, 0 for never."""
 
     name: str
     due: float = 0.0
@@ -70,7 +70,7 @@ class AnswerState:
 
     @property
     def kept(self) -> float:
-        """For how many seconds what was read is as good as it gets: until the next answer is there."""
+        """For how many seconds the present answer is expected to be used: until the next one arrives."""
         return self.pause + self.took
 
     @property
@@ -81,7 +81,7 @@ class AnswerState:
 
 @dataclass
 class ClusterView:
-    """What people look at, as of the last answers."""
+    """The data of the page, from the last answers."""
 
     version: str = ""
     nodes: dict[str, float] = field(default_factory=dict)
@@ -142,7 +142,7 @@ class Refresher:
         except SlurmError as error:
             self._failed(source, str(error))
             return
-        except Exception as error:  # what one record makes impossible to count leaves the other sources as they are
+        except Exception as error:  # a record that cannot be counted does not affect the other sources
             if not source.trouble:
                 structlog.get_logger().exception("cannot count", source=source.name)
             self._failed(source, f"the answer about {source.name} cannot be counted: {error!r}")
@@ -155,7 +155,7 @@ class Refresher:
             source.section = await self._written(families)
 
     def metrics(self) -> bytes:
-        """What is served: the last answers that are not too old, and how old each is. As long as that is the same, it is the same object."""
+        """The page of metrics: the last answers that are not too old, and the age of each. It is the same object while its content is the same."""
         now = self.wall()
         fresh = tuple(each.section for each in self.sources.values() if now - each.read_at <= STALE + each.kept)
         if self._served is None or self._served[0] != fresh:
@@ -163,7 +163,7 @@ class Refresher:
         return self._served[1]
 
     async def _written(self, families: Iterable[Family]) -> bytes:
-        """The families as text; after every thousand lines or so scrapes are answered."""
+        """The families as text; after about every thousand lines other requests get their turn."""
         parts = []
         for piece in pieces(families, self.options.cluster):
             parts.append(piece)

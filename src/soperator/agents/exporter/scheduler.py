@@ -81,7 +81,7 @@ def partitions(found: Iterable[PartitionRecord]) -> Iterator[Family]:
 
 
 def reservations(found: Iterable[ReservationRecord]) -> Iterator[Family]:
-    """How large reservations are, and when."""
+    """The size and the times of reservations."""
     some = sorted(found, key=lambda each: (value(each.start_time), each.name))[: names.RESERVATIONS]
     yield names.RESERVATION_NODES, [Sample((each.name,), each.node_count) for each in some]
     yield names.RESERVATION_START, [Sample((each.name,), value(each.start_time)) for each in some]

@@ -15,7 +15,7 @@ class UserNames:
         self._names: dict[int, str] = {}
 
     def refresh(self) -> None:
-        """Read the file if it is another; one that is not there leaves what is known."""
+        """Read the file if it has changed; a missing file keeps the known names."""
         if self._passwd is None:
             return
         try:

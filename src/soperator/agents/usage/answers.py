@@ -25,7 +25,7 @@ _LONGEST, _AT_ONCE = 1 << 16, 64
 
 
 def listener(port: int) -> socket.socket:
-    """A socket that listens on all addresses, of both families where there are both; port 0 is any that is free."""
+    """A socket that listens on all addresses, of both families where available; port 0 is any free port."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("::", port), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True)
     return socket.create_server(("", port), backlog=1024)
@@ -100,7 +100,7 @@ class Server:
             self._drop(client)
 
     def _read_head(self, client: _Client) -> None:
-        """Read to the end of the head: to close a connection with something unread resets it, and may take the answer from the client."""
+        """Read to the end of the request's head: closing a connection with unread bytes resets it, and the client may lose the answer."""
         piece = client.socket.recv(4096)
         client.heard += piece
         if piece and b"\r\n\r\n" not in client.heard and len(client.heard) < _LONGEST:
@@ -124,7 +124,7 @@ class Server:
 
 
 def serve(listening: socket.socket, file: Path, patience: float = PATIENCE) -> None:
-    """Answer each client with the file until the socket is closed; each has so many seconds to ask, and to take the answer."""
+    """Answer each client with the file until the socket is closed; each has a bounded time for its request, and for the answer."""
     Server(listening, file, patience).serve()
 
 

@@ -20,7 +20,7 @@ _PAGE, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class UsagePaths:
-    """Where to look; tests make their own."""
+    """The paths to read; tests use their own."""
 
     proc: Path = Path("/proc")
     jobs: Path = Path("/run/jail/jobs")
@@ -47,7 +47,7 @@ class _Job:
 
 
 def measure(place: UsagePaths) -> dict[int, Snapshot]:
-    """What each job of this node uses at this moment, by its number."""
+    """The present usage of each job of this node, by job number."""
     found = {each.key[0]: each for each in _everything(place)}
     spaces, own = dict(_spaces(place)), found[1].space if 1 in found else ""
     jobs: dict[int, _Job] = {}
@@ -59,7 +59,7 @@ def measure(place: UsagePaths) -> dict[int, Snapshot]:
 
 
 def _snapshot(place: UsagePaths, number: int, job: _Job, found: Mapping[int, _Process]) -> Snapshot:
-    """slurmstepd itself is Slurm's; what its tasks took before they ended is the job's."""
+    """slurmstepd's own time is Slurm's; the time of its ended tasks is the job's."""
     spent = {each.key: Spent(each.own + each.of_children, _parent(each, found)) for each in job.members}
     spent |= {each.key: Spent(each.of_children, None) for each in job.steps}
     used, memory = _of_cgroup(place, number, job)
@@ -138,7 +138,7 @@ def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None,
 
 
 def _gpus(place: UsagePaths, job: _Job) -> Iterator[str]:
-    """The GPUs in the job's /dev: the plugin binds each one there by the name that the Node has for it."""
+    """The GPUs in the job's /dev: the plugin binds each one there under the Node's name."""
     seen = set()
     for each in job.members:
         with suppress(OSError, IndexError):

@@ -22,7 +22,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A job at one moment: what its processes have spent, bytes of memory, how many they are, its GPUs, and seconds by its cgroup if it has one."""
+    """A sample of a job: the CPU time of its processes, bytes of memory, their number, its GPUs, and the seconds of its cgroup if it has one."""
 
     spent: Mapping[Key, Spent]
     memory: int = 0
@@ -55,7 +55,7 @@ def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]
 
 
 class Totals:
-    """What each job has taken since it was first seen."""
+    """The CPU time of each job since its first sample."""
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}

@@ -1,1 +1,1 @@
-"""Parts of the kinds: what several fields of a spec say together, one module for each."""
+"""Parts of the kinds: groups of related fields of a spec, one module for each."""

@@ -64,7 +64,7 @@ class DatabaseTls(Model):
 
 
 class ExternalDatabase(Model):
-    """A MariaDB or MySQL that somebody else runs."""
+    """A MariaDB or MySQL outside of the operator's control."""
 
     host: Annotated[str, Field(pattern=_HOST, max_length=253)] = Field(description="Name or address of its host.")
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default=3306, description="Its port.")
@@ -78,7 +78,7 @@ class ExternalDatabase(Model):
 
 
 class MariaDb(Model):
-    """A MariaDB resource, which mariadb-operator makes a database of."""
+    """A MariaDB resource, for which mariadb-operator creates the database."""
 
     replicas: Annotated[int, Field(ge=1, le=9)] = Field(
         default=1, description="Number of servers; for more than one say in spec how they replicate."
@@ -120,7 +120,7 @@ class Purge(Model):
 
 
 class Archive(Model):
-    """Where records go that are purged."""
+    """Where purged records are archived."""
 
     claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",

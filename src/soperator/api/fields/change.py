@@ -1,6 +1,6 @@
 """How the nodes of a NodeSet may change while jobs run on them: rollout, drain, maintenance of Nodes, loss of Nodes.
 
-The defaults never end a job. What may end one (`drain.onTimeout`) has to be asked for, with the time after which.
+The defaults never end a job. A setting that may end one (`drain.onTimeout`) has to be set explicitly, with its timeout.
 """
 
 import re
@@ -85,7 +85,7 @@ class UpdateStrategy(Model):
 
 
 class DrainSpec(Model):
-    """How long a drain of ours waits for the jobs of a node, and what then."""
+    """How long a drain of ours waits for the jobs of a node, and what happens then."""
 
     timeout: MaybeDuration = Field(
         default="", description="How long jobs may go on after the drain began; empty means as long as they like."
@@ -118,7 +118,7 @@ class Preemptible(Model):
 
 
 class Maintenance(Model):
-    """What on a Kubernetes Node means that its workers are to take no more jobs."""
+    """Which marks on a Kubernetes Node mean that its workers get no more jobs."""
 
     cordon: bool = Field(default=True, description="Whether a cordon (unschedulable) does.")
     taints: list[Key] = Field(
@@ -140,7 +140,7 @@ class Maintenance(Model):
 
 
 class NodeFailureSpec(Model):
-    """When a worker on a Kubernetes Node that no longer answers is replaced by one of another name."""
+    """When a worker on a Kubernetes Node that no longer answers is replaced by one with another name."""
 
     replace_after: MaybeDuration = Field(
         default="5m",

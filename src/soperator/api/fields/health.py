@@ -20,7 +20,7 @@ OnFailure = Literal["Report", "Drain", "Replace"]
 
 
 class CustomCheck(Model):
-    """A quick check of a site's own: a command, a script, or a probe with what fails it. One of `run`, `script` and `probe` is given."""
+    """A site's own quick check: a command, a script, or a probe with the rules that fail it. One of `run`, `script` and `probe` is set."""
 
     name: CheckName = Field(description="Its name; no shipped check has it.")
     description: str = Field(default="", max_length=500, description="Why it is there, for people.")

@@ -1,4 +1,4 @@
-"""What a request to repair or replace the jail may say."""
+"""The fields of a request to repair or replace the jail."""
 
 import re
 

@@ -18,7 +18,7 @@ class ExporterSpec(Model):
 
 
 class MetricsSpec(Model):
-    """What Prometheus can scrape of the cluster."""
+    """The metrics of the cluster for Prometheus."""
 
     exporter: ExporterSpec | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""slurmrestd, as the spec of a SlurmCluster has it: the operator's own, and one for users."""
+"""slurmrestd in the spec of a SlurmCluster: the operator's own, and one for users."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -60,7 +60,7 @@ class KeptToken(Model):
 
 
 class RestUsers(Model):
-    """slurmrestd for users, apart from the operator's."""
+    """slurmrestd for users, separate from the operator's."""
 
     replicas: Annotated[int, Field(ge=1, le=20)] = Field(default=2, description="Number of pods.")
     service: RestService = Field(default_factory=RestService, description="How users reach it.")
@@ -114,7 +114,7 @@ REST_USERS = (
 
 
 def rest_problems(users: RestUsers) -> Iterator[Problem]:
-    """What a schema cannot say of the tokens."""
+    """Rules about the tokens that a schema cannot express."""
     path, longest = "spec.rest.users", seconds(users.max_lifetime)
     if not _SHORTEST <= longest <= _LONGEST:
         yield Problem(f"{path}.maxLifetime", users.max_lifetime, "give from 10m to 7d")

@@ -1,4 +1,4 @@
-"""When a cluster takes over what a newer operator would make of the same spec."""
+"""When a cluster adopts a newer operator's rendering of the same spec."""
 
 from typing import Annotated, Literal
 

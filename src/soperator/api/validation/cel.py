@@ -1,4 +1,4 @@
-"""A condition on a piece of a spec, in the two forms in which it is evaluated, and words for writing the one of the API server."""
+"""A condition on a piece of a spec, in its two forms, and helpers to write the API server's one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -203,7 +203,7 @@ AUTH = (
     ),
 )
 
-#: By name of the model, for the schema; `of_model` is the same for an instance.
+#: The rules by the name of the model, for the schema; `of_model` has the same for an instance.
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
         Refill.__name__: REFILL,

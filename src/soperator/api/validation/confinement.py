@@ -1,4 +1,7 @@
-"""What in a spec takes walls down between a pod of the cluster and its Node. It is allowed, for an administrator may need it, and it is reported."""
+"""Fields of a spec that weaken the isolation between a pod of the cluster and its Node.
+
+They are allowed, because an administrator may need them, and they are reported.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from soperator.api.base import Model
 S = TypeVar("S", bound=Model)
 Place = tuple[int | str, ...]
 
-#: How often what is wrong is taken out. Each time takes out every fault, so more than two are rare.
+#: How often invalid values are removed. Each round removes every fault, so more than two rounds are rare.
 _ROUNDS = 8
 
 

@@ -112,7 +112,7 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
 
 
 def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """Of each role of a cluster the path of its spec, its main container, and its podTemplate."""
+    """For each role of a cluster the path in its spec, its main container, and its podTemplate."""
     yield "controller", "slurmctld", spec.controller.pod_template
     yield "login", "sshd", spec.login.pod_template
     yield "rest", "slurmrestd", spec.rest.pod_template
@@ -126,7 +126,7 @@ def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[s
 
 
 def role_problems(spec: SlurmClusterSpec) -> Iterable[Problem]:
-    """What the podTemplates of a cluster's roles must not say."""
+    """The problems of the podTemplates of a cluster's roles."""
     for path, main, template in role_templates(spec):
         for problem in _template(template, main, _ROLE_SPEC, _ROLE_CONTAINER):
             yield replace(problem, field=f"spec.{path}.{problem.field}")

@@ -42,5 +42,5 @@ def last_start(schedule: str, now: float) -> float:
 
 
 def _expression(schedule: str, moment: datetime) -> CronSim:
-    """The schedule, read backward from a moment. Raises CronSimError for one that is no schedule."""
+    """The times of a schedule, backward from a given time. Raises CronSimError for an invalid schedule."""
     return CronSim(_MACROS.get(schedule, schedule), moment, reverse=True)

@@ -1,4 +1,4 @@
-"""How a verb that asks Kubernetes ends when it is refused: with one line, and exit code 1."""
+"""How a verb ends when Kubernetes refuses its request: with one line, and exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ from soperator.cli.support.say import say
 
 
 class CliError(Exception):
-    """Why there is no answer, in a sentence."""
+    """Why there is no answer, as a message."""
 
 
 @contextmanager
 def report_errors(cluster: str) -> Iterator[None]:
-    """Say what stops the work on this SlurmCluster, on standard error."""
+    """Print the error about this SlurmCluster to standard error."""
     from soperator.kube.errors import KubeError, NotFound
 
     try:

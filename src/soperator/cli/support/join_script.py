@@ -19,9 +19,9 @@ from soperator.render.parts.sssd import PIPES
 from soperator.slurm.keys import turned
 
 Json = Mapping[str, Any]
-#: What a pod has for the SSH of others.
+#: The volumes of a pod that are only for SSH from outside.
 _SSH_VOLUMES, _SSH_SETTING = ("hostkeys", "ssh"), "SOPERATOR_SSH"
-#: Where Slurm's commands look for sackd.
+#: The folder in which Slurm's commands expect sackd's socket.
 _SOCKETS = "/run/slurm"
 #: Folders below this one are readable for everybody in the container, those above it only for root.
 _STATE = "/var/lib/soperator"
@@ -52,7 +52,7 @@ class Host:
 
     @property
     def name(self) -> str:
-        """Of its container."""
+        """The options of its container."""
         return f"soperator-{self.cluster}"
 
 
@@ -131,7 +131,7 @@ def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
 
 
 def _bundle(like: Like) -> Iterator[str]:
-    """Slurm's commands and their libraries, as they are in the jail, and the user that slurm.conf names."""
+    """Slurm's commands and their libraries, as in the jail, and the user that slurm.conf names."""
     image, owner = shlex.quote(like.container["image"]), _owner(like)
     yield f"id slurm >/dev/null 2>&1 || useradd --system --no-create-home --uid {owner} --shell /usr/sbin/nologin slurm"
     yield _needs(f'[ "$(id -u slurm)" = {owner} ]', f"the user slurm of this host is to have the number {owner}")
@@ -139,7 +139,7 @@ def _bundle(like: Like) -> Iterator[str]:
 
 
 def _options(host: Host, like: Like) -> list[str]:
-    """What the container may and sees, as that of the pod."""
+    """The rights and the namespaces of the container, as those of the pod."""
     security = like.container.get("securityContext", {})
     capabilities = security.get("capabilities", {})
     said = {name: value for name, value in _environment(like.container).items() if name != _SSH_SETTING}

@@ -45,7 +45,7 @@ class Loader(yaml.SafeLoader):
     """YAML as Kubernetes takes it: no key twice, no dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Build a map; raise a YAML error for a key that is there already."""
+        """Build a map; raise a YAML error for a duplicate key."""
         seen: set[object] = set()
         for key, _ in node.value:
             if key.value in seen:

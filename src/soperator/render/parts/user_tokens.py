@@ -12,7 +12,7 @@ ROLE = "token"
 
 
 def render_token(cluster: Cluster, name: str, token: str, note: TokenNote) -> Object:
-    """The Secret with a token, and a note of what it is."""
+    """The Secret with a token and its record."""
     meta = pod.metadata(cluster, name, ROLE)
     said = {"user": note.user, "ends": round(note.ends), "lifetime": round(note.lifetime), "key": note.key}
     meta["annotations"] = {labels.TOKEN: json.dumps(said)}

@@ -23,7 +23,7 @@ FIXED = frozenset(
         "authinfo",
         "credtype",
         "slurmuser",
-        # slurmctld is to begin with the number by which the database knows the cluster (images/slurm/accounted).
+        # slurmctld has to start with the cluster's id in the database (images/slurm/accounted).
         "accountingstoragetype",
         "accountingstoragehost",
         "accountingstorageport",
@@ -41,7 +41,7 @@ DANGERS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Effect:
-    """Which files and settings change, whether slurmctld has to restart, and what is in danger, each a sentence."""
+    """Which files and settings change, whether slurmctld has to restart, and the dangers, each as a sentence."""
 
     files: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ ACCOUNTING: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: And where it has a topology of the operator's.
+#: The settings that are owned where the operator manages the topology.
 TOPOLOGY: Mapping[str, str] = MappingProxyType(
     {"TopologyPlugin": "it follows from spec.topology.type: remove the line"}
 )

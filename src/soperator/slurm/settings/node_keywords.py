@@ -1,4 +1,4 @@
-"""What `slurmd --conf` may say of a node in Slurm 24.11: slurm.conf(5), NODE CONFIGURATION, and the words of the library that reads it."""
+"""The keywords of `slurmd --conf` in Slurm 24.11: slurm.conf(5), NODE CONFIGURATION, and the library that parses it."""
 
 _NAMES = """
 BcastAddr Boards CoreSpecCount CoresPerSocket CPUs CPUSpecList CpuBind Feature Features Gres MemSpecLimit NodeAddr NodeHostname NodeName Port

@@ -12,7 +12,7 @@ _ANSWER = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
 def clock(_: Given, place: ProbePaths) -> list[Reading]:
-    """`offset`: how far this clock is from slurmctld's in seconds, at least, and on which `side`."""
+    """`offset`: the least difference of this clock from slurmctld's in seconds, and its `side`."""
     began = time.time()
     done = subprocess.run([place.sdiag], capture_output=True, text=True, check=False)
     ended = time.time()
@@ -24,5 +24,5 @@ def clock(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def compare(began: float, ended: float, theirs: int) -> float:
-    """By how many seconds a clock is ahead, at least, that went from `began` to `ended` while the other one had the whole second `theirs`."""
+    """The least number of seconds by which our clock is ahead: it read `began` before and `ended` after the other clock gave the second `theirs`."""
     return round(began - (theirs + 1) if began > theirs + 1 else min(0.0, ended - theirs), 1)

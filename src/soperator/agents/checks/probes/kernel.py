@@ -1,4 +1,4 @@
-"""The kernel's messages: errors of GPUs (XID), of memory, of disks. Only where the pod may read them, which an ordinary one may not."""
+"""The kernel's messages: errors of GPUs (XID), of memory, of disks. Only where the pod may read them, which is not the default."""
 
 import os
 import re

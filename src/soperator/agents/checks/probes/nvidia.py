@@ -23,7 +23,7 @@ _LOST = re.compile(
 _ERRORS = ("GPU is lost", "Unknown Error", "ERR!", "GPU requires reset")
 _NUMBER = re.compile(r"^-?\d+(\.\d+)?(?= |x|$)")
 
-#: Values of a GPU: name → the elements below <gpu>, of which the first that is there counts, for they have been renamed.
+#: Values of a GPU: name → the elements below <gpu>; the first existing one counts, because drivers have renamed them.
 _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "width": ("pci/pci_gpu_link_info/link_widths/current_link_width",),
     "width_most": ("pci/pci_gpu_link_info/link_widths/max_link_width",),

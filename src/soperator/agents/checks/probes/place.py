@@ -1,4 +1,4 @@
-"""Where a probe looks. Tests give it folders of their own; on a worker these are the machine's."""
+"""The paths that a probe reads. Tests use their own folders; on a worker they are the machine's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ from soperator.agents.checks.probes.place import Given, ProbePaths
 from soperator.checks.check import Reading, Value
 
 _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
-#: A process that ends with its job may be seen for a moment after it, in seconds.
+#: Seconds for which a process that ends with its job may still exist after it.
 _YOUNG = 60.0
 #: Programs that may hold a GPU for all users.
 _DAEMONS = ("slurmd", "slurmstepd", "nvidia-persiste", "nvidia-smi", "nv-hostengine", "dcgm")
@@ -91,19 +91,19 @@ def everything(place: ProbePaths) -> Iterator[Process]:
 
 
 def _job_of(place: ProbePaths, process: Process) -> int:
-    """The job in a process's environment; 0 for one without, a young one, and what Slurm itself runs."""
+    """The job in a process's environment; 0 for a process without one, a young one, and Slurm's own programs."""
     if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
         return 0
     return _number_of(place, process)
 
 
 def _is_called(place: ProbePaths, process: Process, names: tuple[str, ...]) -> bool:
-    """Whether it has one of these names, and the right to it."""
+    """Whether the process has one of these names, in the pod's own pid namespace."""
     return process.name.startswith(names) and _is_ours(place, process.pid)
 
 
 def _is_ours(place: ProbePaths, pid: int | str) -> bool:
-    """Whether a process is in our own pid namespace, as far as we may look."""
+    """Whether a process is in our own pid namespace; False where it cannot be read."""
     try:
         return (place.proc / str(pid) / "ns/pid").readlink() == (place.proc / "self/ns/pid").readlink()
     except OSError:

@@ -1,4 +1,4 @@
-"""File systems: how full, whether they can be written, and how long an answer takes."""
+"""File systems: their usage, whether they are writable, and their latency."""
 
 import os
 import time
