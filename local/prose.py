@@ -12,15 +12,15 @@ from pathlib import Path
 
 from local.paths import REPOSITORY
 
-_DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _WORDS = 5
 
 
-def texts(path: Path) -> Iterator[tuple[str, int, str]]:
+def texts_of(path: Path) -> Iterator[tuple[str, int, str]]:
     """Yield the kind, the line and the text of each docstring and each message of a file."""
     tree = ast.parse(path.read_text())
-    documents = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, _DOCUMENTED) and _has_docstring(node)}
-    parts = {id(value) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for value in ast.walk(node) if value is not node}
+    documents = set(map(id, filter(None, map(_docstring, ast.walk(tree)))))
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    parts = {id(part) for node in texts for part in ast.walk(node) if part is not node}
     for node in ast.walk(tree):
         if id(node) in parts:
             continue
@@ -33,8 +33,13 @@ def texts(path: Path) -> Iterator[tuple[str, int, str]]:
                 yield "message", node.lineno, " ".join(text.split())
 
 
-def _has_docstring(node: ast.AST) -> bool:
-    return isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None
+def _docstring(node: ast.AST) -> ast.expr | None:
+    match node:
+        case ast.Module(body) | ast.ClassDef(body=body) | ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body):
+            match body:
+                case [ast.Expr(ast.Constant(str()) as text), *_]:
+                    return text
+    return None
 
 
 def _is_message(text: str) -> bool:
@@ -50,7 +55,7 @@ def sample(seed: int, count: int) -> Iterator[str]:
     """Yield `count` docstrings and as many messages of src/soperator, each as a line with its place."""
     found: dict[str, list[str]] = {"docstring": [], "message": []}
     for path in sorted((REPOSITORY / "src/soperator").rglob("*.py")):
-        for kind, line, text in texts(path):
+        for kind, line, text in texts_of(path):
             found[kind].append(f"{path.relative_to(REPOSITORY)}:{line}: {text}")
     dice = random.Random(seed)
     for kind, lines in found.items():
@@ -59,4 +64,4 @@ def sample(seed: int, count: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(sample(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)))  # noqa: PLR2004
+    print("\n".join(sample(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)))

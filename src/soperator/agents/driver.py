@@ -55,7 +55,7 @@ class File:
     path: str
 
     def __str__(self) -> str:
-        """As the entry script reads it."""
+        """The line in the format of the entry script."""
         return f"{self.kind}\t{self.name}\t{self.path}"
 
 

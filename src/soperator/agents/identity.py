@@ -105,7 +105,7 @@ def _problem(parts: list[str], fields: int, ids: int) -> str | None:
 
 
 class Writer:
-    """Keeps the last good files in a folder: written whole, only upon change, never emptied by a passing failure."""
+    """Keeps the last good files in a folder: replaced as a whole, only upon change, and never emptied by a temporary failure."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

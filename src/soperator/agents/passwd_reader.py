@@ -92,7 +92,7 @@ class PasswdReader:
 
 
 def _serve(jail: Path, asked: int, answer: int) -> None:
-    """The child: one answer to each byte, until the parent is gone."""
+    """The child process: answers each byte of the parent with one message, until the parent ends."""
     known: object = None
     count = 0
     while os.read(asked, 1):

@@ -112,7 +112,7 @@ def command(check: DeepCheck) -> list[str]:
 
 
 def limit_names(check: DeepCheck) -> list[str]:
-    """The names by which a check asks for limits."""
+    """The names of thresholds that a check uses."""
     said = [limit for rule in check.rules for judged in rule.plain.when.values() for limit in judged.values()]
     return sorted({limit[1:] for limit in said if isinstance(limit, str) and limit.startswith("@")})
 

@@ -1,6 +1,6 @@
-"""Judging what was measured: a check and its readings in, a verdict out.
+"""Evaluates a check's readings to a verdict.
 
-Three outcomes, and *broken* is never a pass: it says that the check itself did not work, and so that nothing is known.
+There are three outcomes. *Broken* is never a pass: it says that the check itself did not work, so that nothing is known about the node.
 """
 
 from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ def _resolved(limit: Any, limits: Mapping[str, Value]) -> Any:
 
 
 def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
-    """The limits of the machine type whose name is the longest one found in the reading's `model`."""
+    """The thresholds of the machine type with the longest name that occurs in the reading's `model`."""
     model = str(reading.get("model", "")).lower()
     found = [name for name in machines if name.lower() in model] if model else []
     return machines[max(found, key=len)] if found else {}

@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Definition:
-    """What a CustomResourceDefinition of ours is made of, besides its rules; `scalable` adds the scale subresource."""
+    """The parts of one of our CustomResourceDefinitions, without its rules; `scalable` adds the scale subresource."""
 
     kind: str
     plural: str

@@ -48,7 +48,7 @@ class Owner:
 
     @classmethod
     def from_metadata(cls, kind: Kind, meta: ObjectMeta, others: Sequence[Mapping[str, Any]] = ()) -> Self:
-        """Return the owner that an object with this metadata is."""
+        """Return the Owner for an object with this metadata."""
         return cls(kind, meta.namespace, meta.name, meta.uid, tuple(others))
 
     def reference(self) -> dict[str, Any]:

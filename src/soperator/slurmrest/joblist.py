@@ -63,7 +63,7 @@ class JobList:
         self._drop()
 
     def _begin(self) -> asyncio.Task[JobQueue]:
-        """The request that is under way, or a new one."""
+        """The running request, or a new one."""
         if self._task is None:
             self._drop()
             self._asked = _clock()

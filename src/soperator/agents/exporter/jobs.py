@@ -64,7 +64,7 @@ class Flow:
         counts[-1] += wait
 
     def families(self) -> Iterator[Family]:
-        """Both counts."""
+        """The metrics of ended jobs and of waiting times."""
         yield names.FINISHED, [Sample((state,), self.ended[state]) for state in names.ENDED]
         yield names.WAIT, [each for name in sorted(self.waits) for each in self._histogram(name)]
 

@@ -225,7 +225,7 @@ class Refresher:
 
 
 def _plain(families: Iterable[Family], name: str) -> dict[str, float]:
-    """A family with one label, by that label."""
+    """The samples of a family with one label, as a map from the label's value."""
     return {each.labels[0]: each.value for metric, samples in families if metric.name == name for each in samples}
 
 

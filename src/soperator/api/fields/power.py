@@ -14,7 +14,7 @@ LEAST_RESUME = 30.0
 
 
 class PowerSaving(Model):
-    """Nodes that sleep until a job needs them."""
+    """Nodes that are powered down until a job needs them."""
 
     min_nodes: Annotated[int, Field(ge=0, le=10000)] = Field(default=0, description="Nodes that are kept awake.")
     max_nodes: Annotated[int, Field(ge=1, le=10000)] = Field(

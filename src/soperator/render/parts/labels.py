@@ -1,4 +1,4 @@
-"""Labels and annotations: how our objects are found again, and what we note on them."""
+"""Labels and annotations: the keys that identify our objects, and the records on them."""
 
 from soperator.api.base import GROUP
 

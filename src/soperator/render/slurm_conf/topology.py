@@ -50,7 +50,7 @@ def selector(nodeset: NodeSet, selected: dict[str, str]) -> Object:
 
 
 def together(cluster: Cluster, nodeset: NodeSet, made: Object) -> Object:
-    """A worker's pod with the wish to lie close to its peers, beside whatever affinity it has."""
+    """A worker's pod with a preferred affinity to its peers, added to its own affinity."""
     if not cluster.spec.topology.is_on:
         return made
     levels = cluster.spec.topology.levels

@@ -108,7 +108,10 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
 
 
 def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem]:
-    """Return the problems of a NodeSet's extraConf. Which words an image of one's own knows (`has_own_slurm`), only its slurmd can say."""
+    """Return the problems of a NodeSet's extraConf.
+
+    With a custom image (`has_own_slurm`) unknown keywords are not reported, because only its slurmd knows its keywords.
+    """
     known = () if has_own_slurm or spec.image else NODE
     return [
         Problem("spec.extraConf", problem.value, problem.remedy)
