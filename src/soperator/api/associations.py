@@ -86,7 +86,7 @@ class AccountUser(Model):
     """A user of an account."""
 
     name: Annotated[str, Field(pattern=USER, min_length=1, max_length=32)] = Field(
-        description="Name of the user, who needs not to exist yet."
+        description="Name of the user, who need not exist yet."
     )
     fairshare: Share = Field(default="", description="The user's share within the account, or parent.")
     limits: AccountLimits = Field(default_factory=AccountLimits, description="Limits of the user in this account.")
@@ -114,13 +114,14 @@ class SlurmAccountSpec(ClusterMember):
     users: list[AccountUser] = Field(
         default_factory=list,
         max_length=2000,
-        description="Its users. One who is taken from the list loses what this object gave; one whom somebody else put into the account stays.",
+        description="Its users. A user who is removed from the list loses what this object gave; a user whom somebody else added to the "
+        "account stays.",
     )
     deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
-            "What becomes of the account when this object is deleted. Orphan: it stays, with its users. Delete: what this object made goes, as soon "
-            "as no job and nobody else's users or accounts are in it; what was there before the object stays."
+            "What happens to the account when this object is deleted. Orphan: it stays, with its users. Delete: what this object "
+            "created is deleted, when no job and no users or accounts of others are in it; what existed before the object stays."
         ),
     )
 
@@ -179,7 +180,7 @@ class SlurmQOSSpec(ClusterMember):
     preempt_mode: Literal["", "cluster", "cancel", "requeue", "suspend"] = Field(
         default="", description="How its jobs make way: cluster is as the cluster has it."
     )
-    grace_time: Most | None = Field(default=None, description="How long a job goes on that is to make way, in seconds.")
+    grace_time: Most | None = Field(default=None, description="How long a preempted job may continue, in seconds.")
     usage_factor: Annotated[str, Field(pattern=r"^([0-9]{1,6}(\.[0-9]{1,4})?)?$", max_length=12)] = Field(
         default="", description='How much its jobs count as used, such as "0.5".'
     )
@@ -187,8 +188,8 @@ class SlurmQOSSpec(ClusterMember):
     deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
-            "What becomes of the QOS when this object is deleted. Orphan: it stays. Delete: it goes, if this object made it, as soon as no job "
-            "and no account uses it."
+            "What happens to the QOS when this object is deleted. Orphan: it stays. Delete: it is deleted, if this object created "
+            "it, when no job and no account uses it."
         ),
     )
 
@@ -219,7 +220,7 @@ class SlurmAccountStatus(Model):
     account: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the account in Slurm.")
     users: Annotated[str, Field(max_length=32)] = Field(default="", description="Users in Slurm, of wanted.")
     applied: list[AppliedStatus] = Field(default_factory=list, max_length=4001, description="What was set.")
-    why: Sentence = Field(default="", description="What keeps it from being as the spec says; empty when nothing does.")
+    why: Sentence = Field(default="", description="Why it is not as the spec says; empty when it is.")
 
 
 class SlurmQOSStatus(Model):
@@ -233,7 +234,7 @@ class SlurmQOSStatus(Model):
     )
     qos: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the QOS in Slurm.")
     applied: list[AppliedStatus] = Field(default_factory=list, max_length=1, description="What was set.")
-    why: Sentence = Field(default="", description="What keeps it from being as the spec says; empty when nothing does.")
+    why: Sentence = Field(default="", description="Why it is not as the spec says; empty when it is.")
 
 
 def _kept(field: str) -> str:

@@ -62,18 +62,18 @@ class ClaimRef(Model):
             "Name of an existing PersistentVolumeClaim in this namespace. It is used as it is and never deleted."
         ),
     )
-    size: Quantity = Field(default="100Gi", description="Size of the claim that is made when no name is given.")
+    size: Quantity = Field(default="100Gi", description="Size of the claim that is created when no name is given.")
     storage_class_name: str = Field(
         default="",
         max_length=253,
-        description=("Class of the claim that is made; empty means the cluster's default class."),
+        description=("Class of the claim that is created; empty means the cluster's default class."),
     )
 
 
 class StateClaim(ClaimRef):
     """The claim of the controller's state, which is small."""
 
-    size: Quantity = Field(default="4Gi", description="Size of the claim that is made when no name is given.")
+    size: Quantity = Field(default="4Gi", description="Size of the claim that is created when no name is given.")
 
 
 class Tmpfs(Model):
@@ -94,7 +94,7 @@ class Submount(Model):
     """Another storage at a path inside the jail. Exactly one of claimName, tmpfs, hostPath and volume is set."""
 
     path: Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)] = Field(
-        description="Absolute path inside the jail, for example /home. Its folder is made in the jail where it is missing."
+        description="Absolute path inside the jail, for example /home. Its folder is created in the jail where it is missing."
     )
     claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="", description="Name of a PersistentVolumeClaim in this namespace."
@@ -109,7 +109,7 @@ class Submount(Model):
     per_job: bool = Field(
         default=False,
         description=(
-            "Whether each job on a worker sees a folder of its own there, made with the job and removed with it; login nodes leave it out."
+            "Whether each job on a worker sees its own folder there, created and removed with the job; login nodes leave it out."
         ),
     )
 

@@ -45,9 +45,9 @@ class When(Model):
         default="",
         description="All nodes, as a CronJob's schedule in UTC: minute, hour, day, month, weekday, or @daily and its like.",
     )
-    after_creation: bool = Field(default=True, description="A node that has not run it since its pod was made.")
+    after_creation: bool = Field(default=True, description="A node that has not run it since its pod was created.")
     after_repair: bool = Field(
-        default=False, description="A node that was drained or down, whoever did it, and is in service again."
+        default=False, description="A node that was drained or down for any cause, and is in service again."
     )
     on_idle: OnIdle | None = Field(default=None, description="A node that has been idle for a while.")
     run_request: Word = Field(
@@ -190,7 +190,7 @@ class RoundStatus(Model):
     broken: list[BrokenStatus] = Field(
         default_factory=list, max_length=MOST_PAIRS, description="Pairs that gave no reading."
     )
-    says: Short = Field(default="", description="Why pairs are measured, or what a broken run said.")
+    says: Short = Field(default="", description="Why pairs are measured, or the message of a broken run.")
 
 
 class NoteStatus(Model):
@@ -198,7 +198,7 @@ class NoteStatus(Model):
 
     at: Seconds = Field(description="When, in seconds since 1970.")
     nodes: Hostlist = Field(description="Slurm nodes that it is about, as a host list.")
-    says: Short = Field(description="What it is, such as a slow way between two nodes.")
+    says: Short = Field(description="The finding, such as a slow path between two nodes.")
 
 
 class HealthCheckStatus(Model):
@@ -237,7 +237,7 @@ class HealthCheckStatus(Model):
     )
     round: RoundStatus | None = Field(default=None, description="Nodes that are just being compared with each other.")
     notes: list[NoteStatus] = Field(
-        default_factory=list, max_length=MOST_NOTES, description="What was found last that is no single node's."
+        default_factory=list, max_length=MOST_NOTES, description="The last findings that concern no single node."
     )
     why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
 

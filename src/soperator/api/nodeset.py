@@ -96,7 +96,7 @@ class NodeSetSpec(ClusterMember):
 
     replicas: Annotated[int, Field(ge=0, le=10000)] = Field(
         default=1,
-        description="Number of nodes; with powerSaving Slurm's queue says how many there are, and this says nothing.",
+        description="Number of nodes; with powerSaving Slurm's queue determines the number, and this has no effect.",
     )
     power_saving: PowerSaving | None = Field(
         default=None,
@@ -150,7 +150,7 @@ class NodeSetSpec(ClusterMember):
         default_factory=dict,
         description=(
             "Labels, levels of the cluster's topology, that the Nodes of these nodes have: nodes run nowhere else, and Slurm knows their place "
-            "before they run. What is not said is read from the Nodes."
+            "before they run. Labels that are left out are read from the Nodes."
         ),
     )
     update_strategy: UpdateStrategy = Field(
@@ -168,7 +168,7 @@ class NodeSetSpec(ClusterMember):
         ),
     )
     maintenance: Maintenance = Field(
-        default_factory=Maintenance, description="What on a Kubernetes Node drains the Slurm nodes that lie on it."
+        default_factory=Maintenance, description="Which marks on a Kubernetes Node drain its Slurm nodes."
     )
     node_failure: NodeFailureSpec = Field(
         default_factory=NodeFailureSpec,

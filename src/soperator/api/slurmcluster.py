@@ -112,7 +112,7 @@ class Refill(Model):
         default_factory=lambda: ["/home"],
         max_length=64,
         description=(
-            "Paths of the jail that an overwrite keeps, beside the users and groups that people made. The rest of the "
+            "Paths of the jail that an overwrite keeps, besides the users and groups that people created. The rest of the "
             "former root stays as root.previous on the claim until the next overwrite."
         ),
     )
@@ -128,8 +128,9 @@ class Jail(Model):
     per_node: bool = Field(
         default=False,
         description=(
-            "Whether each login and worker node has a root of its own instead of one that all share: a claim of this size and class for "
-            "each pod, filled from the image when the pod is made, and gone with it. What users keep then belongs on submounts, such as /home."
+            "Whether each login and worker node has its own root instead of a shared one: a claim of this size and class for each "
+            "pod, filled from the image when the pod is created, and deleted with it. What users keep then belongs on submounts, "
+            "such as /home."
         ),
     )
     image: str = Field(
@@ -174,8 +175,7 @@ class ControllerSpec(Model):
     state: StateClaim = Field(
         default_factory=StateClaim,
         description=(
-            "The claim that holds Slurm's state: running and queued jobs. One that the operator made goes "
-            "with the cluster."
+            "The claim that holds Slurm's state: running and queued jobs. A claim that the operator created is deleted with the cluster."
         ),
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")
@@ -324,15 +324,15 @@ class Security(Model):
     user_namespace: bool = Field(
         default=True,
         description=(
-            "Whether pods run in a user namespace, so that root in the jail is nobody on the Node. Switch "
-            "it off where the jail's file system cannot be idmapped."
+            "Whether pods run in a user namespace, so that root in the jail is nobody on the Node. Turn it off where the jail's "
+            "file system cannot be idmapped."
         ),
     )
     id_count: Annotated[int, Field(ge=65536, le=4294967294)] = Field(
         default=65536,
         description=(
             "Ids of users and groups are below this. More than 65536 needs a kubelet whose userNamespaces.idsPerPod is at least "
-            "that; a pod on any other Node does not start, and says so."
+            "that; a pod on any other Node does not start, with a message."
         ),
     )
 
@@ -370,7 +370,7 @@ class SlurmClusterSpec(Model):
     jobs: JobsSpec = Field(
         default_factory=JobsSpec, description="How jobs are held to the CPUs and the memory that they were given."
     )
-    topology: Topology = Field(default_factory=Topology, description="Which nodes lie close to each other.")
+    topology: Topology = Field(default_factory=Topology, description="Which nodes are close to each other.")
     config: Config = Field(default_factory=Config, description="Extra lines and files of Slurm's configuration.")
     job_containers: JobContainers = Field(
         default_factory=JobContainers, description="Jobs in containers, as with Pyxis."

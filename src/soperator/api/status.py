@@ -96,7 +96,7 @@ class SlurmClusterStatus(Model):
     images: ImagesRecord = Field(
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )
-    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass rendered.")
     keys: str = Field(
         default="", max_length=63, description="The last request of spec.auth.rotateRequest that was carried out."
     )
@@ -111,7 +111,7 @@ class SlurmClusterStatus(Model):
     accounting: str = Field(
         default="",
         max_length=63,
-        description="On once slurmctld was told of slurmdbd, until accounting is switched off.",
+        description="On since slurmctld uses slurmdbd, until accounting is turned off.",
     )
     why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
 
@@ -130,7 +130,7 @@ class NodeSetStatus(Model):
     updated_replicas: int = Field(default=0, ge=0, description="Worker pods that are as the present spec says.")
     idle: int = Field(default=0, ge=0, description="Workers that are idle and take jobs.")
     allocated: int = Field(default=0, ge=0, description="Workers with a job on them, whole or in part.")
-    draining: int = Field(default=0, ge=0, description="Workers that take no more jobs, whoever said so.")
+    draining: int = Field(default=0, ge=0, description="Workers that get no more jobs, for any cause.")
     down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
     desired_replicas: int = Field(
         default=0,
@@ -139,12 +139,12 @@ class NodeSetStatus(Model):
     )
     asleep: int = Field(default=0, ge=0, description="Nodes that sleep until a job needs them.")
     waking: int = Field(
-        default=0, ge=0, description="Nodes that Slurm has asked for, and that have not registered yet."
+        default=0, ge=0, description="Nodes that Slurm has requested, and that have not registered yet."
     )
     selector: str = Field(
         default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
     )
-    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass wanted.")
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass rendered.")
     why: Sentence = Field(
         default="",
         description="Why the NodeSet is not available, and what is being done to its workers; empty when nothing is.",

@@ -41,7 +41,9 @@ class Definition:
 
 
 _READY = Column(
-    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether all that the spec asks for is there."
+    "Ready",
+    '.status.conditions[?(@.type=="Ready")].status',
+    description="Whether everything that the spec asks for is there.",
 )
 _AVAILABLE = Column(
     "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
@@ -67,8 +69,8 @@ CLUSTER = Definition(
         _READY,
         _AVAILABLE,
         Column("Controller", ".status.controller.summary", description="Controllers, ready of wanted."),
-        Column("Login", ".status.login.summary", description="Login nodes, ready of wanted."),
-        Column("Workers", ".status.workers.summary", description="Workers of all NodeSets, ready of wanted."),
+        Column("Login", ".status.login.summary", description="Login nodes, ready of desired."),
+        Column("Workers", ".status.workers.summary", description="Workers of all NodeSets, ready of desired."),
         Column("Address", ".status.address", description="How to reach the login nodes."),
         _REASON,
         _AGE,
@@ -91,7 +93,7 @@ NODESET = Definition(
         Column("Wanted", ".status.desiredReplicas", "integer", "The number of nodes that should exist."),
         Column("Ready", ".status.readyReplicas", "integer", "Nodes that Slurm can give jobs to."),
         Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
-        Column("Waking", ".status.waking", "integer", "Nodes that Slurm has asked for."),
+        Column("Waking", ".status.waking", "integer", "Nodes that Slurm has requested."),
         Column("Updated", ".status.updatedReplicas", "integer", "Nodes that are as the spec says.", priority=1),
         Column("Idle", ".status.idle", "integer", "Nodes that are idle.", priority=1),
         Column("Allocated", ".status.allocated", "integer", "Nodes with jobs.", priority=1),
@@ -143,7 +145,7 @@ ACCOUNT = Definition(
         Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster that has it."),
         Column("Account", ".status.account", description="Name of the account in Slurm."),
         Column("Parent", ".spec.parent", description="The account above it."),
-        Column("Users", ".status.users", description="Users in Slurm, of wanted."),
+        Column("Users", ".status.users", description="Users in Slurm, of desired."),
         _IN_STEP,
         _REASON,
         _AGE,

@@ -33,7 +33,7 @@ CONDITIONS = (
         "LoginNotReady": ("no login pod is ready, or one is not", _NOT_READY),
         "RestNotReady": ("slurmrestd is not ready, without which the operator does not know Slurm's nodes", _NOT_READY),
         "WorkersNotReady": ("some workers are not ready", "look at the workers that the message names"),
-        "WorkersMissing": ("fewer nodes take jobs than are wanted", "look at the nodes that the message names"),
+        "WorkersMissing": ("fewer nodes get jobs than are desired", "look at the nodes that the message names"),
         "NoCapacity": ("nodes that were to wake did not", "correct what the message names, or give the Kubernetes cluster machines"),
         "AccountingNotReady": ("jobs run, and are not recorded at present", "see the condition AccountingReady"),
         "ConfigNotApplied": ("slurmctld runs with a former configuration", "see the condition ConfigApplied"),
@@ -41,8 +41,8 @@ CONDITIONS = (
         "SlurmNotAnswering": ("slurmctld or slurmrestd does not answer, so nothing is changed", "see their logs"),
         "SlurmRefused": ("Slurm refused what the operator asked, or cannot be trusted at present", _FIX),
         "JailNotReady": ("the jail is not filled yet", "see the condition JailReady"),
-        "JailRefill": ("the jail is being replaced, and login and workers are closed meanwhile", _ASK),
-        "MountPointsMissing": ("folders for submounts are being made in the jail", "see the condition JailReady"),
+        "JailRefill": ("the jail is being replaced, and login and workers are closed until then", _ASK),
+        "MountPointsMissing": ("folders for submounts are being created in the jail", "see the condition JailReady"),
         "ClaimBeingDeleted": ("somebody deleted a claim that running pods still hold", "see the condition ClaimsKept"),
         "ClusterNotReady": ("the NodeSet waits for its cluster", "see the status of the SlurmCluster"),
         "ClusterRefused": ("the spec of its cluster has a fault, so its workers stay as they are", "correct the SlurmCluster"),
@@ -56,9 +56,9 @@ CONDITIONS = (
                   "as the spec says", {
         "Scheduled": ("runs begin when they are due", _NONE),
         "Suspended": ("`suspend` is true: no new run begins", _NONE),
-        "InStep": ("the database has it so", _NONE),
+        "InStep": ("the database has it", _NONE),
         "Changing": ("the database is being changed", _NONE),
-        "Waiting": ("its cluster is not ready for it", _ASK),
+        "Waiting": ("its cluster is not ready", _ASK),
         "NoAnswer": ("slurmctld or slurmdbd does not answer", "see the condition AccountingReady of the cluster"),
         "SlurmRefused": ("Slurm refused a job of the check", _FIX),
         "Refused": ("sacctmgr refused a value", _FIX),
@@ -76,8 +76,8 @@ CONDITIONS = (
         "HandingOut": ("daemons are reading it", _NONE),
         "Refused": ("the trial refused it; the former one stays", "correct the line that the message has"),
         "RolledBack": ("slurmctld ended with it, and the former one is back", "correct the line that the message has"),
-        "NotRead": ("slurmctld does not start, and there is no former one", "correct the line that the message has"),
-        "Changed": ("somebody wrote to the ConfigMap, and no copy of its files is left", "change spec.config, so that another is made"),
+        "NotRead": ("slurmctld does not start, and there is no former configuration", "correct the line that the message has"),
+        "Changed": ("somebody wrote to the ConfigMap, and no copy of its files is left", "change spec.config, so that a new one is rendered"),
         "Behind": ("a daemon has not said that it read it", "see the log of the pod that the message names"),
         "NodeSetUnreadable": ("a NodeSet of the cluster cannot be read", "correct the NodeSet, or upgrade the operator"),
     }),
@@ -93,10 +93,10 @@ CONDITIONS = (
         "Stuck": ("the Job that fills it does not begin", _NOT_READY),
         "Failed": ("the Job that fills it failed", _FIX),
         "NotAnswering": ("its storage does not answer, and no step begins on the nodes that are named", "mend the storage"),
-        "MountPointsMissing": ("folders for submounts are to be made", _ASK),
+        "MountPointsMissing": ("folders for submounts have to be created", _ASK),
         "InvalidSpec": (_SPEC, _FIX),
     }),
-    ConditionPage("WorkersReady", "SlurmCluster", "all wanted workers take jobs", {
+    ConditionPage("WorkersReady", "SlurmCluster", "all desired workers get jobs", {
         "AllReady": ("all do", _NONE),
         "WorkersMissing": ("some do not", "look at the nodes that the message names"),
     }),
@@ -126,19 +126,19 @@ CONDITIONS = (
         "Unknown": ("there are no NodeSets yet", _NONE),
     }),
     ConditionPage("KeysSettled", "SlurmCluster", "all daemons have the keys that the Secrets hold", {
-        "Made": ("they have those with which the cluster was made", _NONE),
+        "Made": ("they have those with which the cluster was created", _NONE),
         "Rotated": ("they have those of the last rotation", _NONE),
         "Rotating": ("a rotation is under way", _ASK),
-        "OtherKey": ("a Secret holds another key than the daemons", "put the former key back, or ask for a rotation"),
-        "KeyLost": ("a Secret and its copy are gone, and daemons run with that key", "bring the key back as the message says"),
+        "OtherKey": ("a Secret holds another key than the daemons", "restore the former key, or request a rotation"),
+        "KeyLost": ("a Secret and its copy are missing, and daemons run with that key", "bring the key back as the message says"),
         "KeyIncomplete": ("a Secret lacks a file", "put it in"),
     }),
     ConditionPage("ClaimsKept", "SlurmCluster", "no claim with state, jail or records is on its way out", {
         "Kept": ("none is", _NONE),
         "BeingDeleted": ("somebody deleted one that pods still hold", "keep its volume with the command of the message"),
-        "Gone": ("the claim of slurmctld's state is gone while workers run", "bind the former volume to a new claim of that name"),
+        "Gone": ("the claim of slurmctld's state is missing while workers run", "bind the former volume to a new claim of that name"),
     }),
-    ConditionPage("UpToDate", "SlurmCluster", "the cluster runs the images that are asked for", {
+    ConditionPage("UpToDate", "SlurmCluster", "the cluster runs the requested images", {
         "AsAsked": ("it does", _NONE),
         "Held": ("this operator has newer ones, which wait for a request", "ask in spec.upgrade.request when you like"),
         "Trying": ("a new image is tried first", _NONE),
@@ -170,7 +170,7 @@ CONDITIONS = (
         "Degraded": ("some pods are not ready", _NOT_READY),
         "NotReady": ("no pod is ready", _NOT_READY),
         "Certificate": ("the Secret of TLS is not there or cannot be read", "make it, of type kubernetes.io/tls"),
-        "TokensNotKept": ("a token cannot be made or written", _FIX),
+        "TokensNotKept": ("a token cannot be created or written", _FIX),
     }),
     ConditionPage("TopologyKnown", "SlurmCluster, where a topology is on", "the place of every worker is known", {
         "Known": ("it is", _NONE),
@@ -189,8 +189,8 @@ CONDITIONS = (
 DERIVED = {
     "Ready": "all that the spec asks for is there and takes jobs. Conditions that only advise do not count: Confined, LimitsEnforced, Healthy, "
     "Passing, TopologyKnown, and those on room. A HealthCheck, SlurmAccount or SlurmQOS reports it itself, as below",
-    "Reconciling": "something that the spec asks for is not there, and the operator works on it or waits for it",
-    "Stalled": "something that the spec asks for is not there, and only a person can help: the message says what to do",
+    "Reconciling": "something that the spec asks for is missing, and the operator works on it or waits for it",
+    "Stalled": "something that the spec asks for is missing, and only a person can help: the message says what to do",
 }
 _ALL = frozenset(reason for page in CONDITIONS for reason in page.reasons)
 

@@ -42,9 +42,7 @@ WAITS = (1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 25920
 _HISTOGRAM = len(WAITS) + 3
 
 UP = Metric("slurm_up", "gauge", "Whether Slurm gave every answer of its kind when it was asked last.", ("source",), 5)
-REFRESHED = Metric(
-    "slurm_refresh_timestamp_seconds", "gauge", "When what is told of a source was read.", ("source",), 5
-)
+REFRESHED = Metric("slurm_refresh_timestamp_seconds", "gauge", "When a source was last read.", ("source",), 5)
 REFRESH = Metric(
     "slurm_refresh_duration_seconds", "gauge", "How long the last reading of a source took.", ("source",), 5
 )
@@ -62,7 +60,7 @@ FLAGS = Metric(
 OUT = Metric(
     "slurm_nodes_out",
     "gauge",
-    "Slurm nodes that take no jobs, by who took them out (check, operator, slurm, person) and why; digits in reasons are #.",
+    "Slurm nodes that get no jobs, by who took them out (check, operator, slurm, person) and why; digits in reasons are #.",
     ("by", "reason"),
     REASONS + 4,
 )
@@ -141,7 +139,7 @@ PARTITION_JOBS = Metric(
 PARTITION_WANTED = Metric(
     "slurm_partition_pending_nodes",
     "gauge",
-    "Nodes that those jobs ask for together that wait for nodes; each task of an array counts. What an autoscaler adds nodes for.",
+    "Nodes requested by jobs that wait for nodes; each task of an array counts. For an autoscaler.",
     ("partition",),
     PARTITIONS + 1,
 )
@@ -182,7 +180,7 @@ CYCLE_SECONDS = Metric("slurm_scheduler_cycle_seconds_total", "counter", "Time t
 CYCLE_LAST = Metric("slurm_scheduler_last_cycle_seconds", "gauge", "How long the last of them took.")
 CYCLE_DEPTH = Metric("slurm_scheduler_tested_jobs_total", "counter", "Jobs that they looked at.")
 QUEUE = Metric("slurm_scheduler_queue_length", "gauge", "Jobs that wait for the main scheduler.")
-DONE = Metric("slurm_scheduler_jobs_total", "counter", "Jobs by what became of them; slurmctld begins anew each day.", ("event",), 5)  # fmt: skip
+DONE = Metric("slurm_scheduler_jobs_total", "counter", "Jobs by result; slurmctld resets these counts each day.", ("event",), 5)  # fmt: skip
 BACKFILLS = Metric("slurm_backfill_cycles_total", "counter", "Cycles of the backfill scheduler.")
 BACKFILL_SECONDS = Metric("slurm_backfill_cycle_seconds_total", "counter", "Time that they took.")
 BACKFILL_LAST = Metric("slurm_backfill_last_cycle_seconds", "gauge", "How long the last of them took.")

@@ -32,7 +32,7 @@ CLUSTER = Dashboard(
         Panel(
             "Alerts that fire",
             {"": 'max by (alertname, severity, namespace, slurm_cluster) (ALERTS{alertstate="firing",alertname=~"(Slurm|Soperator).+"})'},
-            "table", width=12, quiet="no alert fires where all is well",
+            "table", width=12, quiet="no alert fires while everything works",
         ),
         Panel("Why jobs wait", {"{{reason}}": "sum by (reason) (slurm_jobs_pending{<of>}) > 0"}, stacked=True, width=12, alerts=("SlurmQueueStuck",)),
         Panel("CPUs", {"{{state}}": "sum by (state) (slurm_cpus{<of>})"}, stacked=True),
@@ -53,7 +53,7 @@ NODES = Dashboard(
     "Which nodes are out, who took them out, and what the others do.",
     (
         Panel(
-            "Nodes that take no jobs, by whom and why", {"": "sum by (by, reason) (slurm_nodes_out{<of>})"}, "table",
+            "Nodes that get no jobs, by whom and why", {"": "sum by (by, reason) (slurm_nodes_out{<of>})"}, "table",
             about="check: a health check; operator: a rollout, a scale-in or a sick jail; slurm: slurmctld itself; person: somebody.",
             alerts=("SlurmManyNodesOut", "SlurmNodesLeftOut"), width=12, quiet="all nodes take jobs",
         ),
@@ -161,7 +161,7 @@ HEALTH = Dashboard(
             "Volumes: how long a look takes",
             {"{{slurm_cluster}} {{volume}}": "max by (slurm_cluster, volume) (soperator_volume_look_seconds{<by>})"},
             unit="s", alerts=("SlurmJailSlow",), limits=((0, "green"), (1, "orange"), (5, "red")),
-            about="A look touches every mount of a node's plan. It is made on the worker that was asked, so a slow machine shows too.",
+            about="A look touches every mount of a node's plan, on the worker that is asked, so a slow machine shows too.",
         ),
     ),
 )  # fmt: skip

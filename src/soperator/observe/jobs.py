@@ -31,13 +31,13 @@ PROCESSES = Metric("slurm_job_processes", "gauge", "Processes of a job on a node
 GPU = Metric(
     "slurm_job_gpu",
     "gauge",
-    "1, with a GPU that a job has, by the name that the Node has for it: what joins a job to the metrics of its GPUs.",
+    "1 for each GPU of a job, with the Node's name for it: joins a job to the metrics of its GPUs.",
     ("node", "job_id", "device"),
     GPUS,
     "node",
 )
 MEASURED = Metric(
-    "slurm_job_usage_timestamp_seconds", "gauge", "When a node's jobs were measured.", ("node",), 1, "node"
+    "slurm_job_usage_timestamp_seconds", "gauge", "When a node's jobs were last measured.", ("node",), 1, "node"
 )
 
 METRICS: tuple[Metric, ...] = (CPU, MEMORY, PROCESSES, GPU, MEASURED)

@@ -57,7 +57,7 @@ VOLUME_SIZE = Metric(
 )  # fmt: skip
 VOLUME_AVAILABLE = Metric("soperator_volume_available_bytes", "gauge", "What ordinary users can still write there.", _OF_VOLUME, 0)  # fmt: skip
 VOLUME_FILES = Metric(
-    "soperator_volume_available_files", "gauge", "Files that can still be made there; none where the file system has no bound.", _OF_VOLUME, 0
+    "soperator_volume_available_files", "gauge", "Files that can still be created there; absent where the file system has no bound.", _OF_VOLUME, 0
 )  # fmt: skip
 VOLUME_LOOK = Metric(
     "soperator_volume_look_seconds", "gauge", "How long a look at it and at every mount in it took, in the pod that was asked last.", _OF_VOLUME, 0

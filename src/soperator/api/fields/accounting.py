@@ -25,7 +25,7 @@ Age = Annotated[str, Field(pattern=AGE, max_length=16)]
 class DatabaseClaim(ClaimRef):
     """The claim of the database."""
 
-    size: Quantity = Field(default="10Gi", description="Size of the claim that is made when no name is given.")
+    size: Quantity = Field(default="10Gi", description="Size of the claim that is created when no name is given.")
 
 
 class DatabaseSpec(Model):
@@ -124,7 +124,7 @@ class Archive(Model):
 
     claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
-        description="Name of a PersistentVolumeClaim in this namespace into which slurmdbd writes what it purges; empty: it is gone.",
+        description="Name of a PersistentVolumeClaim in this namespace into which slurmdbd writes what it purges; empty: purged records are lost.",
     )
 
 

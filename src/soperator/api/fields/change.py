@@ -71,8 +71,8 @@ class UpdateStrategy(Model):
     busy: Literal["Drain", "Wait"] = Field(
         default="Drain",
         description=(
-            "Idle nodes always go first. Then, Drain: a busy node gets no new job, and is replaced when its jobs have ended. "
-            "Wait: it goes on taking jobs, and is replaced when it happens to be idle."
+            "Idle nodes are always replaced first. Then, Drain: a busy node gets no new job, and is replaced when its jobs have "
+            "ended. Wait: it continues to get jobs, and is replaced when it happens to be idle."
         ),
     )
     window: Window | None = Field(

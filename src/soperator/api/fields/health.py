@@ -28,7 +28,7 @@ class CustomCheck(Model):
         default_factory=list,
         max_length=64,
         description="A program in slurmd's container, by its path, and its arguments. Exit code 0 passes. Exit code 1 with a sentence on standard "
-        "output fails, and the sentence is the reason. Everything else says that the check itself is broken. The jail lies at /mnt/jail/root.",
+        "output fails, and the sentence is the reason. Every other code means that the check itself is broken. The jail is at /mnt/jail/root.",
     )
     script: str = Field(default="", max_length=16384, description="The same as a script for /bin/sh.")
     probe: str = Field(
@@ -68,7 +68,8 @@ class ReplaceSpec(Model):
     )
     condition: Annotated[str, Field(pattern=_CONDITION, max_length=316)] = Field(
         default="",
-        description="Type of a condition that the Kubernetes Node then gets, with status True, for whoever repairs or replaces machines: a name "
+        description="Type of a condition that the Kubernetes Node then gets, with status True, for programs or people that repair or "
+        "replace machines: a name "
         "behind your own domain, such as example.com/Bad, for those without one and those of kubernetes.io and k8s.io are Kubernetes'. The Node is "
         "cordoned in any case, and the annotation slurm.soperator.io/unhealthy has the evidence. The chart's replaceMachines must be true.",
     )
@@ -90,7 +91,8 @@ class HealthSpec(Model):
     prolog_epilog: bool = Field(
         default=False,
         description=(
-            "Whether those whose page says so also run before each job begins on a node and after it has ended (Prolog and Epilog); a job "
+            "Whether the checks marked for it on their page also run before each job starts on a node and after it has ended "
+            "(Prolog and Epilog); a job "
             "waits for the former. With Drain a batch job goes back into the queue, once, when one of them has just failed on the node where "
             "it would begin."
         ),

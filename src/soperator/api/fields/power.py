@@ -23,14 +23,14 @@ class PowerSaving(Model):
     suspend_time: Duration = Field(default="10m", description="How long a node without a job stays awake.")
     resume_timeout: Duration = Field(
         default="10m",
-        description="How long a node may take to wake, including the time in which a machine is found for it. Then its jobs are queued again.",
+        description="How long a node may take to wake, including the time to find a machine for it. Then its jobs are requeued.",
     )
     suspend_timeout: Duration = Field(
-        default="10s", description="How long a node that goes to sleep takes no job; its pod ends meanwhile."
+        default="10s", description="How long a node that goes to sleep gets no job; its pod ends in that time."
     )
     retry_after: Duration = Field(
         default="5m",
-        description="How long a node that did not wake, or for which there is no machine, is not tried again.",
+        description="How long Slurm does not try a node again that did not wake, or for which there is no machine.",
     )
 
 

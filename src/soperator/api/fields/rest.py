@@ -52,7 +52,7 @@ class KeptToken(Model):
         description="Whose token: a user of the jail or of the directory, and no administrator of Slurm."
     )
     secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
-        description="Name of the Secret, with the entries token and user. It goes when it is taken from the list."
+        description="Name of the Secret, with the entries token and user. The token is removed when it is removed from the list."
     )
     lifetime: Duration = Field(
         default="1h", description="How long a token is good; it is renewed when half of that is over. From 10m to 7d."

@@ -37,8 +37,8 @@ class Topology(Model):
         min_length=1,
         max_length=8,
         description=(
-            "Labels of Kubernetes' Nodes, from the farthest level to the closest, for example a zone's, a spine's and a rack's. A Node "
-            "without a label lies in a place of its own beside those of that level."
+            "Labels of Kubernetes' Nodes, from the farthest level to the closest, for example a zone's, a spine's and a rack's. A "
+            "Node without a label has its own location at that level."
         ),
     )
     block_sizes: list[Annotated[int, Field(ge=1, le=65536)]] = Field(

@@ -30,7 +30,7 @@ class Upgrade(Model):
 class RenderedNote(Model):
     """What the last pass rendered, so that a newer operator knows what it must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
 
-    renderer: str = Field(default="", max_length=64, description="Which version of the rendering code wanted it.")
+    renderer: str = Field(default="", max_length=64, description="The version of the renderer that produced it.")
     inputs: str = Field(default="", max_length=64, description="From what: a hash.")
     request: str = Field(default="", max_length=63, description="The last spec.upgrade.request at that time.")
     wanted: Annotated[dict[str, Digest], Field(max_length=32)] = Field(
@@ -46,7 +46,7 @@ class ImagesRecord(Model):
 
     defaults: Images = Field(
         default_factory=dict,
-        description="The operator's images, as they were taken over; spec.images goes before them.",
+        description="The operator's images, as they were adopted; spec.images overrides them.",
     )
     workers: Images = Field(
         default_factory=dict, description="Images of workers and slurmrestd; behind those wanted until slurmctld runs."
@@ -57,5 +57,5 @@ class ImagesRecord(Model):
     request: str = Field(default="", max_length=63, description="The last spec.upgrade.request that was carried out.")
     versions: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=8)] = Field(
         default_factory=dict,
-        description="Which Slurm is in an image, as its trial said; empty where it did not say.",
+        description="The Slurm version in an image, from its trial; empty where the trial reported none.",
     )
