@@ -237,7 +237,7 @@ async def test_a_database_that_does_not_do_as_it_is_told_is_not_told_for_ever(to
     commands.slurm.run("add", "account", "name=physics", "cluster=demo", "parent=root")
     commands.slurm._modify_account = lambda _where, _said: None
     town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS)
-    await town.told(kinds.SLURMACCOUNT, "physics", "otherwise although sacctmgr did as it was told: modify account")
+    await town.told(kinds.SLURMACCOUNT, "physics", "differs although sacctmgr reported success: modify account")
     ran = len(commands.slurm.ran)
     await asyncio.sleep(2 * RETRY)
     assert len(commands.slurm.ran) <= ran + 3

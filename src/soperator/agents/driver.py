@@ -87,7 +87,7 @@ def of_cdi(spec: Path, root: Path, host_root: str, name: str) -> list[File]:
     """Return the driver that the specifications at a path name; what they name must lie below `host_root` of the Node, which is `root` here."""
     edits = [each for document in _specifications(spec, name) for each in _edits(document)]
     if not edits:
-        raise Refusal(f"{name} names no device: make it anew, for example with nvidia-ctk cdi generate")
+        raise Refusal(f"{name} names no device: generate it again, for example with nvidia-ctk cdi generate")
     found = [*_mounts(edits, root, host_root, name), *_links(edits)]
     if not any(each.kind == "lib" for each in found):
         raise Refusal(
@@ -111,7 +111,7 @@ def _mounts(edits: Iterable[Mapping[str, Any]], root: Path, host_root: str, name
             path = root / host.relative_to(host_root)
             if not path.is_file():
                 raise Refusal(
-                    f"{name} names {host}, which the Node does not have: make the specification anew after a change of the driver"
+                    f"{name} names {host}, which the Node does not have: generate the specification again after a change of the driver"
                 )
             yield File(kind, inside.name, str(_real(path, root)))
 

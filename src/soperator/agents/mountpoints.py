@@ -70,7 +70,7 @@ def _make_folder(parent: int, name: str, point: PodMountPoint) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        raise Refusal(f"{point.target} cannot be made in the jail: {error.strerror}") from error
+        raise Refusal(f"{point.target} cannot be created in the jail: {error.strerror}") from error
     try:
         open_to_all(parent, name)
     except OSError as error:

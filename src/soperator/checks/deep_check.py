@@ -76,7 +76,7 @@ def read_deep(name: str, said: Mapping[str, Any]) -> DeepCheck:
         raise CheckError(f"check {name}: per: {said.get('per')!r} is none of {', '.join(PER)}")
     time = said.get("time")
     if not isinstance(time, int) or isinstance(time, bool) or not 1 <= time <= LONGEST:
-        raise CheckError(f"check {name}: time: {time!r} is no number of seconds from 1 to {LONGEST}")
+        raise CheckError(f"check {name}: time: {time!r} is not a number of seconds from 1 to {LONGEST}")
     if not said.get("fail"):
         raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: say what fails it")
     return DeepCheck(
@@ -165,9 +165,9 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
     percent = said[side]
     most = 100 if side == "below" else 10_000
     if not is_number(percent) or not 0 < percent < most:
-        raise CheckError(f"{where}.{side}: {percent!r} is no number of percent above 0 and below {most}")
+        raise CheckError(f"{where}.{side}: {percent!r} is not a percentage above 0 and below {most}")
     if not is_number(spreads) or not 0 < spreads <= 100:
-        raise CheckError(f"{where}.spreads: {spreads!r} is no number above 0 and at most 100")
+        raise CheckError(f"{where}.spreads: {spreads!r} is not a number above 0 and at most 100")
     return Deviation(value, "below" if side == "below" else "above", float(percent), float(spreads))
 
 

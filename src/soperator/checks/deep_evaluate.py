@@ -82,7 +82,7 @@ def read(text: str) -> list[Reading] | str:
             return [each for each in said["readings"] if is_sound(each)]
     except (ValueError, KeyError, TypeError, RecursionError):
         pass
-    return f"its last line is no JSON with readings: {last[:100]!r}"
+    return f"its last line is not JSON with readings: {last[:100]!r}"
 
 
 def judge(

@@ -19,16 +19,16 @@ _WAITS: Mapping[str, str] = MappingProxyType(
     {
         "Resources": "the nodes that it could run on are busy: it is the next one",
         "Priority": "jobs of a higher priority wait for the same nodes",
-        "ReqNodeNotAvail": "a node that it asks for by name cannot be used now",
+        "ReqNodeNotAvail": "a node that it requests by name cannot be used now",
         "Dependency": "it waits for another job",
         "DependencyNeverSatisfied": "the job that it waits for can never end as asked: cancel it",
         "BeginTime": "its time has not come, or it was requeued a moment ago",
         "JobHeldUser": "its user holds it: scontrol release lets it go",
         "JobHeldAdmin": "an administrator holds it, or it was held when it failed: scontrol release lets it go",
         "PartitionDown": "its partition is down",
-        "PartitionNodeLimit": "it asks for more nodes than its partition gives, or than are in service",
-        "PartitionTimeLimit": "it asks for more time than its partition gives",
-        "BadConstraints": "no node has what it asks for",
+        "PartitionNodeLimit": "it requests more nodes than its partition allows, or than are in service",
+        "PartitionTimeLimit": "it requests more time than its partition allows",
+        "BadConstraints": "no node has the requested resources",
         "Reservation": "it waits for its reservation",
     }
 )
@@ -106,16 +106,16 @@ def _cause(node: SlurmNode, now: float) -> Iterator[str]:
         yield "Next: jobs that run go on; when the check has passed often enough, the operator takes the drain back."
     elif node.is_draining and node.is_ours:
         yield f"The operator drained it, {since}: {node.reason.removeprefix('soperator: ')}."
-        yield "Next: the operator takes the drain back, or replaces its pod, when what it waits for is over."
+        yield "Next: the operator undoes the drain, or replaces its pod, when what it waits for is over."
     elif node.is_slurms:
         yield f"slurmctld drained it, {since}: {node.reason}."
         yield f"Next: nothing by itself; {node.remedy}."
     elif node.is_draining:
         yield f"{node.reason_by or 'somebody'} drained it, {since}: {node.reason or 'without a reason'}."
-        yield f"Next: nothing by itself; a person's drain is a person's to undo: scontrol update nodename={node.name} state=resume."
+        yield f"Next: nothing automatic; only a person undoes a person's drain: scontrol update nodename={node.name} state=resume."
     elif not node.is_up:
         yield f"Slurm has given it up, {since}: {node.reason or 'it does not answer'}."
-        yield "Next: it comes back by itself when its slurmd answers; the pod says why it does not."
+        yield "Next: it comes back automatically when its slurmd answers; the pod shows why it does not."
 
 
 def _checks(node: SlurmNode, now: float, silence: float) -> Iterator[str]:
@@ -144,13 +144,13 @@ def _end(base: str, raw: Mapping[str, Any]) -> Iterator[str]:
     code = (raw.get("exit_code") or {}).get("return_code") or {}
     match base:
         case "NODE_FAIL":
-            yield "A node failed under it, and it could not be requeued: it is no batch job, or said --no-requeue."
+            yield "A node failed under it, and it could not be requeued: it is not a batch job, or has --no-requeue."
         case "FAILED":
             yield f"Its program ended with exit code {int(number(code))}: see its output."
         case "TIMEOUT":
             yield "It ran as long as its time limit allows."
         case "OUT_OF_MEMORY":
-            yield "It took more memory than it had asked for, and the kernel ended it."
+            yield "It used more memory than it had requested, and the kernel ended it."
         case "CANCELLED":
             yield "It was cancelled."
 

@@ -170,7 +170,7 @@ def _unread(operator: Operator, obj: Custom) -> str:
     problems = next(
         (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []
     )
-    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} is gone, and its slurmctld is not yet"
+    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} no longer exists, but its slurmctld does"
     return f"; {why}; or give their jobs up by the annotation {labels.ABANDON}=true"
 
 

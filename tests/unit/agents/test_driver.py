@@ -128,8 +128,8 @@ class TestCdi:
         [
             ("[", "cannot be read"),
             ("a: 1", "is no CDI specification"),
-            (json.dumps(specification(devices=[])), "names no device: make it anew"),
-            (json.dumps(specification()).replace("libcuda.so.550", "libcuda.so.560"), "which the Node does not have: make the specification anew"),
+            (json.dumps(specification(devices=[])), "names no device: generate it again"),
+            (json.dumps(specification()).replace("libcuda.so.550", "libcuda.so.560"), "the Node does not have: generate the specification again"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_right_is_told_in_a_sentence(self, tmp_path: Path, host: Path, text: str, said: str) -> None:

@@ -67,14 +67,14 @@ def test_a_deviation_is_read_with_its_side_and_how_far():
     [
         ({"color": "red"}, "check mine: color: there is no such field"),
         ({"per": "cluster"}, "check mine: per: 'cluster' is none of node, pair, group"),
-        ({"time": 0}, "check mine: time: 0 is no number of seconds from 1"),
+        ({"time": 0}, "check mine: time: 0 is not a number of seconds from 1"),
         ({"time": True}, "check mine: time: True"),
         ({"fail": []}, "check mine: fail: it is empty"),
         ({"program": "../sh"}, "check mine: program: '../sh'"),
         ({"given": {"path": "/tmp; rm"}}, "check mine: given.path: '/tmp; rm' is no number, name or path"),
         (
             {"fail": [{"when": {"x": {"deviates": {"below": 120}}}, "says": "y"}]},
-            "deviates.below: 120 is no number of percent",
+            "deviates.below: 120 is not a percentage",
         ),
         (
             {"fail": [{"when": {"x": {"deviates": {"below": 1, "above": 1}}}, "says": "y"}]},

@@ -101,7 +101,7 @@ class TestLint:
         [
             ("a: [", "line 1: "),
             ("a: 1\na: 2", "the key 'a' stands twice"),
-            ("- a", "no Kubernetes object"),
+            ("- a", "not a Kubernetes object"),
             ("apiVersion: slurm.soperator.io/v1\nkind: NodeSet", "there is no such kind"),
             (
                 "apiVersion: slurm.soperator.io/v1alpha1\nkind: NodeSet\nspec: {clusterRef: {name: a}}",

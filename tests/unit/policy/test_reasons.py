@@ -47,7 +47,10 @@ def test_a_node_that_a_check_drained_is_told_with_who_since_when_why_and_what_ne
     ("given", "words"),
     [
         (node("IDLE", "DRAIN", reason="new disk"), "root drained it, since"),
-        (node("IDLE", "DRAIN", reason="new disk"), "a person's to undo: scontrol update nodename=gpu-3 state=resume"),
+        (
+            node("IDLE", "DRAIN", reason="new disk"),
+            "only a person undoes a person's drain: scontrol update nodename=gpu-3 state=resume",
+        ),
         (node("IDLE", "DRAIN", reason="soperator: scale-in", by="slurm"), "The operator drained it, since"),
         (node("IDLE", "DRAIN", reason="Kill task failed", by="slurm"), "slurmctld drained it, since"),
         (node("DOWN", "NOT_RESPONDING", reason="Not responding", by="slurm"), "Slurm has given it up"),

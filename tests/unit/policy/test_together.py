@@ -238,7 +238,7 @@ def test_a_slow_group_in_which_nobody_is_slow_is_told():
     lan.quiet(6)
     assert lan.states() == {}
     (note,) = lan.book.notes
-    assert note.says.startswith("all-reduce over 8 nodes passes 1.000 GB/s, less than 5; no node and no way")
+    assert note.says.startswith("all-reduce over 8 nodes passes 1.000 GB/s, less than 5; no single node and no path")
 
 
 def test_a_node_with_which_no_job_gives_a_reading_is_broken_and_the_others_pass():

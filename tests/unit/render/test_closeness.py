@@ -84,7 +84,7 @@ def test_a_place_is_where_nodes_run():
             {"topology": TREE, "config": {"extraLines": {"slurm": "TopologyPlugin=topology/flat"}}},
             ("follows from spec.topology.type",),
         ),
-        ({"config": {"topology": "SwitchName=a Switches=a"}}, ("spec.config.topology, line 1", "lies below itself")),
+        ({"config": {"topology": "SwitchName=a Switches=a"}}, ("spec.config.topology, line 1", "is below itself")),
     ],
 )
 def test_a_topology_that_cannot_be_is_told(spec, words):

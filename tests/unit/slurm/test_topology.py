@@ -80,14 +80,14 @@ def test_the_note_of_places_is_read_back(places):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", ("line 1: a: this switch lies below itself",)),
+        ("SwitchName=a Switches=b\nSwitchName=b Switches=a", ("line 1: a: this switch is below itself",)),
         ("SwitchName=a Switches=b", ("line 1: b: no line has this SwitchName",)),
         ("SwitchName=a Nodes=n\nSwitchName=a Nodes=m", ("line 2: a: another switch has this name",)),
         ("SwitchName=a", ("line 1: a: a switch has either nodes or switches",)),
         ("SwitchName=a Nodes=n Switches=b\nSwitchName=b Nodes=m", ("line 1: a: a switch has either",)),
         (
             "SwitchName=a Switches=b\nSwitchName=b Nodes=n\nSwitchName=c Switches=c,a",
-            ("line 3: c: this switch lies below",),
+            ("line 3: c: this switch is below",),
         ),
         ("SwitchName=a Switches=b[", ("line 1: b[: Slurm could not read it",)),
         ("SwitchName=a Switches=b[0-99999999]", ("line 1: b[0-99999999]: ", "more than 8192")),

@@ -113,7 +113,7 @@ def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], pa
             known = replace(known, told=told, told_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
-            log.write(f"the report is not told yet: {why}")
+            log.write(f"the report is not sent yet: {why}")
     memory.save(known, path)
 
 

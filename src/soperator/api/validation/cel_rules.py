@@ -170,7 +170,7 @@ JAIL = (
     ),
     Rule(
         cel="!self.perNode || !has(self.refill) || !has(self.refill.request) || self.refill.request == ''",
-        message="perNode fills the root of each node whenever its pod is made: remove refill, and change image to have another root",
+        message="perNode fills the root of each node whenever its pod is created: remove refill, and change image for a new root",
         holds=lambda jail: not (jail.per_node and jail.refill.request),
         field="per_node",
     ),
@@ -185,8 +185,8 @@ CONTROLLER = (
     Rule(
         cel="(self.replicas > 1) == (oldSelf.replicas > 1) || self.?state.?name.orValue('') != ''",
         message=(
-            "replicas cannot become more than 1, or 1 again, on a state claim that the operator made, for the claim's access mode is "
-            "fixed: name a ReadWriteMany claim in state.name when the cluster is made"
+            "replicas cannot become more than 1, or 1 again, on a state claim that the operator made, because the claim's access "
+            "mode is fixed: name a ReadWriteMany claim in state.name when the cluster is created"
         ),
         field="replicas",
     ),
@@ -265,8 +265,7 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(
                 cel=f"self.metadata.name.matches('{_CLUSTER_NAME}')",
                 message=(
-                    "metadata.name must begin with a letter and hold only a-z, 0-9 and '-', for it begins the "
-                    "names of Services: "
+                    "metadata.name must begin with a letter and hold only a-z, 0-9 and '-', because the names of Services begin with it: "
                     "choose another one"
                 ),
                 holds=lambda name: re.fullmatch(_CLUSTER_NAME, name) is not None,

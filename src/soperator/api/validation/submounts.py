@@ -71,7 +71,7 @@ SUBMOUNT = (
     Rule(
         # `has` bounds the cost of the pattern where `orValue` would not.
         cel=f"!has(self.subPath) || !(self.subPath.startsWith('/') || self.subPath.matches('{_CLIMBING}'))",
-        message="subPath must lie inside the claim: without '/' at its beginning, and without '..'",
+        message="subPath must be inside the claim: without '/' at its beginning, and without '..'",
         holds=lambda mount: not mount.sub_path.startswith("/") and not re.search(_CLIMBING, mount.sub_path),
         field="sub_path",
     ),

@@ -266,7 +266,7 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
             ("accounting.managedDatabase.claim", spec.accounting_or_default.managed_database.claim.name),
         ):
             if claim and claim not in world.claims:
-                yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one made"))
+                yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one created"))
     yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
     if spec.accounting:
         yield from accounting_references(spec.accounting, world.claims, world.secrets)

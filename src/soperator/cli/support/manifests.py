@@ -117,7 +117,7 @@ def _items(document: object) -> Iterator[object]:
 
 def _of_document(file: str, document: object) -> Iterator[Manifest]:
     if not isinstance(document, dict):
-        yield _unreadable(file, f"{str(document)[:60]!r} is no Kubernetes object: give maps with apiVersion and kind")
+        yield _unreadable(file, f"{str(document)[:60]!r} is not a Kubernetes object: it needs apiVersion and kind")
         return
     api, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     if api.partition("/")[0] != GROUP:

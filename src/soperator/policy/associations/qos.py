@@ -27,7 +27,9 @@ def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str])
     lacking = sorted(
         {each for each in wanted.fields.get("Preempt", "").split(",") if each} - database.qos.keys() - {wanted.name}
     )
-    waits = tuple(f"there is no QOS {each} yet, whose jobs are to make way: make a SlurmQOS for it" for each in lacking)
+    waits = tuple(
+        f"there is no QOS {each} yet, whose jobs are to be preempted: create a SlurmQOS for it" for each in lacking
+    )
     fields = {name: value for name, value in wanted.fields.items() if not (lacking and name == "Preempt")}
     if wanted.name not in database.qos:
         text = f"Description={_marked(wanted)}"

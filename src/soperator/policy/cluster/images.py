@@ -179,7 +179,7 @@ def _reason_and_message(
     others = sorted(role for role, image in wish.own.items() if taken.get(role) != image and role not in wish.said)
     if others:
         return "Held", (
-            f"this operator has other images for {', '.join(others)}; the cluster keeps those that it was made with: "
-            "a new word in spec.upgrade.request takes them over"
+            f"this operator has other images for {', '.join(others)}; the cluster keeps those with which it was created: a new word "
+            "in spec.upgrade.request adopts them"
         )
     return "", ""

@@ -39,7 +39,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "Signing": "every daemon is to sign with the new key",
         "Settling": "what the former key has signed is to expire",
         "Alone": "every daemon is to forget the former key",
-        "Laid": "the new key is to lie ready beside every munged",
+        "Laid": "every munged is to have the new key ready",
         "Taken": "every munged is to take the new key",
     }
 )
@@ -82,7 +82,7 @@ def decide(seen: RotationSnapshot) -> RotationStep:
     if record.stage not in NEXT[seen.kind]:
         return RotationStep(why=f"{_title(record)} is at {record.stage}, which auth.type {seen.kind} does not know")
     if record.stage in ("Signing", "Taken") and seen.rest != record.request:
-        return RotationStep(make_rest=True, why=_why(record, "the key of REST is made"))
+        return RotationStep(make_rest=True, why=_why(record, "the key of REST is created"))
     if seen.waits:
         return RotationStep(why=_why(record, seen.waits))
     if record.stage == "Known" and seen.outside:

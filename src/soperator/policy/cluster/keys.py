@@ -83,8 +83,8 @@ def _is_known(seen: KeySecretSnapshot, held: Held) -> bool:
 
 def _lost(seen: KeySecretSnapshot) -> str:
     return (
-        f"Secrets {seen.name} and {seen.copy} are gone, and daemons run with that key in {_some(seen.holders)}: put it back ({_HOWTO}); "
-        "no other key is made while they run"
+        f"Secrets {seen.name} and {seen.copy} are missing, and daemons run with that key in {_some(seen.holders)}: put it back ({_HOWTO}); "
+        "no other key is created while they run"
     )
 
 

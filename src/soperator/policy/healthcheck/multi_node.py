@@ -304,7 +304,7 @@ def _notes(found: ComparisonRound, search: Search, now: float) -> list[RoundNote
     if search.doubtful:
         notes.append(RoundNote(now, search.doubtful, search.said))
     elif found.says and not search.bad and not search.links and not _mute(found) and len(found.nodes) > 2:
-        notes.append(RoundNote(now, found.nodes, f"{found.says}; no node and no way between two is slow by itself"))
+        notes.append(RoundNote(now, found.nodes, f"{found.says}; no single node and no path between two is slow"))
     return notes
 
 

@@ -128,9 +128,9 @@ class _OnDemandPass:
             index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
         )
         if missing and not self.seen.ending:
-            yield UpdateNodes(Verb.RECORD, missing, "they are to be known, asleep")
+            yield UpdateNodes(Verb.RECORD, missing, "their records are missing")
         if self.gone:
-            yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records are to go, or to be made anew")
+            yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records are to be deleted or replaced")
 
     def _is_done(self, index: int, node: SlurmNode, pod: WorkerPod | None) -> bool:
         if pod is not None or node.is_busy or node.is_administrators:

@@ -207,11 +207,7 @@ def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Actio
         return drain.put_back(seen, pod, "the node is wanted")
     still = (pod.noted == SCALE_IN and has_surplus) or (pod.noted == ROLLOUT and pod.template != seen.template)
     still = still or pod.noted.startswith(drain_reasons.CHECK_PREFIX)  # `health` wipes it off
-    return (
-        drain.guard(seen, pod)
-        if still
-        else [AnnotatePod(pod.index, "nothing is wanted of it", protected=True, noted="")]
-    )
+    return drain.guard(seen, pod) if still else [AnnotatePod(pod.index, "it is in service", protected=True, noted="")]
 
 
 def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:

@@ -106,7 +106,7 @@ class TenancyControl:
         if not plan.commands:
             return await self._done(obj, tenant, database, plan)
         if self.ran.get(obj.metadata.uid) == plan.commands:
-            why = f"Slurm's database is otherwise although sacctmgr did as it was told: {_log_line(plan.commands[0])}"
+            why = f"Slurm's database differs although sacctmgr reported success: {_log_line(plan.commands[0])}"
             return await self._wait(obj, tenant, "Refused", why)
         union = {
             user: before.get(user, frozenset()) | tenant.applied.get(user, frozenset())

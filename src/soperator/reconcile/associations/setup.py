@@ -16,7 +16,8 @@ from soperator.runtime.cache.informer import Informer, InformerSource
 from soperator.runtime.cache.store import Changed, Store, key_of
 from soperator.runtime.workqueue import Queue
 
-MISSING = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and accounts are made by sacctmgr alone"
+MISSING = "upgrade the chart soperator-crds, which has its definition; until then everything else continues, and accounts are "
+"managed only with sacctmgr"
 
 
 def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:

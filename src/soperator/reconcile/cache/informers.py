@@ -43,7 +43,7 @@ NAMESPACE = "namespace"
 #: Index of children with only one of their two owners: the cluster or NodeSet, or the anchor.
 LOOSE = "loose"
 
-NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then all else goes on, and there are no deep checks"
+NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then everything else continues, and there are no deep checks"
 
 _OWNERS = frozenset({kinds.SLURMCLUSTER.kind, kinds.NODESET.kind})
 

@@ -45,7 +45,5 @@ def fault(name: str, certificate: Certificate, now: float) -> str:
     if now < certificate.begins:
         return f"the certificate in Secret {name} does not hold before {datetime.fromtimestamp(certificate.begins, UTC):%Y-%m-%d %H:%M} UTC"
     if now > certificate.ends - (certificate.ends - certificate.begins) * _LATE:
-        return (
-            f"the certificate in Secret {name} ends at {ends:%Y-%m-%d %H:%M} UTC and was not renewed: see who renews it"
-        )
+        return f"the certificate in Secret {name} ends at {ends:%Y-%m-%d %H:%M} UTC and was not renewed: check what renews it"
     return ""

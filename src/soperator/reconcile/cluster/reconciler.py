@@ -84,10 +84,10 @@ class ClusterControl:
             self.operator.forget_cluster(key)
             if left := finalizers.workers_left(self.operator, key):
                 await anchor.keep(self.operator, key)
-                said = f"it is gone, and {left} of its workers are left: make it again, and it takes them over"
+                said = f"it is gone, and {left} of its workers are left: create it again, and it adopts them"
                 return PassOutcome(said, is_gone=True)
             cleared = await anchor.release_lone(self.operator, key)
-            return PassOutcome("it is gone, and so is its anchor" if cleared else "it is gone", is_gone=True)
+            return PassOutcome("it no longer exists, nor does its anchor" if cleared else "it is gone", is_gone=True)
         if finalizers.is_ending(obj):
             return await self._end(obj)
         if finalizers.has_begun(self.operator, key):
@@ -188,7 +188,7 @@ class ClusterControl:
     async def _make_job(self, owner: Owner, cluster: Cluster, seen: jail.JailStatus) -> None:
         """Create the Job that fills the jail, as the last step and right after a look at Slurm, because it may end running jobs."""
         if not await jail.may_make(self.operator, cluster, seen):
-            raise TransientError("the jail is not filled anew yet: Slurm's nodes are not all at rest any more")
+            raise TransientError("the jail is not filled again yet: not all Slurm nodes are drained any more")
         await self.operator.applier.apply(
             owner, render_populate(cluster, self.operator.defaults, seen.carried_out), at_once=True
         )

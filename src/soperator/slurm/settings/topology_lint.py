@@ -71,7 +71,7 @@ def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> I
             elif child in path:
                 names = list(path)
                 name = min(names[names.index(child) :], key=numbers.__getitem__)
-                remedy = "this switch lies below itself: let its Switches name only what is farther from the root"
+                remedy = "this switch is below itself: its Switches must name only switches farther from the root"
                 yield Problem(f"{FIELD}, line {numbers[name]}", name, remedy)
                 return
             else:

@@ -83,7 +83,7 @@ def parse(out: str, err: str = "") -> list[Reading]:
     try:
         return [*map(_gpu, _elements(out[start:])), *lost]
     except pyexpat.ExpatError as error:
-        raise ProbeError(f"nvidia-smi's XML ends in the middle or is none: {error}") from error
+        raise ProbeError(f"nvidia-smi's XML is incomplete or invalid: {error}") from error
 
 
 def parse_links(out: str) -> list[Reading]:
