@@ -118,7 +118,7 @@ async def test_a_key_that_is_gone_with_its_copy_is_not_made_anew_while_daemons_r
     assert data(town, f"{name}-kept") is None
     said = settled(town)
     assert (said["status"], said["reason"]) == ("False", "KeyLost")
-    assert f"Secrets {name} and {name}-kept are gone" in said["message"]
+    assert f"Secrets {name} and {name}-kept are missing" in said["message"]
     assert "demo-controller-0" in said["message"]
     assert f"Secrets {name}" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
     meta = {"name": name, "namespace": NS}
