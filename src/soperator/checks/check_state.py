@@ -19,7 +19,7 @@ _MOST_RELAPSES = 4
 
 @dataclass(frozen=True)
 class CheckState:
-    """A check that does not simply pass.
+    """The state of a check that is failing, broken or recovering.
 
     `says` and `values` are those of the moment at which it came into this state, so that what is reported changes only with the state.
     `says` of a failing check stays that of the failure while the check is broken or passes again; `broken` then says why nothing is known.

@@ -1,8 +1,8 @@
 """What a worker reports of its checks: one short JSON text in the field `extra` of its Slurm node.
 
-Read with every look at the nodes, it costs no request and no daemon. It is written only when it changes, and a check's sentence stays as it was
-when its state began. An empty list says that the checks ran and all passed; no report says that they never ran.
-Why it is so: docs/decisions/0049.
+The operator reads it with every list of nodes, so it needs no further request and no daemon. It is written only when it changes, and a check's
+sentence stays as it was when its state began. An empty list says that the checks ran and all passed; no report says that they never ran. Why it is
+so: docs/decisions/0049.
 """
 
 import json

@@ -127,7 +127,7 @@ class JobSpec(View, frozen=True):
 
 
 class JobStatus(View, frozen=True):
-    """How a Job's Pods ended."""
+    """The status of a Job: the numbers of its Pods by result, and its conditions."""
 
     active: int = 0
     succeeded: int = 0
@@ -152,7 +152,7 @@ class ServicePort(View, frozen=True):
 
 
 class ServiceSpec(View, frozen=True):
-    """Where a Service listens."""
+    """The type, the cluster IP and the ports of a Service."""
 
     type: str = ""
     cluster_ip: str = msgspec.field(name="clusterIP", default="")

@@ -21,7 +21,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True)
 class QueueState:
-    """How many keys of a queue are ready, are being worked on, wait for their time, and failed last."""
+    """The number of a queue's keys that are ready, being processed, waiting, and whose last pass failed."""
 
     ready: int = 0
     active: int = 0

@@ -44,7 +44,7 @@ def job_name(check: str) -> str:
 
 
 def script(name: str, text: str) -> str:
-    """The batch script around a check's own, which no line of that can end."""
+    """The batch script that wraps a check's script; no line of the check can end the here-document."""
     end = "soperator-end"
     while any(line == end for line in text.splitlines()):
         end += "-"

@@ -230,5 +230,5 @@ def _seconds(value: str) -> int:
 
 
 def words(fields: Fields) -> tuple[str, ...]:
-    """Fields as words of a command."""
+    """Fields as `name=value` arguments of sacctmgr."""
     return tuple(f"{name}={value}" for name, value in fields.items())

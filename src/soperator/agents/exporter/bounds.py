@@ -40,7 +40,7 @@ class Settled:
         self._names: set[str] = set()
 
     def names_after(self, names: Iterable[str]) -> frozenset[str]:
-        """The names with their own series, including new ones of these."""
+        """Add new names up to the bound; return all names with their own series."""
         for name in sorted(set(names) - self._names)[: self._most - len(self._names)]:
             self._names.add(name)
         return frozenset(self._names)

@@ -1,4 +1,4 @@
-"""The counts of the nodes of one answer."""
+"""Counts the nodes of one answer of slurmrestd, for the exporter's metrics."""
 
 import re
 from collections import Counter

@@ -81,7 +81,7 @@ class AnswerState:
 
 @dataclass
 class ClusterView:
-    """The data of the page, from the last answers."""
+    """The data of the page for people, from slurmrestd's last answers."""
 
     version: str = ""
     nodes: dict[str, float] = field(default_factory=dict)

@@ -22,7 +22,7 @@ _PIECE = 1 << 16
 
 
 class Packed:
-    """The same bytes as gzip, compressed once for all clients."""
+    """A cache of the last page, compressed with gzip once for all clients."""
 
     def __init__(self) -> None:
         self._plain = b""

@@ -112,7 +112,7 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
 
 
 def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """For each role of a cluster the path in its spec, its main container, and its podTemplate."""
+    """The path in the spec, the main container and the podTemplate of each role of a cluster."""
     yield "controller", "slurmctld", spec.controller.pod_template
     yield "login", "sshd", spec.login.pod_template
     yield "rest", "slurmrestd", spec.rest.pod_template

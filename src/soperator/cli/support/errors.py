@@ -9,7 +9,7 @@ from soperator.cli.support.say import say
 
 
 class CliError(Exception):
-    """Why there is no answer, as a message."""
+    """An error that a verb prints as its message, without a traceback."""
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class ConfigProgress:
-    """Which generation is in the files of slurmctld's pods, and with which one slurmctld reports to run; empty where it reports none."""
+    """The generation in the files of slurmctld's pods, and the generation that slurmctld reports; empty where it reports none."""
 
     mounted: str = ""
     running: str = ""
@@ -198,7 +198,7 @@ def silence(state: ConfigState, now: float) -> float:
 
 
 def taken_back(state: ConfigState) -> str:
-    """The message about a generation with which slurmctld ended."""
+    """The message about a generation that was rolled back because slurmctld exited with it."""
     return f"{_name(state.refused)} was taken back: {state.refusal}"
 
 

@@ -1,4 +1,4 @@
-"""The policy for a NodeSet with power saving: which pods are created and deleted, and what Slurm is told.
+"""The policy for a NodeSet with power saving: which pods are created and deleted, and what the operator requests from Slurm.
 
 Slurm wakes nodes, for jobs or for an administrator; the states of its nodes are the only source of which nodes are to be awake:
 
@@ -148,7 +148,7 @@ class _OnDemandPass:
                 yield Create(index, "Slurm wakes it" if self.phases[index] is Phase.WAKING else "its pod is gone")
 
     def deleted(self) -> Iterator[Action]:
-        """Pods to delete: of sleeping and given-up nodes, and of waking ones whose slurmd ended, is older than Slurm's request, or outdated."""
+        """Pods to delete: of nodes that sleep or were given up, and of waking nodes with an ended, too old or outdated slurmd."""
         for index, node, pod in self.in_phases(Phase.ASLEEP, Phase.FALLING, Phase.WAKING, Phase.AWAKE):
             if pod is None or pod.deleting:
                 continue

@@ -62,7 +62,7 @@ _SUSPENDED = 10.0
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
     """The actions that bring the workers closer to the desired state.
 
-    They are safe to be interrupted, and may run in any order, except that records are deleted before pods are created.
+    They can be interrupted at any point, and may run in any order, except that records are deleted before pods are created.
     """
     lost = _lost(seen)
     slots = _without(seen.pods.values(), lost)

@@ -51,7 +51,7 @@ PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, k
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass found and did, as far as it came; for an unreadable spec only the problems."""
+    """What a pass found and did, up to the point where it stopped; for an unreadable spec only the problems."""
 
     problems: Sequence[Problem] = ()
     #: From which images it makes its objects.

@@ -134,7 +134,7 @@ def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Clust
 
 
 def _wish(check: HealthCheck, places: int) -> CheckPolicy:
-    """The spec in numbers."""
+    """Converts a HealthCheck's spec to the settings of the policy."""
     spec, when = check.spec, check.spec.when
     return CheckPolicy(
         name=check.name,
@@ -154,5 +154,5 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
 
 
 def follows(then: str) -> str:
-    """The consequence of a failure, in the terms of checks."""
+    """The consequence of a failure in the terms of a check's file: `report`, `drain` or `replace`."""
     return {"Report": "report", "Replace": "replace"}.get(then, "drain")

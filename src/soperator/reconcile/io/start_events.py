@@ -51,7 +51,7 @@ class StartEvents:
     _starts: dict[str, _Start] = field(default_factory=dict)
 
     async def read_due(self, api: Api, pods: Store[Pod], namespace: str, texts: Iterable[str]) -> float | None:
-        """Read what is due of the pods that texts call starting; return in how many seconds more is due. Never raises."""
+        """Read the Events that are due for the pods that `texts` call starting; return the seconds until the next read. Never raises."""
         named = sorted({name for text in texts for name in _NAMED.findall(text)})[:_MOST]
         found = [pod for name in named if (pod := pods.get(namespace, name)) is not None]
         waits = [await self._read_due(api, pod) for pod in found]

@@ -1,7 +1,7 @@
 """Keys: created once, never printed, rewritten only by a rotation, and restored where somebody deletes or edits them (`policy/cluster/keys`).
 
 A Secret that a person created beforehand is used unchanged. A Secret's content is read when its resourceVersion, or that of its copy, has changed
-since the last look; only a digest stays in memory. Every write names the version that was read, and new Secrets are a plain POST, so that of two
+since the last pass; only a digest stays in memory. Every write names the version that was read, and new Secrets are a plain POST, so that of two
 operators at once only one can succeed.
 """
 

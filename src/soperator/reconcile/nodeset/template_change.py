@@ -34,7 +34,7 @@ async def with_change(
 
 
 async def _first_difference(operator: Operator, cluster: Cluster, nodeset: NodeSet, index: int) -> str | None:
-    """None where the pod cannot be read."""
+    """The difference between the worker's pod and the present template; None where the pod cannot be read."""
     name = names.worker_pod(cluster.name, nodeset.name, index)
     try:
         found = await operator.api.get(kinds.POD, WholePod, nodeset.namespace, name)

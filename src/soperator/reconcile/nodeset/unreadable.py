@@ -23,6 +23,6 @@ def holds_configuration(operator: Operator, cluster: Cluster) -> str:
 
 
 def with_hold(look: ConfigStatus, held: str) -> ConfigStatus:
-    """The look at the configuration, with the reason why it must not change."""
+    """The state of the configuration, with the reason why it must not change."""
     is_first = held and not look.step.why
     return replace(look, step=ConfigStep(reason="NodeSetUnreadable", why=held)) if is_first else look

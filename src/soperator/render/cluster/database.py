@@ -43,7 +43,7 @@ def database_claim(cluster: Cluster) -> str:
 
 
 def has_password(said: Accounting | None) -> bool:
-    """Whether the operator makes the password."""
+    """Whether the operator creates the database's password."""
     return said is not None and said.external_database is None
 
 

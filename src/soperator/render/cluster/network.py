@@ -101,7 +101,7 @@ def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object
 
 
 def _worker_budget(cluster: Cluster) -> Object:
-    """No protected worker may be evicted; a worker loses the label only when Slurm has drained it."""
+    """The PodDisruptionBudget against evictions of workers with the label PROTECTED; a worker loses it only when its node is drained."""
     selector = labels.role(cluster.name, "worker") | {labels.PROTECTED: "true"}
     return {
         "apiVersion": "policy/v1",

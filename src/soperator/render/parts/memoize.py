@@ -1,4 +1,4 @@
-"""Work that a pass asks for many times and that is done once."""
+"""Caches results of functions that a pass calls many times."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -95,7 +95,7 @@ def exporter(cluster: str) -> str:
 
 
 def config(cluster: str) -> str:
-    """The ConfigMap with slurm.conf and its companions, as they are mounted."""
+    """The ConfigMap with slurm.conf and Slurm's other files, as they are mounted."""
     return f"{cluster}-config"
 
 

@@ -64,7 +64,10 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
 
 
 def leaving_lost_nodes(spec: Object) -> Object:
-    """A pod that keeps nothing leaves a Node that does not answer after 15 s, not after 300 s, unless its tolerations say otherwise."""
+    """The pod spec with tolerations that evict the pod from a lost Node after 15 s instead of 300 s, unless it has its own.
+
+    For pods without state.
+    """
     own = spec.get("tolerations", [])
     lost = [key for key in _LOST if not any(each.get("key") in (None, "", key) for each in own)]
     added = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 15} for key in lost]
@@ -239,7 +242,7 @@ def munge_socket() -> list[Object]:
 
 
 def auth_volumes(cluster: Cluster, mode: int = GROUP_READS) -> list[Object]:
-    """The volumes behind `auth_mounts` and munged. `mode` is that of the keys for the daemon; munged, which is not root, reads by its group."""
+    """The volumes that `auth_mounts` and munged need. `mode` is the file mode of the keys; munged is not root and reads them through its group."""
     mode = GROUP_READS if cluster.spec.auth.type == "munge" else mode
     volumes = [keys(names.auth_key(cluster.name), mode=mode), empty("private", medium="Memory", sizeLimit=SMALL)]
     if cluster.spec.auth.type != "munge":

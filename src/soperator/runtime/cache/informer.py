@@ -91,7 +91,7 @@ class InformerPace:
 
 
 class Informer(Generic[V]):
-    """Keeps `store` equal to `source`, and tells the listeners of each difference."""
+    """Keeps `store` equal to `source`, and notifies the listeners of each change."""
 
     def __init__(self, api: Api, source: InformerSource[V], store: Store[V], pace: InformerPace | None = None) -> None:
         self.source = source
