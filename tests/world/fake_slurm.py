@@ -292,6 +292,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             if node and name not in held and "DOWN" not in node["state"]:
                 self.change(node, add={"IDLE", *(["COMPLETING"] if self.epilog else [])}, drop={"ALLOCATED", "MIXED"})
                 self._due.append((self.wall() + self.epilog, name, "COMPLETING"))
+                if "POWER_DOWN" in node["state"]:
+                    self.change(node, add={"POWERING_DOWN"}, drop={"POWER_DOWN"})
 
 
 def _at(moment):

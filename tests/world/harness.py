@@ -47,9 +47,10 @@ class Town:
         """Let slurmctld execute itself anew when it is told to read its files."""
         self.slurm.reconfigured = self.slurmctld_starts
 
-    def keep_time(self):
-        """Let the time of day go by as the loop's own does, for the operator, Kubernetes and Slurm alike."""
-        loop, began = asyncio.get_running_loop(), time.time()
+    def keep_time(self, start: float | None = None):
+        """Let the time of day go by as the loop's own does, from `start` (now if None), for the operator, Kubernetes and Slurm alike."""
+        loop = asyncio.get_running_loop()
+        began = time.time() if start is None else start - loop.time()
         self.wall = self.slurm.wall = lambda: began + loop.time()
         self.fake.world.now = lambda: datetime.fromtimestamp(self.wall(), UTC)
 

@@ -63,6 +63,8 @@ class Scontrol:
                 states = states - {"DOWN"} | {"IDLE"}
             case "RESUME":
                 states = states - {"DOWN"} | {"IDLE", "NOT_RESPONDING"}
+            case "POWER_DOWN" if "ALLOCATED" in states:  # it sleeps when its jobs have ended
+                states = states | {"POWER_DOWN"}
             case "POWER_DOWN":
                 states = states - {"POWERING_UP", "POWERED_DOWN", "NOT_RESPONDING"} | {"POWERING_DOWN"}
             case "POWER_UP":

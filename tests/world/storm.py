@@ -25,11 +25,13 @@ OWL = {
     "powerSaving": {"maxNodes": 3, "suspendTime": "1h", "resumeTimeout": "10m"},
     "resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
 }
-_SLEEP = {"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"}
+_SLEEP = {"POWERED_DOWN", "POWER_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_UP"}
 MACHINES = ("node-1", "node-2", "node-3")
 PERSON = "person: the fan is loud"
 #: Seconds for which a look may be believed (DESIGN of `nodeset/actions.py`): Slurm takes no update on a condition, so what comes later may be lost.
 HOLDS = 5.0
+#: The time of day at which every storm starts: a seed is the same storm at any hour.
+STARTS = 1_800_000_000.0
 #: The most seconds that the API server takes for a request.
 LATENCY = 2.0
 _OFF = {"DRAIN", "DOWN", "FAIL", "NOT_RESPONDING", "COMPLETING", "ALLOCATED"}
@@ -83,6 +85,7 @@ class Storm:
         self.rounds = 0
         self.is_calm = False
         self.resumed: dict[str, float] = {}
+        self.town.keep_time(STARTS)
         self._watch_deletions()
 
     # -- what is looked for -------------------------------------------------------------------------------------------
@@ -92,14 +95,15 @@ class Storm:
         delete = world.delete
 
         def watched(where, uid=None, policy="Background", version=""):
+            jobs = self.jobs_of(where.name) if where.plural == "pods" else []
+            delete(where, uid, policy, version)  # which may refuse it
             if where.plural == "pods" and where.name:
                 self.say(f"pod {where.name} is deleted")
                 lately = self.now - self.resumed.get(where.name.removeprefix("demo-"), -99.0) < HOLDS + LATENCY
-                for number in () if lately else self.jobs_of(where.name):
+                for number in () if lately else jobs:
                     self.fault(f"pod {where.name} is deleted under job {number}")
             if where.plural in ("persistentvolumeclaims", "secrets") and where.name:
                 self.fault(f"{where.plural} {where.name} is deleted")
-            delete(where, uid, policy, version)
 
         world.delete = watched
         ends = self.town.slurm.end_jobs
@@ -146,9 +150,16 @@ class Storm:
             node = self.town.slurm.nodes.get(name)
             if node is None:
                 del self.town.slurm.drained[name]
+            elif self.is_ending(name.rpartition("-")[0]):  # and its records with it
+                del self.town.slurm.drained[name]
             elif "DRAIN" not in node["state"] or node.get("reason") != PERSON:
                 self.fault(f"a person's drain of {name} is now {node['state']} {node.get('reason')!r}")
                 del self.town.slurm.drained[name]
+
+    def is_ending(self, nodeset):
+        """Whether a NodeSet is gone, or is being deleted."""
+        found = self.town.find(kinds.NODESET, nodeset)
+        return found is None or "deletionTimestamp" in found["metadata"]
 
     def drained(self):
         """The nodes that a person has drained."""
@@ -227,6 +238,8 @@ class Storm:
         """Start jobs where Slurm would, on one node or two, and end them."""
         while not self.is_calm:
             await asyncio.sleep(self.dice.expovariate(0.5))
+            if self.is_calm:
+                return
             free = [
                 name
                 for name, node in self.town.slurm.nodes.items()
@@ -250,7 +263,11 @@ class Storm:
     def start(self, names):
         """A job begins."""
         self.number += 1
+        was = {name: self.town.slurm.nodes[name] for name in names}
         self.town.slurm.run(self.number, *names, requeue=self.dice.random() < 0.5, batch=True)
+        for name, node in was.items():  # a job changes nothing else of them
+            states = [each for each in node["state"] if each not in ("IDLE", "MIXED")]
+            self.town.slurm.nodes[name] = node | {"state": ["ALLOCATED", *states]}
         self.held[self.number] = {name: self.pod_of(name)["metadata"]["uid"] for name in names}
         self.say(f"job {self.number} on {names}")
 
@@ -464,10 +481,10 @@ class Storm:
         self.town.slurm.down = False
         for each in MACHINES:
             self.town.machine(each, unschedulable=False)
-        for name in self.drained():
-            del self.town.slurm.drained[name]
-            self.resumed[name] = self.now
-            if name in self.town.slurm.nodes:
+        self.town.slurm.drained.clear()
+        for name, node in self.town.slurm.nodes.items():
+            if "DRAIN" in node["state"] and node.get("reason") == PERSON:
+                self.resumed[name] = self.now
                 self.town.slurm.administrator(name, "RESUME")
         for number in list(self.held):
             self.end(number)

@@ -195,6 +195,12 @@ class TestDecide:
         plan = decide([pod(1)], [asleep(0), node(1, "ALLOCATED")], ending="soperator: the end", least=2)
         assert said(plan) == [("ERASE", 0), ("DrainNode", 1)]
 
+    def test_a_nodeset_that_is_deleted_takes_the_records_along_that_a_person_drained(self):
+        """As those of other workers: the drain of a record that nobody can use any more would keep it for ever."""
+        drained = asleep(0, "IDLE", "DRAIN", reason="the fan is loud", reason_by="root")
+        assert said(decide([], [drained], most=0)) == []
+        assert said(decide([], [drained], ending="soperator: the end")) == [("ERASE", 0)]
+
 
 STEPS = st.one_of(
     st.tuples(st.just("operate"), st.integers(0, 3)),

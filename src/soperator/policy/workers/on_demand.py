@@ -133,7 +133,7 @@ class _OnDemandPass:
             yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records are to be deleted or replaced")
 
     def _is_done(self, index: int, node: SlurmNode, pod: WorkerPod | None) -> bool:
-        if pod is not None or node.is_busy or node.is_administrators:
+        if pod is not None or node.is_busy or (node.is_administrators and not self.seen.ending):
             return False
         if drain_reasons.is_ours(node) or not self.is_wanted(index):
             return self.phases[index] is not Phase.WAKING or bool(self.seen.ending)
