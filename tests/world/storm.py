@@ -148,9 +148,7 @@ class Storm:
             self.fault(self.town.slurm.overridden.pop())
         for name in self.drained():
             node = self.town.slurm.nodes.get(name)
-            if node is None:
-                del self.town.slurm.drained[name]
-            elif self.is_ending(name.rpartition("-")[0]):  # and its records with it
+            if node is None or self.is_ending(name.rpartition("-")[0]):
                 del self.town.slurm.drained[name]
             elif "DRAIN" not in node["state"] or node.get("reason") != PERSON:
                 self.fault(f"a person's drain of {name} is now {node['state']} {node.get('reason')!r}")
