@@ -190,7 +190,7 @@ POLICY = [
     ),
     Mutant(
         f"{D}/workers/on_demand.py",
-        "if pod is not None or node.is_busy or node.is_administrators:",
+        "if pod is not None or node.is_busy or (node.is_administrators and not self.seen.ending):",
         "if pod is not None or node.is_busy:",
         "an administrator's word on a node that sleeps",
         (HELD,),
