@@ -14,13 +14,13 @@ from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
 from soperator.kube.views import ChildMeta, Custom
+from soperator.policy.cluster.certificate import Certificate
 from soperator.policy.cluster.slurm_config import Handed
 from soperator.policy.cluster.topology import TopologyPlan
 from soperator.reconcile.cache.informers import Stores
 from soperator.reconcile.cache.namespaces import Namespaces
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
 from soperator.reconcile.cache.workers import Roster
-from soperator.reconcile.cluster.certificate import Certificate
 from soperator.reconcile.io.jail_watch_client import Ask, JailReport, ask_jail
 from soperator.reconcile.io.pod_events import PodEvents
 from soperator.reconcile.io.slurm_exec import Inside

@@ -13,8 +13,7 @@ from soperator.policy.cluster.conditions import Facts, Role
 from soperator.policy.workers import power_states
 from soperator.policy.workers.from_spec import policy_of
 from soperator.policy.workers.types import OnDemand, WorkerPod, WorkerSnapshot
-from soperator.reconcile import pod_status, render_record
-from soperator.reconcile.cache import membership
+from soperator.reconcile import membership, pod_status, render_record
 from soperator.reconcile.cache.workers import COLUMNS, WorkerSet
 from soperator.reconcile.cluster import accounting, config_files, topology
 from soperator.reconcile.context import Operator

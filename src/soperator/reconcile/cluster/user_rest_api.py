@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from soperator.kube import kinds
 from soperator.kube.errors import NotFound
 from soperator.kube.objects import Secret
+from soperator.policy.cluster import certificate
 from soperator.reconcile import pod_status
-from soperator.reconcile.cluster import certificate
 from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import user_tokens
 from soperator.render.cluster.user_rest_api import ROLE

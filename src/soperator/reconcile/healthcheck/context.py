@@ -18,8 +18,7 @@ from soperator.policy.healthcheck.types import (
     CheckTarget,
     Shared,
 )
-from soperator.reconcile import finalizers, inputs
-from soperator.reconcile.cache import membership
+from soperator.reconcile import finalizers, inputs, membership
 from soperator.reconcile.cache.decode import read_cluster, read_healthcheck
 from soperator.reconcile.context import Operator
 from soperator.render.parts.model import Cluster, HealthCheck, NodeSet

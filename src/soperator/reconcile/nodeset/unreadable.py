@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from soperator.policy.cluster.slurm_config import ConfigStep
-from soperator.reconcile import inputs
-from soperator.reconcile.cache import membership
+from soperator.reconcile import inputs, membership
 from soperator.reconcile.cluster.slurm_config import ConfigStatus
 from soperator.reconcile.context import Operator
 from soperator.render.parts.model import Cluster

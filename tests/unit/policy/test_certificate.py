@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from soperator.reconcile.cluster.certificate import fault, read
+from soperator.policy.cluster.certificate import fault, read
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 86400
