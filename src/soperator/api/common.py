@@ -21,7 +21,9 @@ class Scheduling(Model):
     """Where pods of this role may run, as in Kubernetes' PodSpec."""
 
     node_selector: dict[str, str] = Field(default_factory=dict, description="Labels that a Node must have.")
-    tolerations: list[Opaque] = Field(default_factory=list, max_length=64, description="Taints that these pods bear.")
+    tolerations: list[Opaque] = Field(
+        default_factory=list, max_length=64, description="Taints that these pods tolerate."
+    )
     affinity: Opaque = Field(default_factory=dict, description="A Kubernetes affinity, handed through.")
     priority_class_name: str = Field(default="", max_length=253, description="Name of a PriorityClass.")
 

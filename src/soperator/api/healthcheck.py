@@ -228,7 +228,7 @@ class HealthCheckStatus(Model):
         default_factory=list, max_length=MOST_NODES, description="Nodes that do not simply pass, with the evidence."
     )
     ended: list[EndedStatus] = Field(
-        default_factory=list, max_length=MOST_ENDED, description="The failures that ended last."
+        default_factory=list, max_length=MOST_ENDED, description="The most recent failures that are over."
     )
     readings: list[ReadingStatus] = Field(
         default_factory=list,
@@ -249,7 +249,7 @@ NAME = DNS_LABEL
 HEALTHCHECK = (
     Rule(
         cel="self.clusterRef.name == oldSelf.clusterRef.name",
-        message="cluster cannot be changed, for what the check found is about its nodes: make a new HealthCheck for the other cluster",
+        message="cluster cannot be changed, because the results are about its nodes: create a new HealthCheck for the other cluster",
         field="clusterRef",
     ),
     Rule(

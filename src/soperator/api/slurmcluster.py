@@ -319,7 +319,7 @@ class JobsSpec(Model):
 
 
 class Security(Model):
-    """How login and worker pods are confined."""
+    """How login and worker pods are isolated from their Nodes."""
 
     user_namespace: bool = Field(
         default=True,
@@ -358,7 +358,9 @@ class SlurmClusterSpec(Model):
 
     images: Images = Field(default_factory=Images, description="Images of the cluster's pods.")
     auth: Auth = Field(default_factory=Auth, description="How Slurm's daemons trust each other.")
-    security: Security = Field(default_factory=Security, description="How login and worker pods are confined.")
+    security: Security = Field(
+        default_factory=Security, description="How login and worker pods are isolated from their Nodes."
+    )
     sssd: Sssd = Field(default_factory=Sssd, description="A directory service with users beside those of the jail.")
     jail: Jail = Field(default_factory=Jail, description="The shared root file system.")
     controller: ControllerSpec = Field(default_factory=ControllerSpec, description="slurmctld.")

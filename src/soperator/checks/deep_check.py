@@ -159,7 +159,7 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
         or set(said) - {*sides, "spreads"}
     ):
         raise CheckError(
-            f"{where}: say either `below` or `above` in percent of the peers' median, and `spreads` where 4 is wrong"
+            f"{where}: say either `below` or `above` in percent of the peers' median, and `spreads` if it is not to be 4"
         )
     side, spreads = sides.pop(), said.get("spreads", 4.0)
     percent = said[side]

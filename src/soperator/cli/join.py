@@ -18,7 +18,7 @@ _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 def join(
     cluster: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
     nodeset: Annotated[
-        str, typer.Option("--nodeset", "-s", help="The host becomes a Slurm node like those of this NodeSet.")
+        str, typer.Option("--nodeset", "-s", help="The NodeSet whose settings the host's Slurm node takes.")
     ] = "",
     node: Annotated[str, typer.Option("--node", help="Name of the Slurm node.")] = "",
     login: Annotated[bool, typer.Option("--login", help="The host becomes a login host.")] = False,

@@ -62,7 +62,7 @@ CONDITIONS = (
         "NoAnswer": ("slurmctld or slurmdbd does not answer", "see the condition AccountingReady of the cluster"),
         "SlurmRefused": ("Slurm refused a job of the check", _FIX),
         "Refused": ("sacctmgr refused a value", _FIX),
-        "Taken": ("an older object has this account or QOS", "delete one of the two, or give one another name"),
+        "Taken": ("an older object has this account or QOS", "delete one of the two, or rename one"),
         "InvalidSpec": (_SPEC, _FIX),
         "Deleting": ("it is being deleted", _ASK),
     }),
@@ -158,7 +158,7 @@ CONDITIONS = (
         "NoDatabase": ("there is no such database, or no mariadb-operator", "make it, or let the user make it"),
         "NoRights": ("the user may not use the database", "give the user all rights on it"),
         "NoTls": ("the server demands TLS, or its certificate is not believed", "correct `tls` of the database"),
-        "WrongPassword": ("the server refuses the user", "correct the password in the Secret, or the user"),
+        "WrongPassword": ("the database server refuses the user", "correct the password in the Secret, or the user"),
         "UnknownCluster": ("the database does not know this cluster: it is another one, or lost its records", "do as the message says"),
     }),
     ConditionPage("MetricsServed", "SlurmCluster, where metrics are on", "the exporter answers", {

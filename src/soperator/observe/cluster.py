@@ -153,7 +153,7 @@ NODESET_WANTED = Metric(
 OLDEST = Metric(
     "slurm_partition_oldest_pending_timestamp_seconds",
     "gauge",
-    "Since when the job waits that could begin and has waited longest.",
+    "Age of the oldest waiting job that could begin.",
     ("partition",),
     PARTITIONS + 1,
 )

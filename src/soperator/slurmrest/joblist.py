@@ -52,7 +52,7 @@ class JobList:
             if not done:
                 raise SlurmError("the list of jobs is not there yet")
             if task.cancelled():
-                raise SlurmError("the list of jobs was given up, for the connection is closed")
+                raise SlurmError("the list of jobs was given up because the connection is closed")
             if is_new or asked > since:
                 return task.result()
 

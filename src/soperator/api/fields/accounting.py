@@ -57,7 +57,9 @@ class SecretKey(Model):
 class DatabaseTls(Model):
     """TLS to an external database."""
 
-    ca: SecretKey | None = Field(default=None, description="The certificates of who may vouch for the server, as PEM.")
+    ca: SecretKey | None = Field(
+        default=None, description="The certificates of the authorities that sign the server's certificate, as PEM."
+    )
     certificate_secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="", description="Name of a Secret of type kubernetes.io/tls with slurmdbd's own certificate and key."
     )
@@ -146,7 +148,7 @@ class Accounting(Model):
         default_factory=list,
         max_length=7,
         description=(
-            "What slurmctld demands of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, safe, wckeys, nojobs, nosteps. "
+            "What slurmctld requires of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, safe, wckeys, nojobs, nosteps. "
             "With any of the first five a user without an account cannot submit."
         ),
     )

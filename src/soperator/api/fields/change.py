@@ -148,7 +148,7 @@ class NodeFailureSpec(Model):
     )
     max_replaced: Share = Field(
         default="10%",
-        description="How many may be replaced so at once: a number, or a percentage of replicas (at least 1); 0 means none.",
+        description="How many workers may be replaced in this way at once: a number, or a percentage of replicas (at least 1); 0 means none.",
     )
 
 

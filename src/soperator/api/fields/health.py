@@ -125,8 +125,8 @@ class HealthSpec(Model):
     on_failure: dict[str, OnFailure] = Field(
         default_factory=dict,
         max_length=64,
-        description="What follows when a check fails, where it is not to be what its page says. Report: it is reported. Drain: the node takes no "
-        "more jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
+        description="What happens when a check fails, if it is to differ from the check's own setting. Report: it is reported. Drain: the node "
+        "takes no more jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
     )
     replace: ReplaceSpec = Field(default_factory=ReplaceSpec, description="What replaces a bad machine.")
     custom_checks: list[CustomCheck] = Field(default_factory=list, max_length=32, description="Checks of one's own.")

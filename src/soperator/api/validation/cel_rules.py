@@ -90,7 +90,7 @@ PARTITION = (
     ),
     Rule(
         cel=f"!has(self.options) || self.options.all(key, !(key in {cel_list(_SPELLINGS)}))",
-        message="options must not hold what has a field of its own: use name, nodeSets, default and hidden",
+        message="options must not set what has a field of its own: use the fields name, nodeSets, default and hidden",
         holds=lambda partition: not {key.lower() for key in partition.options} & {key.lower() for key in OWNED_OPTIONS},
         field="options",
     ),

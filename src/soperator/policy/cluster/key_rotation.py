@@ -37,7 +37,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
     {
         "Known": "every daemon is to know the new key",
         "Signing": "every daemon is to sign with the new key",
-        "Settling": "what the former key has signed is to expire",
+        "Settling": "waiting until everything that the former key signed has expired",
         "Alone": "every daemon is to forget the former key",
         "Laid": "every munged is to have the new key ready",
         "Taken": "every munged is to take the new key",

@@ -165,7 +165,7 @@ class _OnDemandPass:
         if pod.phase in ("Failed", "Succeeded"):
             return "its containers ended"
         if pod.template != self.seen.template and never_ran(self.seen, pod):
-            return "its template is a former one"
+            return "its pod template is out of date"
         late = pod.ready and self.seen.now >= pod.ready_since + PATIENCE
         return "its slurmd was there before Slurm asked for it" if late else ""
 
@@ -205,7 +205,7 @@ class _OnDemandPass:
             if node.is_down and not node.is_administrators and not node.is_draining and self._is_due(node)
         ]
         if found and not self.seen.ending:
-            yield UpdateNodes(Verb.ALLOW, tuple(found), "they may be tried again")
+            yield UpdateNodes(Verb.ALLOW, tuple(found), "they can be tried again")
 
     def _is_due(self, node: SlurmNode) -> bool:
         return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff

@@ -77,7 +77,7 @@ class TenancyControl:
             return await self._end(obj, tenant)
         holder = self._holder(obj, tenant)
         if holder is not obj:
-            why = f"{self.kind} {holder.metadata.name} is older and has {tenant.name} already: delete one of the two, or give one another name"
+            why = f"{self.kind} {holder.metadata.name} is older and has {tenant.name} already: delete one of the two, or rename one"
             return await self._wait(obj, tenant, "Taken", why)
         cluster, why = self._cluster(tenant)
         if cluster is None:

@@ -32,9 +32,9 @@ FIXED = frozenset(
 #: Settings whose change is a danger for running jobs, with the statement of Slurm's manual.
 DANGERS: Mapping[str, str] = MappingProxyType(
     {
-        "switchtype": "records of all jobs may be lost: change it only while no job runs or waits",
+        "switchtype": "records of all jobs may be lost: change it only while no job is running or waiting",
         "proctracktype": "jobs that run were begun with the former: change it only while none runs",
-        "selecttypeparameters": "jobs that run were placed by the former: some may be requeued or ended",
+        "selecttypeparameters": "running jobs were placed by the former plugin: some may be requeued or ended",
     }
 )
 
