@@ -10,21 +10,23 @@
  * then made inside. When the job ends, its holder is killed, and every process of the session with it; sshd-session, which
  * is outside the pid namespace, sees its child end and closes the connection.
  *
- * All users of a cluster come from the few addresses of its login nodes, and a refusal counts as a failure: give sshd
- * `PerSourcePenalties no`, or one user without a job locks the others out for some seconds.
- *
- * Root is no exception: where root has no job, it does not log in this way.
+ * For root, sshd has no second process of the user: the one in the job's pid namespace is a copy of the one that read the host key. It has
+ * no more capabilities than root of the jail, so nothing but PR_SET_DUMPABLE keeps root from reading its memory, and it must load no library
+ * that the jail names. The shell has its own memory again, as every program that is executed. A user's process has dropped the keys, and
+ * looks users of a directory up.
  */
 #define _GNU_SOURCE
 #include <pwd.h>
 #include <security/pam_ext.h>
 #include <security/pam_modules.h>
 #include <security/pam_modutil.h>
+#include <sys/prctl.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include "caps.h"
 #include "jobs.h"
+#include "libraries.h"
 #include "report.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -75,6 +77,12 @@ EXPORTED int pam_sm_open_session(pam_handle_t *pam, int flags, int argc, const c
 		return found;
 	if (jobs_join(&job, &report) < 0 || caps_limit(&report) < 0)
 		return refuse(pam, report.text, PAM_SESSION_ERR);
+	if (job.uid == 0 && libraries_bind(&report) < 0)
+		return refuse(pam, report.text, PAM_SESSION_ERR);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
+		(void)report_fail(&report, "cannot close the memory of sshd: %m");
+		return refuse(pam, report.text, PAM_SESSION_ERR);
+	}
 	pam_syslog(pam, LOG_INFO, "jail: session in job %u of user %u", job.id, job.uid);
 	return PAM_SUCCESS;
 }

@@ -1,9 +1,10 @@
 """SSH into a worker: a real sshd beside slurmd, with pam_jail. Who has a job lands in it, and leaves with it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from trixie import NEEDS, Slurm, settled, wait_idle
+from trixie import JAIL, NEEDS, Slurm, settled, wait_idle
 
 pytestmark = NEEDS
 
@@ -113,3 +114,44 @@ def test_sessions_leak_nothing(sshd: Slurm, job: str) -> None:
     before = sshd.sh(count).stdout
     assert sshd.sh(f"for i in $(seq 20); do {SSH} alice@10.99.0.1 true || exit 1; done").returncode == 0
     assert settled(sshd, count, before) == before
+
+
+@pytest.mark.parametrize("job", ["root"], indirect=True)
+def test_root_reads_no_memory_of_sshd(sshd: Slurm, job: str) -> None:
+    """The process of sshd in root's job, which has had the host key, is closed to root of the jail; its shell is not."""
+    looks = "for process in $(pgrep -x sshd-session) $$; do head -c 1 /proc/$process/maps >/dev/null 2>&1 && echo open || echo closed; done"
+    done = sshd.sh(f"{SSH} root@10.99.0.1 '{looks}'")
+    assert done.stdout.split() == ["closed", "open"], done.stderr
+
+
+#: Tells the name of each process that loads it.
+LIBRARY = r"""
+#include <stdio.h>
+#include <sys/prctl.h>
+
+__attribute__((constructor)) static void begin(void)
+{
+	char name[17] = "";
+	FILE *log = fopen("/srv/loaded", "a");
+
+	prctl(PR_GET_NAME, name);
+	if (log != NULL && fprintf(log, "%s\n", name) > 0)
+		fclose(log);
+}
+"""
+
+
+@pytest.mark.parametrize("job", ["root"], indirect=True)
+def test_roots_session_loads_no_library_that_the_jail_names(sshd: Slurm, job: str) -> None:
+    """The process that has had the host key looks users up in files alone; a program of root's loads what the jail's nsswitch.conf names."""
+    library = f"{JAIL}/lib/x86_64-linux-gnu/libnss_late.so.2"
+    Path(f"/proc/{sshd.pid}/root{JAIL}/srv/late.c").write_text(LIBRARY)
+    made = sshd.sh(
+        f"gcc -shared -fPIC -o {library} {JAIL}/srv/late.c && cd {JAIL}/etc && touch nsswitch.conf && cp nsswitch.conf /run"
+        " && for each in passwd group hosts; do echo $each: late files; done >nsswitch.conf"
+    )
+    assert made.returncode == 0, made.stderr
+    done = sshd.sh(f"{SSH} root@10.99.0.1 getent passwd nobody")
+    loaded = sshd.read("/srv/loaded")
+    sshd.sh(f"cp /run/nsswitch.conf {JAIL}/etc; rm -f {library} {JAIL}/srv/loaded {JAIL}/srv/late.c")
+    assert (done.returncode, set(loaded.split())) == (0, {"getent"}), done.stderr

@@ -135,6 +135,20 @@ JAIL = [
         (f"{S}/tests/test_libraries.py",),
     ),
     Mutant(
+        f"{S}/pam_jail.c",
+        "if (job.uid == 0 && libraries_bind(&report) < 0)",
+        "if (0)",
+        "the host key of workers, to a library of the jail that sshd loads",
+        (f"{S}/tests/test_ssh.py",),
+    ),
+    Mutant(
+        f"{S}/pam_jail.c",
+        "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {",
+        "if (0) {",
+        "the host key of workers, in memory that root of the jail can read",
+        (f"{S}/tests/test_ssh.py",),
+    ),
+    Mutant(
         f"{S}/follow.c",
         "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)",
         "if (target == NULL)",
