@@ -62,11 +62,11 @@ def install(server: Plane) -> None:
 
 
 @contextmanager
-def operator(server: Plane, **more: str) -> Iterator[Operator]:
+def operator(server: Plane, module: str = "soperator.cli", **more: str) -> Iterator[Operator]:
     """A ready operator for the length of the block, as a process of this machine with a Lease, as in its pod; `more` joins its environment."""
     port = plane.free_port()
     env = _env() | {"KUBECONFIG": str(server.kubeconfig(plane.OPERATOR)), "SOPERATOR_PORT": str(port)} | more
-    command = [sys.executable, "-m", "soperator.cli", "operator"]
+    command = [sys.executable, "-m", module, "operator"]
     with (server.folder / "operator.log").open("ab") as log:
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env)

@@ -25,6 +25,11 @@ from local.progress import Failure
 Object = dict[str, Any]
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK_S, _IDLE_S = 0.25, 20.0
+#: Seconds after which a scene that does not come is a failure, with what was seen last: less than `local.rotate` has for the whole bench.
+PATIENCE_S = 240.0
+OPERATOR = "local.bench.scale.operator"
+#: Where the town answers for every slurmrestd: an address of the loopback of its own, for the port is the Services'.
+TOWN = "127.83.76.82"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Stage:
         answer: Object = json.loads(text)
         return answer
 
-    def wait(self, what: str, path: str, holds: Callable[[Object], bool], patience: float = 600.0) -> Object:
+    def wait(self, what: str, path: str, holds: Callable[[Object], bool], patience: float = PATIENCE_S) -> Object:
         """Look at an object until `holds`, and return it."""
         until = time.monotonic() + patience
         while not holds(seen := self.ask("GET", path)):
@@ -98,9 +103,7 @@ def stage(nodes: int) -> Iterator[Stage]:
     """A scene with so many Nodes, all Ready."""
     with tempfile.TemporaryDirectory(prefix="soperator-scale-") as name, plane.running(Path(name)) as server:
         alone.install(server)
-        port = plane.free_port()
-        proxy = f"http://127.0.0.1:{port}"
-        with _players(server, port) as players, alone.operator(server, HTTP_PROXY=proxy) as operator:
+        with _players(server) as players, alone.operator(server, OPERATOR, SOPERATOR_BENCH_TOWN=TOWN) as operator:
             made = Stage(server, operator.process.pid, [*players, operator.process])
             for number in range(nodes):
                 made.ask("POST", "/api/v1/nodes", {"kind": "Node", "metadata": {"name": f"node-{number}"}})
@@ -110,13 +113,13 @@ def stage(nodes: int) -> Iterator[Stage]:
 
 
 @contextmanager
-def _players(server: Plane, port: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """KWOK, and the town with its proxy on the port."""
+def _players(server: Plane) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """KWOK, and the town."""
     folder = server.folder
     command = kwok.command(binaries.folder() / "kwok", server.kubeconfig(plane.KWOK), folder)
     path = f"{REPOSITORY}:{REPOSITORY / 'src'}"
     env = os.environ | {"KUBECONFIG": str(server.kubeconfig(plane.TOWN)), "PYTHONPATH": path}
-    words = [sys.executable, "-m", "local.bench.scale.town", str(port)]
+    words = [sys.executable, "-m", "local.bench.scale.town", TOWN]
     players = [plane.start(folder, "kwok", command), plane.start(folder, "town", words, env)]
     try:
         yield players

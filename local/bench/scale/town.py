@@ -1,8 +1,8 @@
-"""The parts of a Kubernetes cluster that are played: `python -m local.bench.scale.town PORT`.
+"""The parts of a Kubernetes cluster that are played: `python -m local.bench.scale.town ADDRESS`.
 
-Pods get Nodes in turn, each StatefulSet and Deployment of a cluster gets one pod and calls it ready, and on PORT answers the slurmrestd of every
-cluster: as an HTTP proxy, which is how the operator's process comes here (HTTP_PROXY) without knowing it. A worker registers with its
-cluster's Slurm when its pod is ready.
+Pods get Nodes in turn, each StatefulSet and Deployment of a cluster gets one pod and calls it ready, and at ADDRESS, on the port of its Service,
+answers the slurmrestd of every cluster: `local.bench.scale.operator` brings the operator's process here, and the Host of a request says
+whose it is. A worker registers with its cluster's Slurm when its pod is ready.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from soperator.kube.errors import Conflict, NotFound
 from soperator.kube.kinds import Kind
 from soperator.kube.transport import Call
 from soperator.kube.views import Custom, Meta, Pod
-from soperator.render.parts import labels
+from soperator.render.parts import labels, names
 from soperator.runtime.cache.informer import Informer, InformerSource
 from soperator.runtime.cache.store import Changed, Store
 
@@ -41,7 +41,7 @@ class Town:
         self._made: set[str] = set()
         self._group = asyncio.TaskGroup()
 
-    async def run(self, port: int) -> None:
+    async def run(self, address: str) -> None:
         """Play until cancelled."""
         pods: Store[Pod] = Store()
         nodes: Store[Meta] = Store()
@@ -50,7 +50,7 @@ class Town:
         watching = Informer(self._api, InformerSource(kinds.POD, Pod, None, _OURS), pods)
         watching.listen(self._see)
         others = [self._workloads(kind) for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT)]
-        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        server = await asyncio.start_server(self._serve, address, names.REST_PORT)
         async with server, self._group as group:
             for keep in (reading.run, watching.run, *(each.run for each in others)):
                 group.create_task(keep())
@@ -124,24 +124,24 @@ class Town:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 fields = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
                 body = await reader.readexactly(int(fields.get("content-length", 0)))
-                status, text = self._answer(head[0], body)
+                status, text = self._answer(head[0], fields["host"], body)
                 writer.write(b"HTTP/1.1 %d said\r\nContent-Length: %d\r\n\r\n" % (status, len(text)) + text)
                 await writer.drain()
         writer.close()
 
-    def _answer(self, line: str, body: bytes) -> tuple[int, bytes]:
+    def _answer(self, line: str, host: str, body: bytes) -> tuple[int, bytes]:
         verb, target, _ = line.split(" ")
         url = urlsplit(target)
-        service, namespace, _ = (url.hostname or "").split(".")
+        service, namespace, _ = host.partition(":")[0].split(".")
         slurm = self.slurm(namespace, service.removesuffix("-rest"))
         path = url.path.split("/v0.0.42/", 1)[1]
         return slurm.answer(verb, path, dict(parse_qsl(url.query)), json.loads(body or b"{}"), time.time())
 
 
-async def _main(port: int) -> None:
+async def _main(address: str) -> None:
     async with Api.connect(user_agent="town", field_manager="town") as api:
-        await Town(api).run(port)
+        await Town(api).run(address)
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(int(sys.argv[1])))
+    asyncio.run(_main(sys.argv[1]))
