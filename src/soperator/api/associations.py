@@ -126,7 +126,7 @@ class SlurmAccountSpec(ClusterMember):
     )
 
     def account(self, name: str) -> str:
-        """The name in Slurm of the account of an object."""
+        """Return the name in Slurm of the account of an object."""
         return self.name or name
 
 
@@ -194,7 +194,7 @@ class SlurmQOSSpec(ClusterMember):
     )
 
     def qos(self, name: str) -> str:
-        """The name in Slurm of the QOS of an object."""
+        """Return the name in Slurm of the QOS of an object."""
         return self.name or name
 
 
@@ -268,7 +268,7 @@ QOS = (
 
 
 def names(kind: str) -> tuple[Rule, ...]:
-    """The rules on metadata.name."""
+    """Return the rules on metadata.name."""
     return (
         Rule(
             cel="size(self.metadata.name) <= 63",

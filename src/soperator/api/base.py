@@ -25,7 +25,7 @@ ABSOLUTE_PATH = r"^/[^\x00-\x1f\x7f]*$"
 
 
 def camel_case(name: str) -> str:
-    """A field's name in the API: camelCase, with TRES and QOS as Slurm writes them."""
+    """Return a field's name in the API: camelCase, with TRES and QOS as Slurm writes them."""
     return re.sub(r"(?<=[a-z])(Tres|Qos)(?=[A-Z]|$)", lambda word: word[0].upper(), to_camel(name))
 
 
@@ -47,7 +47,7 @@ class Problem:
     subject: str = ""
 
     def __str__(self) -> str:
-        """One sentence for a condition, an event or the terminal; it begins with the subject, where there is one."""
+        """Return one sentence for a condition, an event or the terminal; it begins with the subject, where there is one."""
         return ": ".join(part for part in (self.subject, self.field, self.value, self.remedy) if part)
 
 

@@ -27,18 +27,18 @@ class Limit:
 
 @cache
 def shipped() -> tuple[Check, ...]:
-    """The shipped checks, by name."""
+    """Return the shipped checks, by name."""
     return tuple(_read(path) for path in sorted((FOLDER / "shipped").glob("*.toml")))
 
 
 @cache
 def machines() -> Mapping[str, Mapping[str, Limit]]:
-    """The limits by machine type: a part of the name by which the device calls itself."""
+    """Return the limits by machine type: a part of the name by which the device calls itself."""
     return read_machines((FOLDER / "machines.toml").read_text(encoding="utf-8"))
 
 
 def read_machines(text: str) -> dict[str, dict[str, Limit]]:
-    """The limits in a text; raises CheckError where one is no number or has no source."""
+    """Return the limits in a text; raises CheckError where one is no number or has no source."""
     found: dict[str, dict[str, Limit]] = {}
     for machine, limits in _toml("machines.toml", text).items():
         for name, said in limits.items():
@@ -49,7 +49,7 @@ def read_machines(text: str) -> dict[str, dict[str, Limit]]:
 
 
 def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]:
-    """The checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
+    """Return the checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
     return [
         replace(each, given={key: _filled(value, facts) for key, value in each.given.items()})
         for each in checks
@@ -60,7 +60,8 @@ def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]
 def plan(
     checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]], turns_away: bool = False
 ) -> str:
-    """The text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before ours.
+    """Return the text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before
+    ours.
 
     `turns_away` is whether a failure in the prolog requeues the job.
     """

@@ -80,7 +80,7 @@ _FIELDS = ("about", "probe", "given", "fail", "at", "needs", "then", "confirm", 
 
 
 def read_check(name: str, said: Mapping[str, Any]) -> Check:
-    """A check from its table, as TOML or JSON gives it; raises CheckError."""
+    """Return a check from its table, as TOML or JSON gives it; raises CheckError."""
     if unknown := sorted(set(said) - set(_FIELDS)):
         raise CheckError(f"check {name}: {unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
     check = Check(
@@ -107,14 +107,14 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
 
 
 def table(check: Check) -> dict[str, Any]:
-    """The table that `read_check` makes the same check of."""
+    """Return the table that `read_check` makes the same check of."""
     rules = [{"when": {key: dict(said) for key, said in each.when.items()}, "says": each.says} for each in check.rules]
     plain = {key: getattr(check, key) for key in _FIELDS if key != "fail"}
     return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
 
 
 def read_rule(name: str, said: Mapping[str, Any]) -> FailRule:
-    """A rule from its table; raises CheckError."""
+    """Return a rule from its table; raises CheckError."""
     when, says = said.get("when"), said.get("says")
     if not isinstance(when, Mapping) or not when or not isinstance(says, str) or not says:
         raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
@@ -137,7 +137,7 @@ def _limit(name: str, where: str, operator: str, limit: object) -> None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value can be compared by size; NaN cannot."""
+    """Return whether a value can be compared by size; NaN cannot."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 

@@ -56,14 +56,14 @@ class Recovery:
 
 
 def needed(check: Check, standing: CheckState) -> int:
-    """How many passes in a row end a failure."""
+    """Return how many passes in a row end a failure."""
     return check.passes << min(standing.relapses, _MOST_RELAPSES)
 
 
 def fold(
     check: Check, standing: CheckState | None, verdict: Verdict, now: float, recovery: Recovery | None = None
 ) -> CheckState | None:
-    """How a check stands after one more verdict; None where it simply passes."""
+    """Return how a check stands after one more verdict; None where it simply passes."""
     match verdict.outcome:
         case "fail":
             return _failed(check, standing, verdict, now, recovery)
@@ -98,7 +98,7 @@ def _passed(check: Check, standing: CheckState | None) -> CheckState | None:
 
 
 def _broken(check: Check, standing: CheckState | None, verdict: Verdict, now: float) -> CheckState:
-    """A broken check is no pass: a failure stays one, and counts its passes anew."""
+    """Return a broken check is no pass: a failure stays one, and counts its passes anew."""
     if standing is None:
         return CheckState(check.name, "broken", now, verdict.says, check.then)
     if standing.state == "broken":

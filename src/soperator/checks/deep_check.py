@@ -69,7 +69,7 @@ class DeepCheck:
 
 
 def read_deep(name: str, said: Mapping[str, Any]) -> DeepCheck:
-    """A deep check from its table; raises CheckError, which names the check, the field, the value and the remedy."""
+    """Return a deep check from its table; raises CheckError, which names the check, the field, the value and the remedy."""
     if unknown := sorted(set(said) - set(_FIELDS)):
         raise CheckError(f"check {name}: {unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
     if said.get("per") not in PER:
@@ -93,12 +93,12 @@ def read_deep(name: str, said: Mapping[str, Any]) -> DeepCheck:
 
 @cache
 def shipped_deep() -> tuple[DeepCheck, ...]:
-    """The shipped deep checks, by name."""
+    """Return the shipped deep checks, by name."""
     return tuple(read_deep(path.stem, tomllib.loads(path.read_text("utf-8"))) for path in sorted(FOLDER.glob("*.toml")))
 
 
 def applicable(checks: Iterable[DeepCheck], facts: Mapping[str, Any]) -> list[DeepCheck]:
-    """The checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
+    """Return the checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
     return [
         replace(each, given={key: _filled(value, facts) for key, value in each.given.items()})
         for each in checks
@@ -107,18 +107,20 @@ def applicable(checks: Iterable[DeepCheck], facts: Mapping[str, Any]) -> list[De
 
 
 def command(check: DeepCheck) -> list[str]:
-    """What each task of the check's job runs."""
+    """Return what each task of the check's job runs."""
     return [PROGRAM, check.program, *(f"{key}={value}" for key, value in check.given.items())]
 
 
 def limit_names(check: DeepCheck) -> list[str]:
-    """The names of thresholds that a check uses."""
+    """Return the names of thresholds that a check uses."""
     said = [limit for rule in check.rules for judged in rule.plain.when.values() for limit in judged.values()]
     return sorted({limit[1:] for limit in said if isinstance(limit, str) and limit.startswith("@")})
 
 
 def limit_of(check: DeepCheck, deviation: Deviation, limits: Mapping[str, Value]) -> float | None:
-    """The number that the compared value has to reach whatever its peers do: the one by whose name (`@name`) another rule of the check judges it."""
+    """Return the number that the compared value has to reach whatever its peers do: the one by whose name (`@name`) another rule of the check
+    judges it.
+    """
     for rule in check.rules:
         named = rule.plain.when.get(deviation.value, {}).get(deviation.side)
         found = limits.get(str(named)[1:]) if isinstance(named, str) and named.startswith("@") else named
@@ -172,7 +174,7 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
 
 
 def _given(name: str, key: str, value: object) -> Value:
-    """A parameter: it becomes an argument of a command, so it has only characters of numbers, names and paths."""
+    """Return a parameter: it becomes an argument of a command, so it has only characters of numbers, names and paths."""
     said = str(value)
     if not _WORD.fullmatch(key) or isinstance(value, bool) or not _GIVEN.fullmatch(said.removeprefix("@")):
         raise CheckError(f"check {name}: given.{key}: {value!r} is no number, name or path")

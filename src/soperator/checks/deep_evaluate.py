@@ -59,7 +59,7 @@ def of_node(
     others: Iterable[Reading] = (),
     limits: Mapping[str, Value] | None = None,
 ) -> DeepVerdict:
-    """The answer in what a node's program printed before it ended with exit code 0; no readings of that node are broken."""
+    """Return the answer in what a node's program printed before it ended with exit code 0; no readings of that node are broken."""
     readings = read(text)
     if isinstance(readings, str):
         return DeepVerdict(Verdict("broken", readings))
@@ -74,7 +74,7 @@ def of_node(
 
 
 def read(text: str) -> list[Reading] | str:
-    """The readings in the last line that a program printed, or why there are none."""
+    """Return the readings in the last line that a program printed, or why there are none."""
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     try:
         said = json.loads(last)
@@ -92,7 +92,7 @@ def judge(
     nodes: Iterable[str] = (),
     limits: Mapping[str, Value] | None = None,
 ) -> list[Finding]:
-    """The findings over readings of one check.
+    """Return the findings over readings of one check.
 
     `others` are the newest readings of the same check of healthy peers in the same NodeSet, `nodes` who was to be measured, and `limits` those of
     the spec, by the name behind @; they go before those of the machine's type. What `others` say of something that is read anew does not count.
@@ -114,18 +114,18 @@ def judge(
 
 
 def nodes_of(reading: Reading) -> tuple[str, ...]:
-    """The nodes that a reading speaks of."""
+    """Return the nodes that a reading speaks of."""
     return tuple(str(reading["of"]).split())
 
 
 def named(readings: Iterable[Reading], nodes: Iterable[str]) -> list[Reading]:
-    """The sound readings of one job, those of all its nodes (`*`: the line would be too long) with their names."""
+    """Return the sound readings of one job, those of all its nodes (`*`: the line would be too long) with their names."""
     everyone = " ".join(nodes)
     return [{**each, "of": everyone} if each["of"] == "*" else each for each in readings if is_sound(each)]
 
 
 def is_sound(reading: object) -> TypeGuard[Reading]:
-    """Whether something is a reading: a table of plain values that says what it is of."""
+    """Return whether something is a reading: a table of plain values that says what it is of."""
     return (
         isinstance(reading, Mapping)
         and isinstance(reading.get("of"), str)
@@ -150,7 +150,7 @@ def _failed(
     limits: Mapping[str, Value],
     machines: Machines,
 ) -> Iterator[Finding]:
-    """Each thing that was read is found at most once, by the first rule that it fails."""
+    """Yield each thing that was read is found at most once, by the first rule that it fails."""
     for reading in readings:
         known = {**limits_of(reading, machines), **limits}
         for rule in check.rules:
@@ -175,7 +175,7 @@ def _failed(
 
 
 def _evidence(rule: DeepRule, reading: Reading, told: Mapping[str, Value]) -> dict[str, Value]:
-    """The numbers that a finding rests on, the limits and the peers' median among them."""
+    """Return the numbers that a finding rests on, the limits and the peers' median among them."""
     named = [
         str(limit)[1:] for said in rule.plain.when.values() for limit in said.values() if str(limit).startswith("@")
     ]

@@ -32,7 +32,7 @@ def judge(
     machines: Machines | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """The verdict over a check's readings. `machines` are the limits by machine type, `before` the counters of the last time.
+    """Return the verdict over a check's readings. `machines` are the limits by machine type, `before` the counters of the last time.
 
     No reading at all is broken: a probe always has something to say about what it looked at.
     """
@@ -57,7 +57,7 @@ def judge(
 
 
 def fails(rule: FailRule, reading: Reading, limits: Mapping[str, Value], before: Mapping[str, float]) -> bool:
-    """Whether all that a rule says of a reading is so."""
+    """Return whether all that a rule says of a reading is so."""
     return all(
         _holds(operator, reading.get(key), _resolved(limit, limits), before.get(f"{reading.get('of')}.{key}"))
         for key, said in rule.when.items()
@@ -66,7 +66,7 @@ def fails(rule: FailRule, reading: Reading, limits: Mapping[str, Value], before:
 
 
 def _holds(operator: str, value: Value | None, limit: Any, before: float | None) -> bool:
-    """Whether a value is as an operator says; never where the value or the limit is not known."""
+    """Return whether a value is as an operator says; never where the value or the limit is not known."""
     if value is None or limit is None:
         return False
     match operator:
@@ -97,14 +97,14 @@ def _resolved(limit: Any, limits: Mapping[str, Value]) -> Any:
 
 
 def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
-    """The thresholds of the machine type with the longest name that occurs in the reading's `model`."""
+    """Return the thresholds of the machine type with the longest name that occurs in the reading's `model`."""
     model = str(reading.get("model", "")).lower()
     found = [name for name in machines if name.lower() in model] if model else []
     return machines[max(found, key=len)] if found else {}
 
 
 def sentence(rule: FailRule, reading: Reading, limits: Mapping[str, Value]) -> str:
-    """What a rule says of a reading that it fails, on one line."""
+    """Return what a rule says of a reading that it fails, on one line."""
     return " ".join(rule.says.format(**{**limits, **reading}).split())
 
 

@@ -19,21 +19,21 @@ _SIZES = ("above", "below", "grows")
 
 
 def checks(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> list[Check]:
-    """The checks that a NodeSet's nodes run; `facts` are what the NodeSet has. Raises CheckError for what `problems` tells."""
+    """Return the checks that a NodeSet's nodes run; `facts` are what the NodeSet has. Raises CheckError for what `problems` tells."""
     mine = [custom(each) for each in health.custom_checks if not each.node_sets or nodeset in each.node_sets]
     found = catalog.applicable([*catalog.shipped(), *mine], facts)
     return [_changed(health, each) for each in found if each.name not in health.disabled_checks]
 
 
 def plan(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> str:
-    """The text that the runner of a NodeSet's nodes reads."""
+    """Return the text that the runner of a NodeSet's nodes reads."""
     turns_away = health.prolog_epilog and health.mode == "Drain"
     found = checks(health, nodeset, facts)
     return catalog.plan(found, RENEWED * seconds(health.interval), health.thresholds_by_machine_type, turns_away)
 
 
 def custom(said: CustomCheck) -> Check:
-    """A check of the spec; raises CheckError."""
+    """Return a check of the spec; raises CheckError."""
     name = said.name
     ways = {"run": said.run, "script": said.script, "probe": said.probe}
     if len(given := [key for key, value in ways.items() if value]) != 1:
@@ -56,7 +56,7 @@ def custom(said: CustomCheck) -> Check:
 
 
 def _in_words_of_the_spec(name: str, text: str) -> str:
-    """What is wrong with a check, its fields as the spec names them; `text` names them as the shipped checks do."""
+    """Return what is wrong with a check, its fields as the spec names them; `text` names them as the shipped checks do."""
     field, colon, rest = text.removeprefix(f"check {name}: ").partition(": ")
     for ours, theirs in (("given", "parameters"), ("fail", "failWhen"), ("says", "message")):
         field = re.sub(rf"\b{ours}\b", theirs, field)
@@ -64,12 +64,12 @@ def _in_words_of_the_spec(name: str, text: str) -> str:
 
 
 def _rule(said: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule of the spec in the format of the shipped checks."""
+    """Return a rule of the spec in the format of the shipped checks."""
     return {"says" if key == "message" else key: value for key, value in said.items()}
 
 
 def problems(health: HealthSpec) -> Iterator[Problem]:
-    """The problems of the selection, each with its field and the remedy."""
+    """Yield the problems of the selection, each with its field and the remedy."""
     known = {each.name: each for each in catalog.shipped()}
     for number, each in enumerate(health.custom_checks):
         field, name = f"spec.health.customChecks[{number}]", each.name
@@ -98,7 +98,7 @@ def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
 
 
 def _changed(health: HealthSpec, check: Check) -> Check:
-    """The check with the spec's thresholds and consequence."""
+    """Return the check with the spec's thresholds and consequence."""
     limits = health.thresholds.get(check.name, {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
     then = health.on_failure.get(check.name)

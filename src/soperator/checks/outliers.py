@@ -32,7 +32,7 @@ class Comparison(Generic[Key]):
 
 
 def compare(values: Mapping[Key, float], deviation: Deviation) -> Comparison[Key]:
-    """Who is worse than the others; nobody where there are fewer than `LEAST`."""
+    """Return who is worse than the others; nobody where there are fewer than `LEAST`."""
     if len(values) < LEAST:
         return Comparison(median(values.values()) if values else 0.0, len(values))
     middle = median(values.values())
@@ -50,13 +50,13 @@ def compare(values: Mapping[Key, float], deviation: Deviation) -> Comparison[Key
 
 
 def is_worse(value: float, than: float, deviation: Deviation) -> bool:
-    """Whether a value is on the bad side of another by more than the share."""
+    """Return whether a value is on the bad side of another by more than the share."""
     if deviation.side == "below":
         return value < than * (1 - deviation.percent / 100)
     return value > than * (1 + deviation.percent / 100)
 
 
 def better(values: Sequence[float], deviation: Deviation) -> float:
-    """The value that the better quarter reaches: less than a quarter of the values is better."""
+    """Return the value that the better quarter reaches: less than a quarter of the values is better."""
     ordered = sorted(values, reverse=deviation.side == "below")
     return ordered[(len(ordered) - 1) // 4]

@@ -50,7 +50,7 @@ class Report:
         return max(self.at, self.renewed)
 
     def in_state(self, *states: str) -> list[CheckState]:
-        """The checks in one of the states."""
+        """Return the checks in one of the states."""
         return [each for each in self.checks if each.state in states]
 
 
@@ -58,13 +58,13 @@ _ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
 
 
 def report_of(standings: Sequence[CheckState], now: float, last: ResolvedCheck | None = None) -> Report:
-    """The report over all checks, those first that drain."""
+    """Return the report over all checks, those first that drain."""
     order = sorted(standings, key=lambda each: (_ORDER[each.state], not each.takes_out, each.since, each.check))
     return Report(round(now, 1), tuple(order), last=last)
 
 
 def write(report: Report) -> str:
-    """The text, at most `LONGEST` characters: numbers are left out first, then sentences are cut, then checks are only counted."""
+    """Return the text, at most `LONGEST` characters: numbers are left out first, then sentences are cut, then checks are only counted."""
     checks = report.checks
     for kept in (checks, tuple(replace(each, values={}) for each in checks)):
         if len(text := _text(replace(report, checks=kept))) <= LONGEST:
@@ -76,12 +76,12 @@ def write(report: Report) -> str:
 
 
 def timeless(report: Report) -> str:
-    """The text without the times at which it was made, to compare it with another."""
+    """Return the text without the times at which it was made, to compare it with another."""
     return write(replace(report, at=0.0, renewed=0.0))
 
 
 def read(text: str) -> Report | None:
-    """The report in a text; None where there is none, or somebody else wrote it."""
+    """Return the report in a text; None where there is none, or somebody else wrote it."""
     try:
         said = json.loads(text) if text.lstrip().startswith("{") else None
         if not isinstance(said, dict) or said.get("soperator") != _FORMAT:

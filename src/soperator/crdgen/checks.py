@@ -71,12 +71,12 @@ def _around(check: Check) -> str:
 
 
 def needed(needs: Iterable[str]) -> str:
-    """The requirements of a check on a node, as text."""
+    """Return the requirements of a check on a node, as text."""
     return ", ".join(_NEEDS[need] for need in needs) or "anything"
 
 
 def when(rule: FailRule) -> str:
-    """The rules that fail a reading, as text."""
+    """Return the rules that fail a reading, as text."""
     return " and ".join(
         f"`{value}` {_SAID[operator]} {_limit(limit)}"
         for value, said in rule.when.items()

@@ -100,7 +100,7 @@ def _page(path: str, schema: Schema) -> Iterator[str]:
 
 
 def _holder(schema: Schema) -> Schema:
-    """The schema that holds the properties: of the items, for a list."""
+    """Return the schema that holds the properties: of the items, for a list."""
     items: Schema = schema.get("items", schema)
     return items
 

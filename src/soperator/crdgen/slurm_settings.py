@@ -24,7 +24,7 @@ def page() -> str:
 
 
 def defaults() -> list[conf.Setting]:
-    """The settings of a cluster with an empty spec that an administrator may override, in their order in slurm.conf."""
+    """Return the settings of a cluster with an empty spec that an administrator may override, in their order in slurm.conf."""
     mine = {each.lower() for each in (*managed.OWNED, *managed.SHARED)}
     text = slurm_conf.slurm_conf(Cluster("slurm", "demo", "", SlurmClusterSpec()))
     return [each for each in conf.settings(text) if each.key.lower() not in mine]

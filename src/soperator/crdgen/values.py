@@ -50,7 +50,7 @@ def text() -> str:
 
 
 def _plain(schema: Schema) -> Schema:
-    """The structural schema without Kubernetes' own words; a map that lists its fields takes no others."""
+    """Return the structural schema without Kubernetes' own words; a map that lists its fields takes no others."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":

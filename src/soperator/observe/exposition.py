@@ -17,12 +17,12 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
 def text(families: Iterable[Family], cluster: str) -> bytes:
-    """The families in the text format, each series with the label `slurm_cluster`; families without a sample are left out."""
+    """Return the families in the text format, each series with the label `slurm_cluster`; families without a sample are left out."""
     return "".join(_lines(families, _label("slurm_cluster", cluster))).encode("utf-8", "replace")
 
 
 def pieces(families: Iterable[Family], cluster: str) -> Iterator[bytes]:
-    """The same text in pieces of at most a thousand series, so that something else can be done between two of them."""
+    """Yield the same text in pieces of at most a thousand series, so that something else can be done between two of them."""
     for piece in _lines(families, _label("slurm_cluster", cluster)):
         yield piece.encode("utf-8", "replace")
 

@@ -16,7 +16,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def files() -> Mapping[str, str]:
-    """The dashboards by the names of their files."""
+    """Return the dashboards by the names of their files."""
     return {f"{each.name}.json": json.dumps(dashboard(each), indent=1) + "\n" for each in DASHBOARDS}
 
 
@@ -33,7 +33,7 @@ def write(folder: Path = FOLDER) -> list[Path]:
 
 
 def dashboard(said: Dashboard) -> dict[str, Any]:
-    """One dashboard."""
+    """Return one dashboard."""
     return {
         "uid": f"soperator-{said.name}",
         "title": said.title,
@@ -63,7 +63,7 @@ def _variables() -> Iterator[dict[str, Any]]:
 
 
 def _panels(said: Dashboard) -> Iterator[dict[str, Any]]:
-    """Each panel where it fits: to the right of the one before, or in a new row."""
+    """Yield each panel where it fits: to the right of the one before, or in a new row."""
     x = y = former = 0
     for number, each in enumerate(said.panels, 1):
         height = _LOW if each.width <= _LOW else _HEIGHT
@@ -92,7 +92,7 @@ def _panel(said: Panel) -> dict[str, Any]:
 
 
 def _about(said: Panel) -> str:
-    """What it shows, and where it stands what to do."""
+    """Return what it shows, and where it stands what to do."""
     pages = {name: "operator" if name.startswith("Soperator") else "slurm" for name in said.alerts}
     links = [f"[{name}]({RUNBOOKS}/{page}.md#{name.lower()})" for name, page in pages.items()]
     return " ".join([*([said.about] if said.about else []), *([f"What to do: {', '.join(links)}."] if links else [])])

@@ -58,5 +58,5 @@ def stat(
     unit: str = "short",
     about: str = "",
 ) -> Panel:
-    """One number, large."""
+    """Return one number, large."""
     return Panel(title, {"": expr}, "stat", unit, about, alerts, limits, width=4)

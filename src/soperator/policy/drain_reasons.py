@@ -23,7 +23,7 @@ _NO_QUOTES = str.maketrans("", "", "\"'`")
 
 
 def reason(why: str) -> str:
-    """The reason of a drain of ours: one line without quotes.
+    """Return the reason of a drain of ours: one line without quotes.
 
     It may contain texts of others, such as a worker's message about its jail, which cannot set the end of jobs.
     """
@@ -32,12 +32,12 @@ def reason(why: str) -> str:
 
 
 def for_rollout(change: str) -> str:
-    """The reason of a drain by a rollout; `change` is the first difference of the template, if it is known."""
+    """Return the reason of a drain by a rollout; `change` is the first difference of the template, if it is known."""
     return reason(f"{ROLLOUT.removeprefix(REASON_PREFIX)}: {change}") if change else ROLLOUT
 
 
 def base_of(node: SlurmNode) -> str:
-    """The constant part of a drain's reason, which is recorded on the pod and compared."""
+    """Return the constant part of a drain's reason, which is recorded on the pod and compared."""
     if not is_ours(node):
         return ""
     base = node.reason.partition(UNTIL)[0]
@@ -45,28 +45,28 @@ def base_of(node: SlurmNode) -> str:
 
 
 def for_check(check: str, says: str) -> str:
-    """The reason of a drain by a health check."""
+    """Return the reason of a drain by a health check."""
     return reason(f"check {check}: {says}")
 
 
 def is_of_check(node: SlurmNode) -> bool:
-    """Whether a node is drained, or draining, by a health check."""
+    """Return whether a node is drained, or draining, by a health check."""
     return node.is_draining and node.reason.startswith(CHECK_PREFIX)
 
 
 def check_of(node: SlurmNode) -> tuple[str, str]:
-    """The check that drained a node, and its message."""
+    """Return the check that drained a node, and its message."""
     check, _, says = node.reason.removeprefix(CHECK_PREFIX).strip().partition(": ")
     return check, says
 
 
 def is_ours(node: SlurmNode | None) -> bool:
-    """Whether a node is drained, or draining, by this policy."""
+    """Return whether a node is drained, or draining, by this policy."""
     return bool(node and node.is_draining and node.is_ours and not is_of_check(node))
 
 
 def end_of(node: SlurmNode) -> float | None:
-    """The time until which the jobs of a node may run, where they were warned."""
+    """Return the time until which the jobs of a node may run, where they were warned."""
     _, found, text = node.reason.partition(UNTIL)
     try:
         return datetime.fromisoformat(text).timestamp() if found else None
@@ -75,5 +75,5 @@ def end_of(node: SlurmNode) -> float | None:
 
 
 def stamp(moment: float) -> str:
-    """A time for people, in UTC."""
+    """Return a time for people, in UTC."""
     return datetime.fromtimestamp(round(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -46,7 +46,7 @@ class PodLocation:
 
 
 def of_node(node: SlurmNode, place: PodLocation, now: float, silence: float = NEVER) -> list[str]:
-    """Why a node is in service or not: who drained it, since when, on which evidence, and what happens next."""
+    """Return why a node is in service or not: who drained it, since when, on which evidence, and what happens next."""
     where = f"Pod {place.pod} on Node {place.machine or 'none yet'}" if place.pod else "It has no pod"
     return [
         f"{node.name} is {_state(node)}.",
@@ -57,7 +57,7 @@ def of_node(node: SlurmNode, place: PodLocation, now: float, silence: float = NE
 
 
 def of_job(raw: Mapping[str, Any], nodes: Sequence[SlurmNode], now: float) -> list[str]:
-    """Why a job waits, was requeued or failed, from slurmrestd's JSON; `nodes` are those that it has, requests, or had."""
+    """Return why a job waits, was requeued or failed, from slurmrestd's JSON; `nodes` are those that it has, requests, or had."""
     state, name = (
         "+".join(raw.get("job_state") or ("UNKNOWN",)),
         f"Job {raw.get('job_id')} of {raw.get('user_name', '?')}",
@@ -82,7 +82,7 @@ def of_job(raw: Mapping[str, Any], nodes: Sequence[SlurmNode], now: float) -> li
 
 
 def nodes_of(raw: Mapping[str, Any]) -> list[str]:
-    """The nodes that a job has or had, or requests by name."""
+    """Return the nodes that a job has or had, or requests by name."""
     return expand(raw.get("nodes") or raw.get("required_nodes") or raw.get("failed_node") or "")
 
 

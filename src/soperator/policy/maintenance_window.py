@@ -13,11 +13,11 @@ class Hours:
     seconds: float
 
     def is_open(self, now: float) -> bool:
-        """Whether the window opened within the last `seconds`."""
+        """Return whether the window opened within the last `seconds`."""
         return now - last_start(self.schedule, now) < self.seconds
 
 
 def latest(schedule: str, now: float, since: float) -> float | None:
-    """The last moment of a schedule that is later than `since` and not later than `now`; None where there is none."""
+    """Return the last moment of a schedule that is later than `since` and not later than `now`; None where there is none."""
     found = last_start(schedule, now)
     return found if found > since else None

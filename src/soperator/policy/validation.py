@@ -54,7 +54,7 @@ def tenant_problems(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: Wor
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
-    """The problems of a shipped check: one that does not exist, or a threshold that it does not take."""
+    """Yield the problems of a shipped check: one that does not exist, or a threshold that it does not take."""
     known = {each.name: each for each in shipped_deep()}
     if spec.check and spec.check not in known:
         yield Problem("spec.check", spec.check, f"no shipped check has this name: there are {', '.join(known)}")

@@ -39,12 +39,12 @@ exit "$code"
 
 
 def job_name(check: str) -> str:
-    """The name of a check's jobs."""
+    """Return the name of a check's jobs."""
     return f"{PREFIX}{check}"
 
 
 def script(name: str, text: str) -> str:
-    """The batch script that wraps a check's script; no line of the check can end the here-document."""
+    """Return the batch script that wraps a check's script; no line of the check can end the here-document."""
     end = "soperator-end"
     while any(line == end for line in text.splitlines()):
         end += "-"
@@ -54,7 +54,7 @@ def script(name: str, text: str) -> str:
 def submission(
     owner: str, check: str, nodes: Sequence[str], text: str, minutes: int, retest: bool, gpus: int = 0
 ) -> dict[str, Any]:
-    """What is posted to slurmrestd for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
+    """Return what is posted to slurmrestd for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
     job: dict[str, Any] = {
         "name": job_name(check),
         "partition": RETEST if retest else PARTITION,
@@ -75,7 +75,7 @@ def submission(
 
 
 def is_of(job: CheckJob, owner: str) -> bool:
-    """Whether a job is one that the operator submitted for this HealthCheck.
+    """Return whether a job is one that the operator submitted for this HealthCheck.
 
     Any user may give a job such a name and comment; Slurm itself vouches for the owner and for partitions that only root may use.
     """
@@ -83,14 +83,14 @@ def is_of(job: CheckJob, owner: str) -> bool:
 
 
 def said_of(comment: str) -> tuple[int, str] | None:
-    """The exit code and the last output in a job's AdminComment; None where the job did not write them."""
+    """Return the exit code and the last output in a job's AdminComment; None where the job did not write them."""
     first, _, rest = comment.partition("\n")
     code = first.removeprefix(_MARK)
     return (int(code), rest) if first.startswith(_MARK) and code.isdecimal() else None
 
 
 def partitions(preempts: bool) -> list[Mapping[str, str]]:
-    """The two partitions as lines of slurm.conf."""
+    """Return the two partitions as lines of slurm.conf."""
     first = {"PartitionName": PARTITION, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}
     first |= {"PriorityTier": "0"} | ({"PreemptMode": "CANCEL"} if preempts else {})
     second = {"PartitionName": RETEST, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}

@@ -31,7 +31,7 @@ class Line:
     number: int = 0
 
     def get(self, key: str) -> str | None:
-        """The value of a key; its case is ignored, as Slurm does."""
+        """Return the value of a key; its case is ignored, as Slurm does."""
         return next((v for k, v in self.pairs if k.lower() == key.lower()), None)
 
     @property
@@ -51,22 +51,22 @@ class Setting:
 
 
 def line(**pairs: str | int) -> Line:
-    """A line from keyword arguments, in their order."""
+    """Return a line from keyword arguments, in their order."""
     return Line(tuple((key, str(value)) for key, value in pairs.items()))
 
 
 def lines(settings: Mapping[str, str | int]) -> list[Line]:
-    """One line for each setting, in order."""
+    """Return one line for each setting, in order."""
     return [Line(((key, str(value)),)) for key, value in settings.items()]
 
 
 def render(content: Iterable[Line]) -> str:
-    """The text of a file; raises ConfError for a key or value that cannot be written so that Slurm reads it back."""
+    """Return the text of a file; raises ConfError for a key or value that cannot be written so that Slurm reads it back."""
     return "".join(" ".join(_pair(key, value) for key, value in each.pairs) + "\n" for each in content)
 
 
 def parse(text: str) -> list[Line]:
-    """The lines of a file, each with all its pairs; raises ConfError with the number of a line that is not made of `Key=Value` pairs."""
+    """Return the lines of a file, each with all its pairs; raises ConfError with the number of a line that is not made of `Key=Value` pairs."""
     found = []
     for number, logical in _logical_lines(text):
         pairs, rest = _pairs(logical)
@@ -95,7 +95,7 @@ def settings(text: str) -> Iterator[Setting]:
 
 
 def _pairs(logical: str) -> tuple[list[tuple[str, str]], str]:
-    """The pairs of a logical line, and what follows them that Slurm cannot read."""
+    """Return the pairs of a logical line, and what follows them that Slurm cannot read."""
     found, at = [], 0
     while match := _PAIR.match(logical, at):
         found.append((match[1], match[2].strip('"')))

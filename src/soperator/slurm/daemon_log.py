@@ -16,7 +16,7 @@ _LONGEST = 600
 
 
 def cause(log: str) -> str:
-    """The message from a log; empty where the log has no error."""
+    """Return the message from a log; empty where the log has no error."""
     found = [(match[1], match[2].strip()) for match in map(_LINE.search, log.splitlines()) if match]
     errors = [text for kind, text in found if kind == "error" and not _NO_CAUSE.search(text)]
     last = [text for kind, text in found if kind == "fatal"][-1:]

@@ -17,12 +17,12 @@ _MARKS = re.compile(r"[\[\],]")
 
 
 def number(text: str) -> int | None:
-    """The number in a text of ASCII digits without leading zeros; None for any other text."""
+    """Return the number in a text of ASCII digits without leading zeros; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and str(int(text)) == text else None
 
 
 def expand(text: str, most: int = MOST) -> list[str]:
-    """The names of a host list, in its order; an empty one has none.
+    """Return the names of a host list, in its order; an empty one has none.
 
     Raises ValueError for more than `most` names, and for a text that is not a host list.
     """
@@ -33,7 +33,7 @@ def expand(text: str, most: int = MOST) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The parts between commas outside of brackets, without empty ones."""
+    """Yield the parts between commas outside of brackets, without empty ones."""
     begin, inside = 0, False
     for mark in _MARKS.finditer(text):
         match mark[0]:
@@ -67,7 +67,7 @@ def _names(piece: str, brackets: int = 0) -> Iterator[str]:
 
 
 def compress(names: Iterable[str]) -> str:
-    """The shortest host list of names that end in a number, in one order whatever theirs was: `a-[0-2,5],b-0`."""
+    """Return the shortest host list of names that end in a number, in one order whatever theirs was: `a-[0-2,5],b-0`."""
     numbers: dict[str, list[int]] = {}
     plain: list[str] = []
     for name in set(names):

@@ -77,7 +77,7 @@ class SlurmJob:
 
 
 def read_job(record: QueuedJob) -> SlurmJob | None:
-    """The job of a record; None for one that waits or has ended. Raises ValueError for an invalid list of nodes."""
+    """Return the job of a record; None for one that waits or has ended. Raises ValueError for an invalid list of nodes."""
     if not record.nodes or not _RUNNING.intersection(record.job_state or ()):
         return None
     limit, end = number(record.time_limit), number(record.end_time)
@@ -145,7 +145,7 @@ _OVER = frozenset(
 
 
 def read_check_job(record: QueuedJob) -> CheckJob:
-    """The job of a record as that of a check."""
+    """Return the job of a record as that of a check."""
     return CheckJob(
         number=record.job_id,
         name=record.name or "",
@@ -163,7 +163,7 @@ def read_check_job(record: QueuedJob) -> CheckJob:
 
 
 def number(raw: object) -> float:
-    """A number of the REST parser, NEVER for an infinite one, 0 for one that is not set."""
+    """Return a number of the REST parser, NEVER for an infinite one, 0 for one that is not set."""
     if isinstance(raw, Mapping):
         raw = msgspec.convert(raw, Number, strict=False)
     if isinstance(raw, Number):

@@ -55,7 +55,7 @@ class Held:
         return _digest([*sorted(self.files.items()), *sorted(self.notes.items()), ("", str(self.is_brought))])
 
     def is_whole(self, wanted: tuple[str, ...]) -> bool:
-        """Whether each wanted file is there, and has something in it."""
+        """Return whether each wanted file is there, and has something in it."""
         return all(self.files.get(each) for each in wanted)
 
 
@@ -68,7 +68,7 @@ def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
 
 
 def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
-    """The files at a stage, from those of the stage before; `fresh` is the new key where one is created."""
+    """Return the files at a stage, from those of the stage before; `fresh` is the new key where one is created."""
     match record.stage:
         case "Laid":
             return {"munge.key": fresh}
@@ -83,7 +83,7 @@ def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -
 
 
 def known(content: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """Each key with its id, the one that signs first."""
+    """Return each key with its id, the one that signs first."""
     if "slurm.jwks" not in content:
         return [(_FIRST, content["slurm.key"])]
     found = json.loads(content["slurm.jwks"])["keys"]

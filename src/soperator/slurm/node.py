@@ -125,7 +125,7 @@ class SlurmNode:
 
 
 def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, SlurmNode]:
-    """The nodes, where those with a suspended job, which their state does not show, count as busy."""
+    """Return the nodes, where those with a suspended job, which their state does not show, count as busy."""
     holders = {name for job in jobs for name in job.nodes}
     return {
         name: replace(each, is_held=True) if name in holders and not each.is_busy else each
@@ -154,7 +154,7 @@ class RestNode(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_node(record: RestNode) -> SlurmNode:
-    """A node from its record."""
+    """Return a node from its record."""
     return SlurmNode(
         name=record.name,
         states=record.state or frozenset(),
@@ -172,5 +172,5 @@ def read_node(record: RestNode) -> SlurmNode:
 
 @lru_cache(maxsize=256)
 def _shape(cpus: int, memory: int, features: tuple[str, ...], weight: int, gres: str) -> Shape:
-    """A shape; equal nodes share one object. The sockets and the types of shards, which slurmd adds to GRES, are left out."""
+    """Return a shape; equal nodes share one object. The sockets and the types of shards, which slurmd adds to GRES, are left out."""
     return Shape(cpus, memory, frozenset(features), weight, _SHARD_TYPE.sub("shard:", _SOCKETS.sub("", gres)))

@@ -13,7 +13,7 @@ _FACTORS = {
 
 
 def quantity(text: str) -> float:
-    """The number of a Kubernetes quantity; raises ValueError for an invalid one."""
+    """Return the number of a Kubernetes quantity; raises ValueError for an invalid one."""
     digits = text.rstrip("mkKMGTPEi")
     unit = text[len(digits) :]
     if unit not in _FACTORS:

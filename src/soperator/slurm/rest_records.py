@@ -107,14 +107,14 @@ class Statistics(msgspec.Struct, frozen=True, gc=False):
 
 
 def value(raw: Number | int | None) -> float:
-    """A number of the parser: NEVER for an infinite one, 0 for one that is not set."""
+    """Return a number of the parser: NEVER for an infinite one, 0 for one that is not set."""
     if isinstance(raw, Number):
         return NEVER if raw.infinite else float(raw.number or 0) if raw.set else 0.0
     return float(raw or 0)
 
 
 def gres(text: str | None) -> dict[str, int]:
-    """How many there are of each kind and type in `gpu:h100:8(S:0-1),shard:16`; a type is part of the name: `gpu:h100`."""
+    """Return how many there are of each kind and type in `gpu:h100:8(S:0-1),shard:16`; a type is part of the name: `gpu:h100`."""
     found: dict[str, int] = {}
     for kind, type_, number, unit in _GRES.findall(text or ""):
         name = f"{kind}:{type_}" if type_ else kind
@@ -123,20 +123,20 @@ def gres(text: str | None) -> dict[str, int]:
 
 
 def gpus(job: JobRecord) -> int:
-    """How many GPUs a job has on all its nodes."""
+    """Return how many GPUs a job has on all its nodes."""
     counted = [gres(each) for each in job.gres_detail or ()]
     return sum(many for each in counted for name, many in each.items() if name.partition(":")[0] == "gpu")
 
 
 def cpus(job: JobRecord) -> int:
-    """How many CPUs a job has."""
+    """Return how many CPUs a job has."""
     before, _, after = (job.tres_alloc_str or "").partition("cpu=")
     number = after.partition(",")[0]
     return int(number) if number.isdecimal() and (not before or before.endswith(",")) else 0
 
 
 def tasks(job: JobRecord) -> int:
-    """How many jobs a record represents: the tasks of an array that wait are one record, `1-20:2,30%4`. A long list is cut by Slurm."""
+    """Return how many jobs a record represents: the tasks of an array that wait are one record, `1-20:2,30%4`. A long list is cut by Slurm."""
     if not job.array_task_string:
         return 1
     count = 0

@@ -85,7 +85,7 @@ EVERYWHERE = ("show", "assoc", "wopl", "format=Cluster,Account,User,QOS,DefaultQ
 
 
 def users_of(printed: str, qos: str) -> list[str]:
-    """The associations of all clusters that may use a QOS, from sacctmgr's answer to `EVERYWHERE`."""
+    """Return the associations of all clusters that may use a QOS, from sacctmgr's answer to `EVERYWHERE`."""
     rows = _rows(printed, 5)
     found = ((cluster, account, user) for cluster, account, user, names, own in rows if qos in (*names.split(","), own))
     return [f"{user or 'all'} in {account} of cluster {cluster}" for cluster, account, user in found]
@@ -114,7 +114,7 @@ class AssociationTable:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
     def account(self, name: str) -> Association | None:
-        """The account itself, where the cluster has it."""
+        """Return the account itself, where the cluster has it."""
         return self.parents.get(name)
 
     @property
@@ -124,7 +124,7 @@ class AssociationTable:
 
 
 def read(printed: str) -> AssociationTable:
-    """The records in sacctmgr's answers to `QUESTIONS`; raises ValueError for any other text. A line that is not a record is skipped."""
+    """Return the records in sacctmgr's answers to `QUESTIONS`; raises ValueError for any other text. A line that is not a record is skipped."""
     parts = printed.split(f"{BETWEEN}\n")
     if len(parts) != len(QUESTIONS):
         raise ValueError("sacctmgr did not answer all that it was asked")
@@ -148,13 +148,13 @@ def _association(row: Sequence[str]) -> Association:
 
 
 def fault(sort: Sort, value: str) -> str:
-    """What is wrong with the value of a field; empty when it is valid."""
+    """Return what is wrong with the value of a field; empty when it is valid."""
     pattern, said = _SHAPES[sort]
     return "" if re.fullmatch(pattern, value) else f"write {said}"
 
 
 def differ(sort: Sort, one: str, other: str) -> bool:
-    """Whether two values mean something else; what cannot be read is compared as text."""
+    """Return whether two values mean something else; what cannot be read is compared as text."""
     try:
         return _meaning(sort, one) != _meaning(sort, other)
     except ValueError:
@@ -162,7 +162,7 @@ def differ(sort: Sort, one: str, other: str) -> bool:
 
 
 def off(name: str, sort: Sort, now: str) -> str | None:
-    """The value that clears a field; None where it is clear."""
+    """Return the value that clears a field; None where it is clear."""
     if now in ("", *_UNSET.get(name, ())):
         return None
     if sort == "tres":
@@ -171,7 +171,7 @@ def off(name: str, sort: Sort, now: str) -> str | None:
 
 
 def written(sort: Sort, wanted: str, now: str) -> str:
-    """The value with which a field that has the value `now` gets the wanted one: an unwanted TRES is cleared by name."""
+    """Return the value with which a field that has the value `now` gets the wanted one: an unwanted TRES is cleared by name."""
     if sort != "tres":
         return wanted
     gone = [f"{each}=-1" for each in _tres(now) if each not in _tres(wanted)]
@@ -209,7 +209,7 @@ def _amount(name: str, count: str) -> float | str:
 
 
 def minutes(value: str) -> int:
-    """A time of Slurm in minutes, rounded up as Slurm does: minutes, minutes:seconds, hours:minutes:seconds, or any of these behind days."""
+    """Return a time of Slurm in minutes, rounded up as Slurm does: minutes, minutes:seconds, hours:minutes:seconds, or any of these behind days."""
     days, dash, rest = value.rpartition("-")
     parts = [int(each) for each in rest.split(":")]
     if dash:
@@ -221,7 +221,7 @@ def minutes(value: str) -> int:
 
 
 def _seconds(value: str) -> int:
-    """Seconds, or hours:minutes:seconds behind days as sacctmgr prints them."""
+    """Return seconds, or hours:minutes:seconds behind days as sacctmgr prints them."""
     days, _, rest = value.rpartition("-")
     total = 0
     for each in rest.split(":"):

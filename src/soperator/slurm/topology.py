@@ -27,7 +27,7 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def name(place: Place) -> str:
-    """The name of a switch or block: its path with dots, or a short hash of it where Slurm could not parse that name or could confuse it."""
+    """Return the name of a switch or block: its path with dots, or a short hash of it where Slurm could not parse that name or could confuse it."""
     plain = ".".join(each or UNKNOWN for each in place)
     is_own = all(_PLAIN.fullmatch(each) and each != UNKNOWN for each in place if each) and plain != ROOT
     if is_own and len(plain) <= _LONGEST and not _DIGITS.search(plain):
@@ -36,7 +36,7 @@ def name(place: Place) -> str:
 
 
 def tree(places: Mapping[str, Place]) -> str:
-    """The file for topology/tree: one switch for each location and each level above it, and one root."""
+    """Return the file for topology/tree: one switch for each location and each level above it, and one root."""
     leaves = _by_place(places)
     inner: dict[Place, set[Place]] = {}
     for leaf in leaves:
@@ -50,7 +50,7 @@ def tree(places: Mapping[str, Place]) -> str:
 
 
 def blocks(places: Mapping[str, Place], sizes: Sequence[int]) -> str:
-    """The file for topology/block: one block for each place, in an order in which those that lie close follow each other."""
+    """Return the file for topology/block: one block for each place, in an order in which those that lie close follow each other."""
     leaves = _by_place(places)
     lines = [
         conf.line(BlockName=name(place), Nodes=f"{hostlist.compress(nodes)},{_spares(number, sizes[0])}")
@@ -60,7 +60,7 @@ def blocks(places: Mapping[str, Place], sizes: Sequence[int]) -> str:
 
 
 def spares(places: Mapping[str, Place], sizes: Sequence[int]) -> conf.Line:
-    """The line of slurm.conf with the spares of all blocks."""
+    """Return the line of slurm.conf with the spares of all blocks."""
     each = (_spares(number, sizes[0]) for number in range(len(_by_place(places))))
     return conf.line(NodeName=",".join(each), State="FUTURE")
 
@@ -82,7 +82,7 @@ def note(places: Mapping[str, Place]) -> list[list[str]]:
 
 
 def read_note(text: str) -> dict[str, Place]:
-    """The locations from an annotation in JSON; none where it cannot be read, for example because somebody edited it."""
+    """Return the locations from an annotation in JSON; none where it cannot be read, for example because somebody edited it."""
     try:
         found = json.loads(text or "[]")
         return {node: tuple(map(str, place)) for nodes, *place in found for node in hostlist.expand(nodes)}
@@ -91,7 +91,7 @@ def read_note(text: str) -> dict[str, Place]:
 
 
 def found(shown: str) -> list[str] | None:
-    """The nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology root`; None for any other answer.
+    """Return the nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology root`; None for any other answer.
 
     The names of a leaf are those in the file, but those of a higher switch are the nodes that were found (topology/tree/switch_record.c,
     _log_switches).

@@ -43,7 +43,7 @@ async def opened(client: httpx2.AsyncClient, request: httpx2.Request, bound: Bou
 
 
 async def chunks(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
-    """The bytes of a body, piece by piece; raises TooLarge."""
+    """Yield the bytes of a body, piece by piece; raises TooLarge."""
     # Accept-Encoding asks for plain bytes. A compressed answer could grow a thousandfold in one piece.
     if response.headers.get("content-encoding", "identity") != "identity":
         raise TooLarge("the answer is compressed, which was not asked for")

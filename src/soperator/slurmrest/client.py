@@ -60,11 +60,11 @@ class SlurmRest:
         )
 
     async def nodes(self) -> dict[str, SlurmNode]:
-        """All nodes by name; raises SlurmError."""
+        """Return all nodes by name; raises SlurmError."""
         return (await self.fetch_nodes()).nodes
 
     async def fetch_nodes(self) -> NodeList:
-        """All nodes; a node whose record is the same as in the last answer is the same object. Raises SlurmError."""
+        """Return all nodes; a node whose record is the same as in the last answer is the same object. Raises SlurmError."""
         read: dict[str, tuple[RestNode, SlurmNode]] = {}
 
         def take(record: RestNode) -> None:
@@ -79,7 +79,7 @@ class SlurmRest:
         return NodeList({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
-        """These nodes by name, with one request for each; raises SlurmError, also for a node that Slurm does not know."""
+        """Return these nodes by name, with one request for each; raises SlurmError, also for a node that Slurm does not know."""
         answers = await asyncio.gather(*(self._call("GET", f"node/{name}") for name in names))
         found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
@@ -89,7 +89,7 @@ class SlurmRest:
         return number((await self._call("GET", f"node/{node}")).get("last_update"))
 
     async def has_changed(self, moment: int) -> bool:
-        """Whether the nodes may have changed since that time; raises SlurmError without an answer.
+        """Return whether the nodes may have changed since that time; raises SlurmError without an answer.
 
         slurmctld compares the time with that of its last change of any node, with a margin of a second. 24.11 answers 304 when there was none, and
         fails when there was one, because it also queries the partitions with that time: so every answer but 304 means yes.
@@ -124,7 +124,8 @@ class SlurmRest:
         await self._call("DELETE", f"node/{node}")
 
     async def jobs(self, since: float = float("-inf")) -> list[SlurmJob]:
-        """The jobs that have nodes, from a list that was requested later than `since`; raises SlurmError, also while a long list is still being read.
+        """Return the jobs that have nodes, from a list that was requested later than `since`; raises SlurmError, also while a long list is still
+        being read.
 
         All callers share one list (`joblist`), so it may be some seconds old, and older where it is long. Before a job is ended, `job` reads that job
         again. `since` is by the clock of the event loop.
@@ -132,7 +133,7 @@ class SlurmRest:
         return list((await self._queue.get(since)).running)
 
     async def job(self, number_of: int) -> SlurmJob | None:
-        """One job by its number as it is now, None where it no longer has nodes; raises SlurmError."""
+        """Return one job by its number as it is now, None where it no longer has nodes; raises SlurmError."""
         found = await self._job(number_of)
         return _read(found) if found else None
 
@@ -145,14 +146,15 @@ class SlurmRest:
         return number_of
 
     async def runs(self, name: str, since: float = float("-inf")) -> list[CheckJob]:
-        """The jobs of deep checks with this name, including recently ended ones, from a list requested later than `since`; raises SlurmError.
+        """Return the jobs of deep checks with this name, including recently ended ones, from a list requested later than `since`; raises
+        SlurmError.
 
         Only root's jobs count, because any user can give a job such a name.
         """
         return [each for each in (await self._queue.get(since)).checks if each.name == name]
 
     async def run(self, job: int) -> CheckJob | None:
-        """One job, None where Slurm no longer knows it; raises SlurmError."""
+        """Return one job, None where Slurm no longer knows it; raises SlurmError."""
         found = await self._job(job)
         return read_check_job(found) if found else None
 
@@ -178,7 +180,7 @@ class SlurmRest:
         await self._client.aclose()
 
     async def _load(self) -> JobQueue:
-        """The queue; only jobs that have nodes and those of deep checks are kept."""
+        """Return the queue; only jobs that have nodes and those of deep checks are kept."""
         running: list[SlurmJob] = []
         checks: list[CheckJob] = []
         held = 0
@@ -240,7 +242,7 @@ class SlurmRest:
 
 
 def _asked(verb: str, path: str) -> str:
-    """A request as an error names it, without its query, which has the time in it: so the text of a lasting error does not change."""
+    """Return a request as an error names it, without its query, which has the time in it: so the text of a lasting error does not change."""
     return f"{verb} {path.partition('?')[0]}"
 
 
@@ -252,7 +254,7 @@ def _read(record: QueuedJob) -> SlurmJob | None:
 
 
 def _list(answer: Mapping[str, Any], what: str, type_: type[T], asked: str) -> list[T]:
-    """A list that an answer must have: an answer without it does not mean that there are no records."""
+    """Return a list that an answer must have: an answer without it does not mean that there are no records."""
     if what not in answer:
         raise SlurmError(f"slurmrestd: GET {asked}: the answer has no {what}")
     try:

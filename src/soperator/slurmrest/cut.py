@@ -122,7 +122,7 @@ def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decode
 
 
 def first_error(errors: object) -> str:
-    """The first of Slurm's own errors in an answer; empty where it has none."""
+    """Return the first of Slurm's own errors in an answer; empty where it has none."""
     found = errors if isinstance(errors, list) else []
     said = next((each for each in found if isinstance(each, dict)), {})
     return str(said.get("error") or said.get("description") or "")

@@ -39,7 +39,7 @@ class JobList:
         self._failed: tuple[SlurmError, float] | None = None
 
     async def get(self, since: float = float("-inf")) -> JobQueue:
-        """A list that was requested later than `since`; raises SlurmError, also where it does not arrive within `PATIENCE` seconds."""
+        """Return a list that was requested later than `since`; raises SlurmError, also where it does not arrive within `PATIENCE` seconds."""
         end = _clock() + PATIENCE
         while True:
             if self._known is not None and self._asked > since:
@@ -63,7 +63,7 @@ class JobList:
         self._drop()
 
     def _begin(self) -> asyncio.Task[JobQueue]:
-        """The running request, or a new one."""
+        """Return the running request, or a new one."""
         if self._task is None:
             self._drop()
             self._asked = _clock()

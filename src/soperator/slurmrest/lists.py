@@ -44,7 +44,7 @@ async def records(
 
 
 async def body_of(client: httpx2.AsyncClient, request: httpx2.Request, what: str, bound: Bound) -> bytearray:
-    """The body of a successful answer; raises SlurmError within `told`."""
+    """Return the body of a successful answer; raises SlurmError within `told`."""
     async with opened(client, request, bound) as response:
         await check(response, f"GET {what}/")
         return await whole(response, bound.most)

@@ -54,7 +54,7 @@ class ListReader:
         return RestAnswer(int(moment) if isinstance(moment, int | float) else 0, said=said)
 
     async def one(self, what: str, name: str, type_: type[T]) -> T:
-        """The object `name` of an answer; raises SlurmError."""
+        """Return the object `name` of an answer; raises SlurmError."""
         request = self._client.build_request("GET", f"{what}/", headers=self._headers())
         async with errors_as_slurm_errors(f"GET {what}/", _OTHERS):
             body = await body_of(self._client, request, what, _OTHERS)

@@ -10,7 +10,7 @@ import json
 
 
 def sign(key: bytes, user: str, now: int, lifetime: int) -> str:
-    """A token for `user`, valid from `now` for `lifetime` seconds."""
+    """Return a token for `user`, valid from `now` for `lifetime` seconds."""
     header = _encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
     claims = _encode(json.dumps({"sun": user, "iat": now, "exp": now + lifetime}).encode())
     signature = hmac.new(key, f"{header}.{claims}".encode(), hashlib.sha256).digest()

@@ -201,7 +201,7 @@ ACCOUNTING = (
 def accounting_references(
     said: Accounting, claims: Collection[str] | None, secrets: Collection[str] | None
 ) -> Iterator[Problem]:
-    """The claims and Secrets that the spec names and that do not exist; None means that they are not known."""
+    """Yield the claims and Secrets that the spec names and that do not exist; None means that they are not known."""
     if said.archive.claim_name and claims is not None and said.archive.claim_name not in claims:
         remedy = "no PersistentVolumeClaim has this name in the namespace: make it, or remove archive"
         yield Problem("spec.accounting.archive.claimName", said.archive.claim_name, remedy)

@@ -21,14 +21,14 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(duration: str) -> float:
-    """The length of a duration such as `90s` or `1d12h`; raises ValueError for another text."""
+    """Return the length of a duration such as `90s` or `1d12h`; raises ValueError for another text."""
     if not re.fullmatch(DURATION, duration):
         raise ValueError(f"{duration}: write a duration such as 30s, 10m, 2h or 1d12h")
     return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smhd])", duration)))
 
 
 def share(of: int, text: str) -> int:
-    """A number, or a percentage of `of` rounded down, and at least 1 unless it is plainly 0."""
+    """Return a number, or a percentage of `of` rounded down, and at least 1 unless it is plainly 0."""
     part = of * int(text[:-1]) // 100 if text.endswith("%") else int(text)
     return part if text in ("0", "0%") else max(1, part)
 

@@ -33,12 +33,14 @@ def fault_of(key: str) -> str | None:
 
 
 def _without_quotes(line: str) -> str:
-    """The line without the quoted texts of options; an unterminated one reaches to the end of the line, so that each character is read once."""
+    """Return the line without the quoted texts of options; an unterminated one reaches to the end of the line, so that each character is read
+    once.
+    """
     return re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?$)', lambda found: "" if found[1] == '"' else found[0], line)
 
 
 def _name_in(blob: bytes) -> str:
-    """The type inside the key: a length of four bytes and the name."""
+    """Return the type inside the key: a length of four bytes and the name."""
     length = int.from_bytes(blob[:4], "big")
     name = blob[4 : 4 + length]
     whole = len(blob) > 4 + length and len(name) == length

@@ -64,7 +64,7 @@ TOPOLOGY = (
 
 
 def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
-    """The problems of a cluster's topology; `text` is its config.topology."""
+    """Yield the problems of a cluster's topology; `text` is its config.topology."""
     if topology.is_on and text.strip():
         remedy = "spec.topology says it all: remove config.topology, or set type to None"
         yield Problem("spec.topology.type", topology.type, remedy)
@@ -88,7 +88,7 @@ def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
 
 
 def place_problems(place: Mapping[str, str], topology: Topology) -> Iterator[Problem]:
-    """The problems of a NodeSet's topology labels, compared with its cluster's topology."""
+    """Yield the problems of a NodeSet's topology labels, compared with its cluster's topology."""
     for key, value in place.items():
         if not topology.is_on:
             yield Problem(

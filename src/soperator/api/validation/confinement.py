@@ -20,7 +20,7 @@ _SYSTEM = re.compile(
 
 
 def loosened(spec: NodeSetSpec) -> list[Problem]:
-    """Each field of a NodeSet that weakens the isolation, with its effect."""
+    """Return each field of a NodeSet that weakens the isolation, with its effect."""
     return [
         *_template("podTemplate", spec.pod_template),
         *_volumes("volumes", spec.volumes),
@@ -29,7 +29,7 @@ def loosened(spec: NodeSetSpec) -> list[Problem]:
 
 
 def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
-    """Each field of a SlurmCluster that takes a wall down."""
+    """Return each field of a SlurmCluster that takes a wall down."""
     return [
         *submounts_loosened("jail.submounts", spec.jail.submounts),
         *(each for path, _, template in role_templates(spec) for each in _template(f"{path}.podTemplate", template)),
@@ -37,7 +37,7 @@ def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
 
 
 def submounts_loosened(field: str, submounts: Sequence[Submount]) -> Iterator[Problem]:
-    """Each submount that brings a system folder of the Node into the jail."""
+    """Yield each submount that brings a system folder of the Node into the jail."""
     for number, each in enumerate(submounts):
         path = each.host_path.path if each.host_path else _path(each.volume or {})
         if path and not each.read_only and _SYSTEM.match(path):

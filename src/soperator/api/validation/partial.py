@@ -20,7 +20,7 @@ _ROUNDS = 8
 
 
 def as_far_as_readable(model: type[S], text: bytes) -> S | None:
-    """The spec without the values that the model refuses; None where a required field is one of them."""
+    """Return the spec without the values that the model refuses; None where a required field is one of them."""
     said = json.loads(text)
     for _ in range(_ROUNDS):
         try:
@@ -34,7 +34,7 @@ def as_far_as_readable(model: type[S], text: bytes) -> S | None:
 
 
 def texts(value: object) -> Iterator[str]:
-    """Every text in a piece of JSON, keys apart."""
+    """Yield every text in a piece of JSON, keys apart."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -46,7 +46,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def _nearest(said: Any, place: Place) -> Place:
-    """The place, or the nearest around it that is there: pydantic also names branches of a union, and fields that are missing."""
+    """Return the place, or the nearest around it that is there: pydantic also names branches of a union, and fields that are missing."""
     found: list[int | str] = []
     for step in place:
         is_there = 0 <= step < len(said) if isinstance(said, list) and isinstance(step, int) else False

@@ -112,7 +112,7 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
 
 
 def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """The path in the spec, the main container and the podTemplate of each role of a cluster."""
+    """Return the path in the spec, the main container and the podTemplate of each role of a cluster."""
     yield "controller", "slurmctld", spec.controller.pod_template
     yield "login", "sshd", spec.login.pod_template
     yield "rest", "slurmrestd", spec.rest.pod_template
@@ -126,7 +126,7 @@ def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[s
 
 
 def role_problems(spec: SlurmClusterSpec) -> Iterable[Problem]:
-    """The problems of the podTemplates of a cluster's roles."""
+    """Return the problems of the podTemplates of a cluster's roles."""
     for path, main, template in role_templates(spec):
         for problem in _template(template, main, _ROLE_SPEC, _ROLE_CONTAINER):
             yield replace(problem, field=f"spec.{path}.{problem.field}")

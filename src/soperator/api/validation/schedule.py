@@ -20,7 +20,7 @@ _MACROS = {
 
 
 def schedule_fault(schedule: str) -> str:
-    """What is wrong with a schedule, and what to write instead; empty for a valid one."""
+    """Return what is wrong with a schedule, and what to write instead; empty for a valid one."""
     try:
         _expression(schedule, datetime.fromtimestamp(0, UTC))
     except CronSimError as error:
@@ -29,7 +29,7 @@ def schedule_fault(schedule: str) -> str:
 
 
 def last_start(schedule: str, now: float) -> float:
-    """The last moment of a schedule that is not later than `now`, both in seconds since 1970; minus infinity where there is none.
+    """Return the last moment of a schedule that is not later than `now`, both in seconds since 1970; minus infinity where there is none.
 
     A schedule with a fault never starts.
     """
@@ -42,5 +42,5 @@ def last_start(schedule: str, now: float) -> float:
 
 
 def _expression(schedule: str, moment: datetime) -> CronSim:
-    """The times of a schedule, backward from a given time. Raises CronSimError for an invalid schedule."""
+    """Return the times of a schedule, backward from a given time. Raises CronSimError for an invalid schedule."""
     return CronSim(_MACROS.get(schedule, schedule), moment, reverse=True)

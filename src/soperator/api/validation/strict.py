@@ -26,7 +26,7 @@ def read(model: type[M], data: object, path: str = "spec") -> tuple[M | None, li
 
 
 def _pruned(data: object) -> object:
-    """The data without nulls, which the API server drops before it looks."""
+    """Return the data without nulls, which the API server drops before it looks."""
     match data:
         case dict():
             return {key: _pruned(value) for key, value in data.items() if value is not None}
@@ -66,7 +66,7 @@ def _unknown(model: type[Model], steps: Sequence[int | str]) -> str:
 
 
 def _fields(model: type[Model] | None, steps: Sequence[int | str]) -> list[str]:
-    """The fields, as people write them, of the piece that the steps lead to."""
+    """Return the fields, as people write them, of the piece that the steps lead to."""
     for step in steps:
         if isinstance(step, str):
             model = inner_model(model, step) if model else None

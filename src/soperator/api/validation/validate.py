@@ -56,7 +56,7 @@ class World:
         return self._by_cluster.get(cluster, {})
 
     def features(self, cluster: str) -> Mapping[str, None]:
-        """The features of a cluster's nodes; the name of a NodeSet is one."""
+        """Return the features of a cluster's nodes; the name of a NodeSet is one."""
         if cluster not in self._features:
             members = self.members(cluster)
             own = (feature for each in members.values() for feature in each.features)
@@ -165,7 +165,7 @@ def _window(spec: NodeSetSpec) -> Iterator[Problem]:
 
 
 def _asleep(spec: NodeSetSpec) -> Iterator[Problem]:
-    """A node without a pod is as large as the spec says; and Slurm's own limits."""
+    """Yield a node without a pod is as large as the spec says; and Slurm's own limits."""
     if spec.power_saving is None:
         return
     said = {**spec.resources.requests, **spec.resources.limits}
@@ -282,7 +282,7 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
 
 
 def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
-    """Two slurmctlds that are no backups of each other write over each other's jobs where they share a state; an older cluster has it."""
+    """Yield two slurmctlds that are no backups of each other write over each other's jobs where they share a state; an older cluster has it."""
     mine = _state_claim(name, spec)
     for other, other_spec in world.clusters.items():
         if other == name:
@@ -312,7 +312,7 @@ def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
 
 
 def _references(path: str, volume: Mapping[str, Any], what: str, world: World) -> Iterator[Problem]:
-    """A pod with a missing Secret or claim waits without a message in its status, so it is reported here."""
+    """Yield a pod with a missing Secret or claim waits without a message in its status, so it is reported here."""
     optional = (volume.get("secret") or {}).get("optional")
     secret = (volume.get("secret") or {}).get("secretName")
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")

@@ -63,19 +63,19 @@ class SacctmgrPlan:
 
 
 def mark(namespace: str, name: str) -> str:
-    """The mark on what an object creates; the object recognizes it even after it was deleted and created again."""
+    """Return the mark on what an object creates; the object recognizes it even after it was deleted and created again."""
     return f"soperator:{namespace}/{name}"
 
 
 def shared_mark(cluster: str, namespace: str, name: str) -> str:
-    """The mark on entries that all clusters of a database share: the same object may exist in another cluster's Kubernetes too."""
+    """Return the mark on entries that all clusters of a database share: the same object may exist in another cluster's Kubernetes too."""
     return f"soperator:{cluster}/{namespace}/{name}"
 
 
 def plan(
     wanted: Account, database: AssociationTable, above: Mapping[str, str], applied: Applied, jobs: Jobs | None
 ) -> SacctmgrPlan:
-    """The commands to run. `above` has the wanted parents of the accounts of all objects; `jobs` is None while the jobs are not known."""
+    """Return the commands to run. `above` has the wanted parents of the accounts of all objects; `jobs` is None while the jobs are not known."""
     there = database.account(wanted.name)
     parent, waits = _parent(wanted, database, above)
     fields, lacking = _usable(wanted.fields, database)
@@ -98,7 +98,7 @@ def plan(
 
 
 def undo(wanted: Account, database: AssociationTable, jobs: Jobs | None) -> SacctmgrPlan:
-    """The commands that remove everything that the object created. The removal is complete when there is neither a command nor a message."""
+    """Return the commands that remove everything that the object created. The removal is complete when there is neither a command nor a message."""
     there = database.account(wanted.name)
     if there is None:
         return SacctmgrPlan()
@@ -149,7 +149,7 @@ def leave(
 
 
 def _parent(wanted: Account, database: AssociationTable, above: Mapping[str, str]) -> tuple[str | None, list[str]]:
-    """The parent that the account can have now (empty where any will do, None where there is none yet), and the reason."""
+    """Return the parent that the account can have now (empty where any will do, None where there is none yet), and the reason."""
     if not wanted.parent:
         return "", []
     chain, known = [wanted.name, wanted.parent], database.parents
@@ -168,7 +168,7 @@ def _parent(wanted: Account, database: AssociationTable, above: Mapping[str, str
 
 
 def _usable(fields: Fields, database: AssociationTable) -> tuple[Fields, list[str]]:
-    """The fields without QOS that there are not, and sentences about these."""
+    """Return the fields without QOS that there are not, and sentences about these."""
     lacking = sorted(
         {each for name in ("QOS", "DefaultQOS") for each in fields.get(name, "").split(",")}
         - {""}
@@ -235,7 +235,7 @@ def _users(wanted: Account, database: AssociationTable, applied: Applied) -> tup
 
 
 def _taken_back(wanted: Account, database: AssociationTable, applied: Applied) -> list[Words]:
-    """The fields of users whom somebody else added, and who were once in the list but no longer are."""
+    """Return the fields of users whom somebody else added, and who were once in the list but no longer are."""
     changes: dict[Words, list[Association]] = {}
     for each in _members(database, wanted.name):
         if each.user not in wanted.users and each.comment != wanted.mark:
@@ -254,7 +254,7 @@ def _modify(place: Words, changes: Mapping[Words, Sequence[Association]]) -> lis
 
 
 def _members(database: AssociationTable, account: str, partitions: bool = False) -> list[Association]:
-    """The users of an account, without associations for one partition, which an object never creates."""
+    """Return the users of an account, without associations for one partition, which an object never creates."""
     found = [each for each in database.associations if each.account == account and each.user]
     return [each for each in found if partitions or not each.partition]
 

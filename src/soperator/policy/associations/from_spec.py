@@ -31,7 +31,7 @@ _DEFAULT = (
 
 
 def account(spec: SlurmAccountSpec, name: str, mark: str) -> Account:
-    """The account that an object of this name specifies; of several entries for a user the first counts."""
+    """Return the account that an object of this name specifies; of several entries for a user the first counts."""
     texts = {"Description": spec.description, "Organization": spec.organization}
     users: dict[str, Member] = {}
     for each in spec.users:
@@ -48,12 +48,12 @@ def account(spec: SlurmAccountSpec, name: str, mark: str) -> Account:
 
 
 def qos(spec: SlurmQOSSpec, name: str, mark: str) -> WantedQos:
-    """The QOS that an object of this name specifies."""
+    """Return the QOS that an object of this name specifies."""
     return WantedQos(spec.qos(name), mark, spec.description, _fields(spec))
 
 
 def problems(spec: SlurmAccountSpec | SlurmQOSSpec) -> Iterator[Problem]:
-    """The problems of `others`, and users that are listed twice."""
+    """Yield the problems of `others`, and users that are listed twice."""
     if isinstance(spec, SlurmQOSSpec):
         yield from _limits("spec.limits", spec, QOS)
         return
@@ -90,7 +90,7 @@ def _limits(
 
 
 def _fields(spec: SlurmAccountSpec | SlurmQOSSpec | AccountUser, typed: bool = False) -> dict[str, str]:
-    """The fields that are given, by sacctmgr's names; with `typed` without `others`."""
+    """Return the fields that are given, by sacctmgr's names; with `typed` without `others`."""
     given = {**_given(spec), **_given(spec.limits)}
     return given if typed else {**given, **spec.limits.others}
 

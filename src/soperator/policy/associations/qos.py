@@ -23,7 +23,7 @@ class WantedQos:
 
 
 def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str]) -> SacctmgrPlan:
-    """The commands to run; `applied` are the fields that were set."""
+    """Return the commands to run; `applied` are the fields that were set."""
     lacking = sorted(
         {each for each in wanted.fields.get("Preempt", "").split(",") if each} - database.qos.keys() - {wanted.name}
     )
@@ -51,7 +51,7 @@ def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str])
 
 
 def undo(wanted: WantedQos, database: AssociationTable, jobs: Jobs | None) -> SacctmgrPlan:
-    """The commands that remove everything that the object created."""
+    """Return the commands that remove everything that the object created."""
     _, description = database.qos.get(wanted.name, (NOTHING, ""))
     if not is_ours(wanted, description):
         return SacctmgrPlan()
@@ -72,7 +72,7 @@ def undo(wanted: WantedQos, database: AssociationTable, jobs: Jobs | None) -> Sa
 
 
 def is_ours(wanted: WantedQos, description: str) -> bool:
-    """Whether the object created the QOS with this description."""
+    """Return whether the object created the QOS with this description."""
     return description.partition(" ")[0] == wanted.mark
 
 

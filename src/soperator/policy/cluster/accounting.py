@@ -24,7 +24,9 @@ class AccountingSnapshot:
 
 
 def judge(seen: AccountingSnapshot) -> tuple[str, str]:
-    """The reason in CamelCase, and the message, which is empty when accounting works; of several causes the first in start-up order is reported."""
+    """Return the reason in CamelCase, and the message, which is empty when accounting works; of several causes the first in start-up order is
+    reported.
+    """
     reason, why = _cause(seen)
     if not why:
         return (

@@ -18,7 +18,7 @@ class Certificate:
 
 
 def read(content: Mapping[str, bytes]) -> Certificate:
-    """The certificate of a server and its key, as a Secret of type kubernetes.io/tls has them. Never raises."""
+    """Return the certificate of a server and its key, as a Secret of type kubernetes.io/tls has them. Never raises."""
     from cryptography import x509  # 7 MiB, which a cluster without TLS does not need
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
@@ -36,7 +36,7 @@ def read(content: Mapping[str, bytes]) -> Certificate:
 
 
 def fault(name: str, certificate: Certificate, now: float) -> str:
-    """What is wrong with the certificate now, as a message."""
+    """Return what is wrong with the certificate now, as a message."""
     if certificate.fault:
         return f"the certificate in Secret {name}: {certificate.fault}"
     ends = datetime.fromtimestamp(certificate.ends, UTC)

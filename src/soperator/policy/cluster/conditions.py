@@ -20,7 +20,7 @@ class Role:
     trouble: str = ""
 
     def __str__(self) -> str:
-        """As the columns of kubectl show it."""
+        """Return as the columns of kubectl show it."""
         return f"{self.ready}/{self.wanted}"
 
     @property
@@ -63,7 +63,7 @@ class Availability:
 
 
 def judge(facts: Facts) -> Availability:
-    """The availability of a cluster; of several causes the first in start-up order is reported."""
+    """Return the availability of a cluster; of several causes the first in start-up order is reported."""
     shortages = list(_shortages(facts))
     blocking = next((each for each in shortages if each[0]), None)
     if blocking:

@@ -91,7 +91,7 @@ KEPT = 8
 
 
 def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -> Stage:
-    """The images for each part now."""
+    """Return the images for each part now."""
     asked = wish.follows or bool(record and wish.request and wish.request != record.request)
     taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
     wanted = {**taken, **wish.said}
@@ -115,7 +115,7 @@ def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -
 
 
 def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
-    """Whether slurmctld may get another image now."""
+    """Return whether slurmctld may get another image now."""
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if slurm in running.placed or slurm == has or not running.may_try:
         return Gate()
@@ -151,7 +151,7 @@ def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) ->
 
 
 def _learned(running: RunningImages) -> Mapping[str, str]:
-    """The record of images, with the results of trials so far; an image that slurmctld runs can read its files, whatever its trial reports."""
+    """Return the record of images, with the results of trials so far; an image that slurmctld runs can read its files, whatever its trial reports."""
     said = {image: trial.version for image, trial in running.trials.items() if trial.end == "passed"}
     said |= {image: "" for image, each in running.trials.items() if each.end == "refused" and image in running.placed}
     return dict(
@@ -160,7 +160,9 @@ def _learned(running: RunningImages) -> Mapping[str, str]:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The release of a Slurm version, such as 24.11 for 24.11.5, which determines the format of its state; empty where the text is not a version."""
+    """Return the release of a Slurm version, such as 24.11 for 24.11.5, which determines the format of its state; empty where the text is not a
+    version.
+    """
     parts = version.split(".")[:2]
     return tuple(int(part) for part in parts) if len(parts) == 2 and all(part.isdigit() for part in parts) else ()
 

@@ -74,7 +74,7 @@ class JailStep:
 
 
 def decide(seen: JailSnapshot) -> JailStep:
-    """The next step towards a jail that is filled as requested."""
+    """Return the next step towards a jail that is filled as requested."""
     job = seen.job
     if job and job.overwrites and not job.is_complete:
         return _overwriting(seen, job)
@@ -88,12 +88,14 @@ def decide(seen: JailSnapshot) -> JailStep:
 
 
 def drain_reason(node: SlurmNode) -> str:
-    """The reason of a node's drain for an overwrite; for a node that an administrator set DOWN his own, so that a later resume keeps it DOWN."""
+    """Return the reason of a node's drain for an overwrite; for a node that an administrator set DOWN his own, so that a later resume keeps it
+    DOWN.
+    """
     return node.reason if node.is_administrators else OVERWRITE
 
 
 def held(seen: Workers) -> list[Action]:
-    """The actions on a NodeSet's workers that are allowed while the jail is being replaced: a pod that has not started must not start now."""
+    """Return the actions on a NodeSet's workers that are allowed while the jail is being replaced: a pod that has not started must not start now."""
     return [
         Delete(pod.index, "the jail is being replaced, and its containers do not run")
         for pod in seen.pods.values()
@@ -102,7 +104,7 @@ def held(seen: Workers) -> list[Action]:
 
 
 def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
-    """The Job of an overwrite exists: nothing else changes until it has completed. A Job whose template was corrected is created again."""
+    """Return the Job of an overwrite exists: nothing else changes until it has completed. A Job whose template was corrected is created again."""
     is_same = job.request == seen.request
     if is_same and not job.is_current:
         return _replace(seen, login=False, drain=_undrained(seen))
@@ -111,7 +113,7 @@ def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
 
 
 def _prepare(seen: JailSnapshot) -> JailStep:
-    """An overwrite is requested: drain every node and close login, then create its Job."""
+    """Return an overwrite is requested: drain every node and close login, then create its Job."""
     asked = f"request {seen.request} asks to fill it anew, which"
     if seen.others:
         return JailStep(
@@ -138,12 +140,12 @@ def _replace(seen: JailSnapshot, login: bool, drain: Sequence[str] = ()) -> Jail
 
 
 def _may_open(seen: JailSnapshot) -> bool:
-    """Whether login and workers may run beside the Job: they ran before, and no overwrite was in progress."""
+    """Return whether login and workers may run beside the Job: they ran before, and no overwrite was in progress."""
     return seen.was_up and not seen.is_login_closed and not _ours(seen)
 
 
 def _busy(seen: JailSnapshot) -> str:
-    """A message about what may still use the jail; empty when nothing does."""
+    """Return a message about what may still use the jail; empty when nothing does."""
     if seen.nodes is None:
         return "an answer from Slurm"
     running = sorted(name for name, node in seen.nodes.items() if node.is_busy)
@@ -156,7 +158,7 @@ def _busy(seen: JailSnapshot) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

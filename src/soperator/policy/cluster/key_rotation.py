@@ -74,7 +74,7 @@ class RotationStep:
 
 
 def decide(seen: RotationSnapshot) -> RotationStep:
-    """The next step of a rotation."""
+    """Return the next step of a rotation."""
     record = seen.record
     if not record.stage:
         asked = seen.request not in ("", record.request)

@@ -55,7 +55,7 @@ class KeySecretStep:
 
 
 def decide(seen: KeySecretSnapshot) -> KeySecretStep:
-    """What to do about the Secret."""
+    """Return what to do about the Secret."""
     if seen.kept is not None:
         return _with_copy(seen, seen.kept)
     if seen.live is None:

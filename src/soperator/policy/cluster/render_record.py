@@ -26,7 +26,7 @@ class RenderRecord:
 
 
 def adopt(former: RenderRecord | None, now: RenderRecord, may: bool, may_begin: bool = True) -> RenderRecord:
-    """The record of this pass, with the result that is in force.
+    """Return the record of this pass, with the result that is in force.
 
     `may` is whether an upgrade has to be requested, `may_begin` whether the result of another renderer may stay in force.
     """

@@ -55,7 +55,7 @@ class Handed:
     at: float = 0.0
 
     def is_due(self, state: ConfigState, now: float) -> bool:
-        """Whether to ask the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
+        """Return whether to ask the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
         return self.generation != state.generation and now - self.at >= pause(state, self.at)
 
 
@@ -93,7 +93,7 @@ class ConfigStep:
 
 
 def decide(seen: ConfigSnapshot) -> ConfigStep:
-    """The next step on the way to the wanted generation."""
+    """Return the next step on the way to the wanted generation."""
     state = seen.state
     runs = bool(seen.heard and seen.heard.running)
     if seen.wanted not in ("", state.generation) and not state.good and not runs:  # nothing that it could harm
@@ -128,7 +128,7 @@ def _try(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
-    """The files are written: slurmctld has to get them, to read them, and to report that."""
+    """Return the files are written: slurmctld has to get them, to read them, and to report that."""
     state, heard = seen.state, seen.heard or ConfigProgress()
     what, is_former = _name(state.generation), state.generation == state.good
     is_read = heard.running == state.generation
@@ -148,7 +148,7 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
-    """Why slurmctld does not run with the written files, if its time is over and there is a sign of a failure; empty otherwise."""
+    """Return why slurmctld does not run with the written files, if its time is over and there is a sign of a failure; empty otherwise."""
     state = seen.state
     age = seen.now - max(state.since, state.asked_at)
     if (
@@ -182,23 +182,25 @@ def _follow(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def has_read(started: float, state: ConfigState) -> bool:
-    """Whether a daemon that started at this time has read what slurmctld was last told to activate; true for a daemon whose time is unknown."""
+    """Return whether a daemon that started at this time has read what slurmctld was last told to activate; true for a daemon whose time is
+    unknown.
+    """
     return not started or started >= int(state.asked_at) - _SLACK
 
 
 def pause(state: ConfigState, now: float) -> float:
-    """Seconds until the next look at a daemon that has not reported to have read the active generation."""
+    """Return seconds until the next look at a daemon that has not reported to have read the active generation."""
     return min(max(now - state.asked_at, _OFTEN), _SELDOM)
 
 
 def silence(state: ConfigState, now: float) -> float:
-    """Seconds until the next look while no slurmctld can be asked: short until its time is over, then twice a minute."""
+    """Return seconds until the next look while no slurmctld can be asked: short until its time is over, then twice a minute."""
     late = now - max(state.since, state.asked_at) - PATIENCE
     return min(max(late, _OFTEN), PATIENCE)
 
 
 def taken_back(state: ConfigState) -> str:
-    """The message about a generation that was rolled back because slurmctld exited with it."""
+    """Return the message about a generation that was rolled back because slurmctld exited with it."""
     return f"{_name(state.refused)} was taken back: {state.refusal}"
 
 

@@ -50,7 +50,7 @@ class TopologySnapshot:
 
 
 def choose(seen: TopologySnapshot) -> TopologyPlan:
-    """The locations for the file. A node whose pod is unscheduled stays where it was; a node that was deleted leaves the file first."""
+    """Return the locations for the file. A node whose pod is unscheduled stays where it was; a node that was deleted leaves the file first."""
     unknown, former = ("",) * seen.depth, seen.former
     gone = former.gone | (former.places.keys() - seen.nodes.keys())
     known = {node: place for node, place in former.places.items() if len(place) == seen.depth}
@@ -69,7 +69,7 @@ def choose(seen: TopologySnapshot) -> TopologyPlan:
 def with_found_nodes(
     former: TopologyPlan, reading: str, wanted: Collection[str], found: Collection[str]
 ) -> TopologyPlan:
-    """The state after slurmctld has reported which nodes of the file it found when it read it."""
+    """Return the state after slurmctld has reported which nodes of the file it found when it read it."""
     lost = frozenset(wanted) - frozenset(found)
     again = lost - former.missed
     return replace(former, asked=reading, gone=former.gone | again, missed=(former.missed - frozenset(found)) | lost)

@@ -13,7 +13,7 @@ _HALF = 0.5
 
 
 def renewal(wanted: KeptToken, note: TokenNote | None, key: str) -> float:
-    """When the token is to be renewed, in seconds since 1970; 0 where it is invalid now."""
+    """Return when the token is to be renewed, in seconds since 1970; 0 where it is invalid now."""
     lifetime = seconds(wanted.lifetime)
     if note is None or (note.user, note.lifetime, note.key) != (wanted.user, lifetime, key):
         return 0.0

@@ -19,12 +19,12 @@ _NAMED = 3
 
 
 def ghosts(node: str, began: float, jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
-    """The jobs of a node that began before the container of its slurmd did."""
+    """Return the jobs of a node that began before the container of its slurmd did."""
     return [each for each in jobs if node in each.nodes and 0.0 < each.began < began - _SKEW]
 
 
 def message(node: str, began: float, found: Iterable[SlurmJob]) -> str:
-    """The message about the fault, and the remedy that is applied."""
+    """Return the message about the fault, and the remedy that is applied."""
     known = [each.words for each in sorted(found, key=lambda each: each.number)]
     named = ", ".join(known[:_NAMED]) + (f" and {len(known) - _NAMED} more" if known[_NAMED:] else "")
     return (

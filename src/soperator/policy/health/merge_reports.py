@@ -38,7 +38,7 @@ def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
 
 
 def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
-    """The history of a check that is being deleted: no node fails it any longer."""
+    """Return the history of a check that is being deleted: no node fails it any longer."""
     bad = [(name, case.standing) for name, case in book.cases.items() if case.standing.is_bad]
     return replace(
         book, cases={}, ended=(*book.ended, *(ResolvedFailure(name, each.since, now, each.says) for name, each in bad))
@@ -46,7 +46,7 @@ def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
 
 
 def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "Report", "Drain"]) -> WorkerSnapshot:
-    """The observed state, with the merged report of quick checks and deep checks for each node.
+    """Return the observed state, with the merged report of quick checks and deep checks for each node.
 
     `quick` is the mode of quick checks; where it is not Drain, their failures are only reported.
     """
@@ -72,6 +72,6 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
 
 
 def _counting(node: SlurmNode, standings: Iterable[CheckState]) -> Iterable[CheckState]:
-    """The checks that matter to a node: a drained node does not wait for a suspected or broken check."""
+    """Return the checks that matter to a node: a drained node does not wait for a suspected or broken check."""
     is_out = drain_reasons.is_of_check(node)
     return [each for each in standings if not is_out or each.is_bad]

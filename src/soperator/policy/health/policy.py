@@ -110,7 +110,7 @@ class HealthPlan:
 
 
 def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
-    """The consequences of the checks of all nodes; none where Slurm gives no fresh answer."""
+    """Return the consequences of the checks of all nodes; none where Slurm gives no fresh answer."""
     if seen.nodes is None:
         return HealthPlan()
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
@@ -141,7 +141,7 @@ def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
 
 
 def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> NodeHealth:
-    """The health of a node whose pod was created at `born`; it is unknown after `silence` seconds without a report."""
+    """Return the health of a node whose pod was created at `born`; it is unknown after `silence` seconds without a report."""
     report, bad = node.report, _bad(node)
     if drain_reasons.is_of_check(node):
         worst = bad[0] if bad else None
@@ -170,7 +170,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
 
 
 def _room(nodes: Iterable[SlurmNode], policy: HealthPolicy) -> int:
-    """How many more nodes of the whole cluster may be out."""
+    """Return how many more nodes of the whole cluster may be out."""
     if policy.most_of_all is None:
         return policy.most
     return policy.most_of_all - sum(drain_reasons.is_of_check(each) for each in nodes)
@@ -183,13 +183,13 @@ def _pairs(seen: WorkerSnapshot) -> Iterator[tuple[WorkerPod, SlurmNode]]:
 
 
 def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Whether there is nothing to decide about a node, which is the usual case."""
+    """Return whether there is nothing to decide about a node, which is the usual case."""
     is_clean = node.report is None or not node.report.checks
     return is_clean and not drain_reasons.is_of_check(node) and not pod.noted
 
 
 def _bad(node: SlurmNode) -> list[CheckState]:
-    """The checks for which the node is or would be drained, the worst first: failing or recovering."""
+    """Return the checks for which the node is or would be drained, the worst first: failing or recovering."""
     return [each for each in _checks(node.report, "failing", "recovering") if each.takes_out]
 
 
@@ -202,14 +202,14 @@ def _first(node: SlurmNode) -> CheckState:
 
 
 def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Whether a node should be drained: it is not drained yet, and no administrator has resumed it while the same check failed."""
+    """Return whether a node should be drained: it is not drained yet, and no administrator has resumed it while the same check failed."""
     bad = _bad(node)
     resumed = [each for each in bad if pod.noted.startswith(f"{CHECK_PREFIX} {each.check}: ")]
     return any(each.state == "failing" for each in bad) and not node.is_draining and not node.is_down and not resumed
 
 
 def _is_well(node: SlurmNode, policy: HealthPolicy, now: float) -> bool:
-    """Whether the runner reports success, and can know it: it saw the failure end after the drain, or has passed for long enough."""
+    """Return whether the runner reports success, and can know it: it saw the failure end after the drain, or has passed for long enough."""
     report = node.report
     if (
         report is None

@@ -24,7 +24,7 @@ class ReplaceNode:
 
 
 def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> list[ReplaceNode]:
-    """The workers that move now, of those that checks drained; `after` is in seconds."""
+    """Return the workers that move now, of those that checks drained; `after` is in seconds."""
     return [
         ReplaceNode(pod.index, pod.machine, bad.check, bad.says)
         for pod, node in out
@@ -40,7 +40,7 @@ def moments(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], af
 
 
 def _bad(pod: WorkerPod, node: SlurmNode) -> CheckState | None:
-    """The failure for which a worker moves; None while a job runs, or where no failure is of its machine."""
+    """Return the failure for which a worker moves; None while a job runs, or where no failure is of its machine."""
     if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
     found = (each for each in node.report.in_state("failing") if each.then == "replace" and each.since > pod.born)

@@ -30,7 +30,7 @@ class Judge:
 
 
 def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = None) -> RunResult:
-    """How a run ended that is over, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
+    """Return how a run ended that is over, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
     if job is None or job.states & _AGAIN:
         return RunResult(run, run.at, None)
     at = job.ended or run.at
@@ -48,7 +48,7 @@ def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = 
 
 
 def _of_several(run: Run, at: float, verdict: Verdict, said: tuple[int, str] | None) -> RunResult:
-    """The reading of a job on several nodes. One job cannot tell which node is bad, so a result without a reading counts as broken."""
+    """Return the reading of a job on several nodes. One job cannot tell which node is bad, so a result without a reading counts as broken."""
     log = said[1][-_LOG:] if said else ""
     if verdict.outcome != "pass" or said is None:
         return RunResult(run, at, Verdict("broken", verdict.says), log)

@@ -50,7 +50,7 @@ _LOG = 8
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """The history after these runs have ended, and the actions that come before it is written; as in `single_node`."""
+    """Return the history after these runs have ended, and the actions that come before it is written; as in `single_node`."""
     closes: list[RedrainNode] = []
     book = _with_all(book, wish)
     for each in ended:
@@ -90,7 +90,7 @@ def _of_whole(
     readings: tuple[Reading, ...],
     says: str,
 ) -> CheckHistory:
-    """All pass, or pairs are measured next. A bad node spoils the readings of all others, so no node fails here."""
+    """Return all pass, or pairs are measured next. A bad node spoils the readings of all others, so no node fails here."""
     shared = _shared(wish)
     alike = [one for one in book.readings if len(deep_evaluate.nodes_of(one)) == len(found.nodes)]
     alike = [one for one in alike if set(deep_evaluate.nodes_of(one)) != set(found.nodes)]
@@ -116,7 +116,7 @@ def _passed(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, each:
 
 
 def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """The history with a finished round concluded, and the next one begun; unchanged where a check measures single nodes."""
+    """Return the history with a finished round concluded, and the next one begun; unchanged where a check measures single nodes."""
     if wish.shared is None:
         return book
     known = {each.name: each for each in places}
@@ -140,7 +140,7 @@ def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget]
 
 
 def _with_all(book: CheckHistory, wish: CheckPolicy) -> CheckHistory:
-    """The history with a round that has all runs: the operator may have died before it wrote the newest one."""
+    """Return the history with a round that has all runs: the operator may have died before it wrote the newest one."""
     names, known = {name for each in book.runs for name in each.nodes}, book.round
     if known is None and book.runs:
         at = min(each.at for each in book.runs)
@@ -163,7 +163,7 @@ def decide(
     now: float,
     waits: frozenset[int] = frozenset(),
 ) -> CheckPlan:
-    """The actions; as in `single_node`."""
+    """Return the actions; as in `single_node`."""
     known = {each.name: each for each in places}
     left = len(single_node.due_now(book, wish, known, now))
     begun = [] if wish.suspended else _next(book, wish, known, now)
@@ -190,7 +190,7 @@ def _next(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget
 
 
 def _usable(found: ComparisonRound, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
-    """Whether a run of this round may begin on a node; the one that is tested is drained for it."""
+    """Return whether a run of this round may begin on a node; the one that is tested is drained for it."""
     if place is None or place.node is None or not place.ready:
         return False
     if place.name == found.tested and place.node.is_draining:
@@ -199,7 +199,7 @@ def _usable(found: ComparisonRound, wish: CheckPolicy, place: CheckTarget | None
 
 
 def _present(found: ComparisonRound, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> set[str]:
-    """The nodes of a round that count: measured, or free to be."""
+    """Return the nodes of a round that count: measured, or free to be."""
     return _measured(found) | {name for name in found.nodes if _usable(found, wish, known.get(name), now)}
 
 
@@ -208,7 +208,7 @@ def _measured(found: ComparisonRound) -> set[str]:
 
 
 def _mute(found: ComparisonRound) -> set[str]:
-    """The nodes that gave no reading with anybody, though it was tried."""
+    """Return the nodes that gave no reading with anybody, though it was tried."""
     tried: dict[str, set[Pair]] = {}
     for both, times in found.broken.items():
         for name in both:
@@ -226,7 +226,7 @@ def _search(found: ComparisonRound, wish: CheckPolicy, names: Iterable[str], avo
 
 
 def _marked(shared: Shared, limits: Mapping[str, Value], reading: Reading) -> Reading:
-    """A reading whose compared values are set to the worst where the reading is invalid, for example by wrong sums."""
+    """Return a reading whose compared values are set to the worst where the reading is invalid, for example by wrong sums."""
     compared = {each.value: 0.0 if each.side == "below" else 1e300 for each in shared.check.deviations}
     plain = [each.plain for each in shared.check.rules if not each.deviates and not compared.keys() & each.plain.when]
     return {**reading, **compared} if any(fails(each, reading, limits, {}) for each in plain) else reading
@@ -238,7 +238,7 @@ def _limits(shared: Shared, readings: Sequence[Reading]) -> Mapping[str, Value]:
 
 
 def _conclude(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, now: float) -> CheckHistory:
-    """The consequences of the measurements; nodes that were not measured stay due."""
+    """Return the consequences of the measurements; nodes that were not measured stay due."""
     measured, avoid = _measured(found), set[Pair]()
     while (search := _search(found, wish, measured, avoid)).runs:
         avoid.update(search.runs)
@@ -262,7 +262,7 @@ def _verdict(wish: CheckPolicy, found: ComparisonRound, search: Search, name: st
 
 
 def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, name: str) -> str:
-    """Which threshold a bad node's readings fail, or its worst reading compared with those among the others."""
+    """Return which threshold a bad node's readings fail, or its worst reading compared with those among the others."""
     mine = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
     for one in deep_evaluate.judge(_shared(wish).check, mine, (), (), _limits(_shared(wish), mine)):
         if one.outcome == "fail":
@@ -286,13 +286,13 @@ def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, nam
 
 
 def _line(reading: Reading) -> str:
-    """A reading for people."""
+    """Return a reading for people."""
     numbers = [f"{key}={float(value):.6g}" for key, value in reading.items() if key != "job" and is_number(value)]
     return f"{reading['of']}: {' '.join(numbers)}"
 
 
 def _kept(book: CheckHistory, nodes: Collection[str]) -> tuple[RoundNote, ...]:
-    """The notes about which a round over these nodes says nothing."""
+    """Return the notes about which a round over these nodes says nothing."""
     return tuple(each for each in book.notes if not set(each.nodes) <= set(nodes))
 
 

@@ -55,7 +55,7 @@ def search_check(
     limits: Mapping[str, Value] | None = None,
     avoid: Collection[Pair] = (),
 ) -> Search:
-    """The search over the pairs' readings, for the first compared value whose search is not done.
+    """Return the search over the pairs' readings, for the first compared value whose search is not done.
 
     `avoid` are pairs without an answer. A threshold of the spec, by its name, replaces the rate of the better pairs.
     """
@@ -79,7 +79,7 @@ def search_check(
 
 
 def rates(deviation: Deviation, readings: Iterable[Reading]) -> dict[Pair, float]:
-    """The value of each pair that was measured; the newest where there are several."""
+    """Return the value of each pair that was measured; the newest where there are several."""
     found: dict[Pair, float] = {}
     for each in readings:
         value = each.get(deviation.value)
@@ -89,7 +89,7 @@ def rates(deviation: Deviation, readings: Iterable[Reading]) -> dict[Pair, float
 
 
 def pair(one: str, other: str) -> Pair:
-    """Two nodes in their order."""
+    """Return two nodes in their order."""
     return (one, other) if one <= other else (other, one)
 
 
@@ -100,7 +100,7 @@ def search(
     limit: float | None = None,
     avoid: Collection[Pair] = (),
 ) -> Search:
-    """The result of the pairs measured so far.
+    """Return the result of the pairs measured so far.
 
     `limit` is the rate that every pair has to reach; without it, the rate of the better pairs reduced by the tolerated share.
     """
@@ -137,7 +137,7 @@ class _View:
         self.suspects = [node for node in nodes if node in best and node not in self.well]
 
     def is_slow(self, rate: float) -> bool:
-        """Whether a rate is worse than required."""
+        """Return whether a rate is worse than required."""
         if self.target is None:
             return False
         if self.has_limit:
@@ -145,7 +145,7 @@ class _View:
         return outliers.is_worse(rate, self.target, self.deviation)
 
     def is_bad(self, node: str) -> bool:
-        """Whether a suspect was slow with enough healthy nodes."""
+        """Return whether a suspect was slow with enough healthy nodes."""
         return len(self.partners[node] & self.well) >= _WITNESSES
 
 

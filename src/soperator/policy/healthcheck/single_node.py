@@ -57,7 +57,7 @@ MOST = 400
 
 
 def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """The history for these nodes, with a new request and the nodes out of service; nodes that no longer exist are removed."""
+    """Return the history for these nodes, with a new request and the nodes out of service; nodes that no longer exist are removed."""
     known = {each.name: each for each in places}
     is_new = bool(wish.request) and wish.request != book.request
     latest_run = (
@@ -84,7 +84,7 @@ def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], 
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """The history after these runs have ended, and the actions that come before it is written.
+    """Return the history after these runs have ended, and the actions that come before it is written.
 
     A run that the history does not have was counted before. A run that tested a drained node, which still fails and is not drained, stays in the
     history until the node is drained.
@@ -105,7 +105,7 @@ def fold(
 
 
 def left_open(book: CheckHistory, wish: CheckPolicy, run: Run, nodes: Mapping[str, SlurmNode]) -> list[RedrainNode]:
-    """The nodes that were opened for a test, still do not pass, and are not drained."""
+    """Return the nodes that were opened for a test, still do not pass, and are not drained."""
     found = [(name, nodes.get(name), book.cases.get(name)) for name in run.nodes] if run.retest else []
     return [
         RedrainNode(name, drain_reasons.for_check(wish.name, case.standing.says))
@@ -115,7 +115,7 @@ def left_open(book: CheckHistory, wish: CheckPolicy, run: Run, nodes: Mapping[st
 
 
 def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistory:
-    """The history after a run on one node has ended."""
+    """Return the history after a run on one node has ended."""
     node, runs = each.run.node, tuple(run for run in book.runs if run.job != each.run.job)
     if each.verdict is None and each.again:
         return replace(book, runs=runs)
@@ -147,7 +147,7 @@ def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistor
 
 
 def _newest(book: CheckHistory, node: str, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """The readings with those of a node in place of its former ones; the oldest are forgotten."""
+    """Return the readings with those of a node in place of its former ones; the oldest are forgotten."""
     if not readings:
         return book.readings
     return (*(each for each in book.readings if each["of"] != node), *readings)[-MOST_READINGS:]
@@ -165,7 +165,7 @@ def decide(
     now: float,
     waits: frozenset[int] = frozenset(),
 ) -> CheckPlan:
-    """The actions. `waits` are the jobs that, by Slurm's last answer, wait for their node."""
+    """Return the actions. `waits` are the jobs that, by Slurm's last answer, wait for their node."""
     known = {each.name: each for each in places}
     room = min(wish.most, MOST - len(book.cases)) - len(book.runs)
     due = due_now(book, wish, known, now)
@@ -181,12 +181,12 @@ def decide(
 
 
 def is_free(place: CheckTarget, now: float) -> bool:
-    """Whether a run may begin on a node."""
+    """Return whether a run may begin on a node."""
     return bool(place.is_free and place.node and now - place.node.last_busy >= QUIET)
 
 
 def due_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[CheckTarget]:
-    """The nodes that are due, busy or not: first those that failed the check, then those whose last run is the oldest."""
+    """Return the nodes that are due, busy or not: first those that failed the check, then those whose last run is the oldest."""
     if wish.suspended:
         return []
     opened = latest(wish.schedule, now, wish.since) if wish.schedule else None
@@ -197,7 +197,7 @@ def due_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarg
 
 
 def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> list[str]:
-    """The drained nodes that are due for a test."""
+    """Return the drained nodes that are due for a test."""
     runs = {name for each in book.runs for name in each.nodes}
     wanted = [name for name in book.cases if name not in runs and _wants_test(book, wish, known.get(name), now)]
     return [] if wish.suspended else wanted
@@ -206,7 +206,7 @@ def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTa
 def of_runs(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float, waits: frozenset[int]
 ) -> Iterator[Action]:
-    """The actions for runs in progress: cancel one whose node was taken; for a test resume its node, and drain it again when the job has it."""
+    """Yield the actions for runs in progress: cancel one whose node was taken; for a test resume its node, and drain it again when the job has it."""
     for run in book.runs:
         waiting, found = run.job in waits, {name: known[name].node for name in run.nodes if name in known}
         if waiting and now - run.at > PATIENCE:
@@ -223,7 +223,7 @@ def of_runs(
 
 
 def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
-    """Whether nothing runs any more on a node that a check has drained, and no other check keeps it drained.
+    """Return whether nothing runs any more on a node that a check has drained, and no other check keeps it drained.
 
     Where a quick check fails, no deep check opens the node: quick checks continue by themselves. Of several deep checks the first by name is tested;
     while it fails, the node stays drained anyway.
@@ -241,7 +241,7 @@ def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
 
 
 def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
-    """Whether a drained node is due for a test; a worker that is to move to another machine, only after it has moved."""
+    """Return whether a drained node is due for a test; a worker that is to move to another machine, only after it has moved."""
     if wish.retest is None or place is None or place.node is None or not place.ready:
         return False
     case = book.cases[place.name]
@@ -251,7 +251,7 @@ def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None
 
 
 def _is_due(book: CheckHistory, wish: CheckPolicy, place: CheckTarget, now: float, called: float) -> bool:
-    """Whether a node is due for the check; `called` is the time of the last request for all nodes."""
+    """Return whether a node is due for the check; `called` is the time of the last request for all nodes."""
     if place.node is None or place.is_away:
         return False
     last, case = book.ran.get(place.name), book.cases.get(place.name)
@@ -266,7 +266,7 @@ def _is_due(book: CheckHistory, wish: CheckPolicy, place: CheckTarget, now: floa
 
 
 def _may_be_chance(each: CheckState, wish: CheckPolicy) -> bool:
-    """Whether a broken run is repeated, as a failure is: Slurm may have lost the job during a reconfigure."""
+    """Return whether a broken run is repeated, as a failure is: Slurm may have lost the job during a reconfigure."""
     return each.state == "broken" and each.fails < wish.confirm
 
 
@@ -290,7 +290,7 @@ def again(
 
 
 def message(book: CheckHistory, wish: CheckPolicy, left: int) -> str:
-    """A message about the progress; `left` nodes are due and do not run the check yet."""
+    """Return a message about the progress; `left` nodes are due and do not run the check yet."""
     parts = ["suspended"] if wish.suspended else []
     if len(book.cases) + len(book.runs) >= MOST:
         parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")

@@ -28,7 +28,7 @@ _SHORT, _LOG, _VALUES = 256, 512, 32
 
 
 def write(book: CheckHistory) -> dict[str, Any]:
-    """The fields of the status, each within the bounds of its schema."""
+    """Return the fields of the status, each within the bounds of its schema."""
     cases = sorted(book.cases.items(), key=lambda each: (each[1].standing.since, each[0]))[:MOST_NODES]
     return {
         "request": book.request,
@@ -45,7 +45,7 @@ def write(book: CheckHistory) -> dict[str, Any]:
 
 
 def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """The results in a status: the nodes that do not pass, and the failures that have ended."""
+    """Return the results in a status: the nodes that do not pass, and the failures that have ended."""
     return CheckHistory(
         cases={str(each["node"]): _read_case(name, each, then) for each in status.get("nodes", ())},
         ended=tuple(_read_past(each) for each in status.get("ended", ())),
@@ -53,7 +53,7 @@ def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> Che
 
 
 def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """The history in a status, empty where there is none. It has neither the name of the check nor what follows a failure (`then`)."""
+    """Return the history in a status, empty where there is none. It has neither the name of the check nor what follows a failure (`then`)."""
     return replace(
         read_found(name, status, then),
         ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},

@@ -168,7 +168,7 @@ class CheckHistory:
     notes: tuple[RoundNote, ...] = ()
 
     def run_of(self, node: str) -> Run | None:
-        """The run in progress on a node."""
+        """Return the run in progress on a node."""
         return next((each for each in self.runs if node in each.nodes), None)
 
 

@@ -25,13 +25,13 @@ from soperator.slurm.node import SlurmNode
 
 
 def is_refused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether somebody has resumed a node that we had drained."""
+    """Return whether somebody has resumed a node that we had drained."""
     node = seen.node(pod.index)
     return bool(pod.noted and node and not node.is_draining)
 
 
 def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """The next action until nothing runs on a node and nothing can start; none when that is reached, or while it has to wait."""
+    """Return the next action until nothing runs on a node and nothing can start; none when that is reached, or while it has to wait."""
     node = seen.node(pod.index)
     if node is None or node.is_drained:
         return []
@@ -68,7 +68,7 @@ def release(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def asks_jobs(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a drain has come to the point where the jobs themselves matter."""
+    """Return whether a drain has come to the point where the jobs themselves matter."""
     node = seen.node(pod.index)
     if seen.jobs is not None or node is None or not _is_bounded(seen, node):
         return False
@@ -77,7 +77,7 @@ def asks_jobs(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """When to look at a draining node again, in seconds since 1970."""
+    """Yield when to look at a draining node again, in seconds since 1970."""
     node = seen.node(pod.index)
     if node and is_ours(node):
         if not pod.noted:

@@ -7,7 +7,7 @@ from soperator.policy.workers.types import ChangePolicy
 
 
 def policy_of(spec: NodeSetSpec) -> ChangePolicy:
-    """The policy of a NodeSet; percentages are of its size."""
+    """Return the policy of a NodeSet; percentages are of its size."""
     strategy, drain, failure = spec.update_strategy, spec.drain, spec.node_failure
     window = strategy.window
     return ChangePolicy(

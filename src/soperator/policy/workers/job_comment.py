@@ -15,7 +15,7 @@ LONGEST = 1024
 
 
 def hints(seen: WorkerSnapshot) -> Mapping[str, str]:
-    """The sentence for the jobs of each Slurm node with a fault, by node name; it stays the same while the fault lasts."""
+    """Return the sentence for the jobs of each Slurm node with a fault, by node name; it stays the same while the fault lasts."""
     return {seen.name(pod.index): says for pod in seen.restless if (says := _comment(seen, pod))}
 
 
@@ -34,7 +34,7 @@ def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
 
 
 def commented(comment: str, hints: Iterable[str]) -> str:
-    """A job's comment with these sentences appended; each is in it once."""
+    """Return a job's comment with these sentences appended; each is in it once."""
     for each in hints:
         longer = f"{comment}; {each}" if comment else f"{REASON_PREFIX}{each}"
         if each not in comment and len(longer) <= LONGEST:

@@ -59,7 +59,7 @@ _NAMED = 3
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """The actions that follow from the states of the nodes; `policy` decides about the workers that are awake."""
+    """Return the actions that follow from the states of the nodes; `policy` decides about the workers that are awake."""
     if seen.on_demand is None or seen.nodes is None:
         return _without_slurm(seen)
     look = _OnDemandPass(seen, seen.on_demand)
@@ -110,7 +110,7 @@ class _OnDemandPass:
         return frozenset(index for index, node in found if self._is_done(index, node, self.seen.pods.get(index)))
 
     def in_phases(self, *phases: Phase) -> Iterator[tuple[int, SlurmNode, WorkerPod | None]]:
-        """The nodes in these phases, each with its pod."""
+        """Yield the nodes in these phases, each with its pod."""
         for index, node in self.nodes.items():
             if self.phases[index] in phases:
                 yield index, node, self.seen.pods.get(index)
@@ -119,11 +119,11 @@ class _OnDemandPass:
         return (each for each in self.in_phases(Phase.ASLEEP) if each[0] not in self.gone)
 
     def is_wanted(self, index: int) -> bool:
-        """Whether the spec has a node with this index."""
+        """Return whether the spec has a node with this index."""
         return not self.seen.ending and index < self.wish.most
 
     def records(self) -> Iterator[UpdateNodes]:
-        """Records to create, to delete, or to replace; a sleeping node consists of its record only."""
+        """Yield records to create, to delete, or to replace; a sleeping node consists of its record only."""
         missing = tuple(
             index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
         )
@@ -141,14 +141,14 @@ class _OnDemandPass:
         return self.phases[index] is Phase.ASLEEP and differs
 
     def created(self) -> Iterator[Create]:
-        """Pods for waking nodes, and for nodes that lost their pod under a job."""
+        """Yield pods for waking nodes, and for nodes that lost their pod under a job."""
         for index, node, pod in self.in_phases(Phase.WAKING, Phase.AWAKE):
             waits = self.phases[index] is Phase.WAKING or node.is_busy
             if pod is None and waits and not is_denied(node) and not self.seen.ending:
                 yield Create(index, "Slurm wakes it" if self.phases[index] is Phase.WAKING else "its pod is gone")
 
     def deleted(self) -> Iterator[Action]:
-        """Pods to delete: of nodes that sleep or were given up, and of waking nodes with an ended, too old or outdated slurmd."""
+        """Yield pods to delete: of nodes that sleep or were given up, and of waking nodes with an ended, too old or outdated slurmd."""
         for index, node, pod in self.in_phases(Phase.ASLEEP, Phase.FALLING, Phase.WAKING, Phase.AWAKE):
             if pod is None or pod.deleting:
                 continue
@@ -229,7 +229,7 @@ class _OnDemandPass:
         )
 
     def woken(self) -> Iterator[UpdateNodes]:
-        """The lowest sleepers, where fewer than wanted are awake."""
+        """Yield the lowest sleepers, where fewer than wanted are awake."""
         ready = [
             index
             for index, node, pod in self._sleepers()
@@ -241,7 +241,7 @@ class _OnDemandPass:
             yield UpdateNodes(Verb.WAKE, tuple(ready[:missing]), "so many are to be awake")
 
     def to_sleep(self) -> list[UpdateNodes]:
-        """Those that idled longest, as long as enough are awake; and those that lost their pod without a job."""
+        """Return those that idled longest, as long as enough are awake; and those that lost their pod without a job."""
         lost = [
             index
             for index, node, pod in self.in_phases(Phase.AWAKE)
@@ -269,11 +269,11 @@ class _OnDemandPass:
                 yield index, max(node.last_busy, pod.ready_since)
 
     def _may_sleep(self, node: SlurmNode) -> bool:
-        """Whether there is no job, and no word about it that its sleep would wipe out: POWER_DOWN takes a drain away."""
+        """Return whether there is no job, and no word about it that its sleep would wipe out: POWER_DOWN takes a drain away."""
         return not (node.is_busy or node.is_draining or node.is_administrators or "POWER_DOWN" in node.states)
 
     def others(self, told_to_sleep: set[int]) -> WorkerSnapshot:
-        """The workers that are awake and stay awake, for the rollout, including those that Slurm does not know."""
+        """Return the workers that are awake and stay awake, for the rollout, including those that Slurm does not know."""
         mine = {
             index: pod
             for index, pod in self.seen.pods.items()
@@ -297,7 +297,7 @@ class _OnDemandPass:
         return awake and not is_denied(node) and "POWER_DOWN" not in node.states
 
     def summary(self) -> str:
-        """The waking nodes, and what they wait for."""
+        """Return the waking nodes, and what they wait for."""
         waking = [(self.nodes[index].name, pod) for index, _, pod in self.in_phases(Phase.WAKING)]
         if not waking:
             return ""

@@ -14,7 +14,7 @@ IN_SERVICE = "InService"
 
 
 def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodCondition]:
-    """The condition to write on a pod, if it is not there already."""
+    """Return the condition to write on a pod, if it is not there already."""
     node = seen.node(pod.index)
     if node is None or pod.deleting:
         return []
@@ -29,12 +29,12 @@ def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodConditi
 
 
 def as_text(reason: str, message: str) -> str:
-    """A condition as one text, for comparison with the present one."""
+    """Return a condition as one text, for comparison with the present one."""
     return f"{reason}: {message}"
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """When the present state will have lasted long enough."""
+    """Yield when the present state will have lasted long enough."""
     node = seen.node(pod.index)
     if node and _is_out(node):
         yield node.reason_at + LASTING

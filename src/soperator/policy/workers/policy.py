@@ -60,7 +60,7 @@ _SUSPENDED = 10.0
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """The actions that bring the workers closer to the desired state.
+    """Return the actions that bring the workers closer to the desired state.
 
     They can be interrupted at any point, and may run in any order, except that records are deleted before pods are created.
     """
@@ -118,7 +118,7 @@ def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod
 
 
 def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
-    """The pods that are replaced by another, as many as the budget allows; none in a NodeSet that is to be empty."""
+    """Return the pods that are replaced by another, as many as the budget allows; none in a NodeSet that is to be empty."""
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []
@@ -134,7 +134,7 @@ def _is_lost(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str]:
-    """The pods of a former template to replace now, and why the others wait.
+    """Return the pods of a former template to replace now, and why the others wait.
 
     Pods that are out of service, or never ran, cost nothing. Of those in service, as many as the rollout has room for.
     """
@@ -155,7 +155,7 @@ def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[Worke
 
 
 def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
-    """Why no worker in service is chosen for the rollout."""
+    """Return why no worker in service is chosen for the rollout."""
     if seen.nodes is None:
         return "it waits for Slurm's answer"
     failed = next((pod for pod in _restless(seen, kept) if _has_failed(seen, pod)), None)
@@ -167,7 +167,7 @@ def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
 
 
 def _has_failed(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a worker of the new template cannot come into service, or has not within its time."""
+    """Return whether a worker of the new template cannot come into service, or has not within its time."""
     if pod.template != seen.template or pod.deleting or is_in_service(seen, pod) or leave_of(seen, pod):
         return False
     return pod.failing or (not _is_ours(seen, pod) and seen.now - pod.born > seen.policy.progress_deadline)
@@ -198,7 +198,7 @@ def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
 
 
 def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Action]:
-    """A pod that ended is created again; any other is protected and in service, unless an administrator drained it."""
+    """Return a pod that ended is created again; any other is protected and in service, unless an administrator drained it."""
     if pod.deleting:
         return []
     if pod.phase in ("Failed", "Succeeded"):
@@ -211,7 +211,7 @@ def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Actio
 
 
 def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:
-    """Pods for all missing workers at once: first under names that Slurm knows and that lost their pod, then under the lowest free ones."""
+    """Return pods for all missing workers at once: first under names that Slurm knows and that lost their pod, then under the lowest free ones."""
     back = [index for index in seen.lone if not _is_done(seen, index)]
     free = (index for index in count() if index not in seen.pods and index not in back)
     return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
@@ -237,7 +237,7 @@ def _is_done(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_free(seen: WorkerSnapshot, index: int) -> bool:
-    """Whether a record has nothing that a new pod of its name has to keep: no job, and no state or reason of an administrator."""
+    """Return whether a record has nothing that a new pod of its name has to keep: no job, and no state or reason of an administrator."""
     node = seen.node(index)
     return bool(
         node
@@ -248,7 +248,7 @@ def _is_free(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_junk(seen: WorkerSnapshot, index: int) -> bool:
-    """Whether a record only says that the machine is gone; a record with a reason of an administrator stays, unless all are deleted."""
+    """Return whether a record only says that the machine is gone; a record with a reason of an administrator stays, unless all are deleted."""
     node = seen.node(index)
     return bool(
         node and not node.is_busy and (seen.ending or (node.is_down and node.reason.startswith("Not responding")))
@@ -260,12 +260,12 @@ def _is_ours(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_draining(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a drain of ours still waits for jobs; it may be undone for a node that became idle."""
+    """Return whether a drain of ours still waits for jobs; it may be undone for a node that became idle."""
     return _is_ours(seen, pod) and is_busy(seen, pod)
 
 
 def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
-    """Whether the jobs matter: which busy node is drained, that a drain is over, or that a drained node has no suspended job."""
+    """Return whether the jobs matter: which busy node is drained, that a drain is over, or that a drained node has no suspended job."""
     if seen.jobs is not None or seen.nodes is None:
         return False
     chosen = any(isinstance(each, DrainNode) and is_busy(seen, seen.pods[each.index]) for each in actions)
@@ -277,7 +277,7 @@ def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
 
 
 def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action would end a suspended job: it deletes the pod of a node that Slurm calls drained, or allows its eviction.
+    """Return whether an action would end a suspended job: it deletes the pod of a node that Slurm calls drained, or allows its eviction.
 
     So does the deletion of a record whose slurmd answers: its pod may exist, hidden because somebody removed a label.
     """

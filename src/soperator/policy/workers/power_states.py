@@ -25,7 +25,7 @@ class Phase(Enum):
 
 
 def phase_of(node: SlurmNode) -> Phase:
-    """The phase of a node that Slurm knows; a node with a request to wake counts as waking."""
+    """Return the phase of a node that Slurm knows; a node with a request to wake counts as waking."""
     if "POWERING_DOWN" in node.states:
         return Phase.FALLING
     if node.states & {"POWERING_UP", "POWER_UP"}:
@@ -34,25 +34,25 @@ def phase_of(node: SlurmNode) -> Phase:
 
 
 def is_denied(node: SlurmNode) -> bool:
-    """Whether a node is DOWN because it did not wake."""
+    """Return whether a node is DOWN because it did not wake."""
     return node.is_down and node.reason.startswith((DENIED, LATE, _SLURMS))
 
 
 def is_of(seen: WorkerSnapshot, name: str) -> bool:
-    """Whether a Slurm node is one of the NodeSet that is looked at."""
+    """Return whether a Slurm node is one of the NodeSet that is looked at."""
     prefix = f"{seen.nodeset}-"
     return name.startswith(prefix) and hostlist.number(name.removeprefix(prefix)) is not None
 
 
 def are_of_shape(seen: WorkerSnapshot) -> bool:
-    """Whether Slurm knows nodes of the NodeSet, all with the GPUs of the spec."""
+    """Return whether Slurm knows nodes of the NodeSet, all with the GPUs of the spec."""
     shapes = [node.shape for node in (seen.nodes or {}).values() if is_of(seen, node.name)]
     wanted = seen.on_demand.shape if seen.on_demand else None
     return bool(shapes and wanted) and all(each is not None and wanted and each.gres == wanted.gres for each in shapes)
 
 
 def trouble(seen: WorkerSnapshot) -> str:
-    """Why jobs do not get more of these nodes, as a message; empty where nothing is wrong."""
+    """Return why jobs do not get more of these nodes, as a message; empty where nothing is wrong."""
     found = sorted(node.name for node in (seen.nodes or {}).values() if is_denied(node) and is_of(seen, node.name))
     if not found:
         return ""
@@ -63,7 +63,7 @@ def trouble(seen: WorkerSnapshot) -> str:
 
 
 def counts(seen: WorkerSnapshot) -> dict[str, int]:
-    """How many nodes sleep, how many wake, and how many are desired: those waking or awake, and at least as many as are kept awake."""
+    """Return how many nodes sleep, how many wake, and how many are desired: those waking or awake, and at least as many as are kept awake."""
     found = Counter(phase_of(node) for node in (seen.nodes or {}).values() if is_of(seen, node.name))
     wanted = max(found[Phase.WAKING] + found[Phase.AWAKE], seen.on_demand.least if seen.on_demand else 0)
     return {

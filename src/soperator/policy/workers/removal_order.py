@@ -7,7 +7,7 @@ from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
 
 
 def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether no slurmd runs in the pod: its containers have not started, or have ended for good.
+    """Return whether no slurmd runs in the pod: its containers have not started, or have ended for good.
 
     The pod's phase Pending may be older than Slurm's answer, so Slurm decides: a node that is up has a slurmd.
     """
@@ -17,7 +17,7 @@ def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether no job can be on it: no container ran, or the pod is not ready and Slurm never knew it, or its node is drained."""
+    """Return whether no job can be on it: no container ran, or the pod is not ready and Slurm never knew it, or its node is drained."""
     node = seen.node(pod.index)
     if node is None:
         unknown = seen.nodes is not None and not seen.jobs_of(pod.index)
@@ -26,25 +26,25 @@ def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_silent(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether the pod's Node does not report its state."""
+    """Return whether the pod's Node does not report its state."""
     machine = seen.machine(pod)
     return bool(pod.machine) and (machine is None or not machine.ready)
 
 
 def is_in_service(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether Slurm can give jobs to it; a drain of an administrator's counts as his choice, one of ours does not."""
+    """Return whether Slurm can give jobs to it; a drain of an administrator's counts as his choice, one of ours does not."""
     node = seen.node(pod.index)
     return bool(pod.ready and not pod.deleting and node and node.is_up and not drain_reasons.is_ours(node))
 
 
 def is_busy(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Whether a job may be on the worker; without an answer of Slurm, yes."""
+    """Return whether a job may be on the worker; without an answer of Slurm, yes."""
     node = seen.node(pod.index)
     return not is_unused(seen, pod) and (node is None or node.is_busy)
 
 
 def cost(seen: WorkerSnapshot, pod: WorkerPod) -> tuple[float, ...]:
-    """The sort key for removal: the least disturbing worker first, in the same order in each pass.
+    """Return the sort key for removal: the least disturbing worker first, in the same order in each pass.
 
     Order: being deleted, never started, unknown to Slurm and not ready, out of service, drained, idle (longest first), busy (warned, then draining,
     then by the earliest end of its last job), unknown but ready, resumed by an administrator. Among equals, first a worker on a Node that is to be
@@ -79,6 +79,6 @@ def _rank(seen: WorkerSnapshot, pod: WorkerPod) -> float:
 
 
 def leave_of(seen: WorkerSnapshot, pod: WorkerPod) -> str:
-    """Why a worker is to get no more jobs on its Node; empty when it may."""
+    """Return why a worker is to get no more jobs on its Node; empty when it may."""
     machine = seen.machine(pod)
     return pod.leave or (machine.leaving if machine else "")

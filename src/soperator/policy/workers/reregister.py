@@ -32,13 +32,14 @@ def due_registrations(seen: WorkerSnapshot, pod: WorkerPod) -> list[Register | A
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """When an unregistered slurmd is told to register."""
+    """Yield when an unregistered slurmd is told to register."""
     if _is_unknown(seen, pod):
         yield _due(pod)
 
 
 def shortfall(seen: WorkerSnapshot) -> str:
-    """A message about the jobs that slurmctld refuses while it knows fewer nodes of a NodeSet than desired, with the way around it; empty otherwise.
+    """Return a message about the jobs that slurmctld refuses while it knows fewer nodes of a NodeSet than desired, with the way around it; empty
+    otherwise.
 
     slurmctld queues no job over more nodes than it has records of, and a worker's record is created by its registration (docs/decisions/0101).
     """

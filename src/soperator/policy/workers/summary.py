@@ -22,7 +22,7 @@ class Classification:
 
 
 def summarize(seen: WorkerSnapshot, fates: Classification) -> str:
-    """The message, without a full stop; empty when nothing changes."""
+    """Return the message, without a full stop; empty when nothing changes."""
     return "; ".join(_parts(seen, fates))
 
 

@@ -110,19 +110,19 @@ class WorkerSnapshot:
     change: str = ""
 
     def name(self, index: int) -> str:
-        """The name of the Slurm node of an index."""
+        """Return the name of the Slurm node of an index."""
         return f"{self.nodeset}-{index}"
 
     def node(self, index: int) -> SlurmNode | None:
-        """The Slurm node of an index, where Slurm knows it."""
+        """Return the Slurm node of an index, where Slurm knows it."""
         return self.nodes.get(self.name(index)) if self.nodes is not None else None
 
     def machine(self, pod: WorkerPod) -> KubeNode | None:
-        """The Kubernetes Node of a pod, where it has one."""
+        """Return the Kubernetes Node of a pod, where it has one."""
         return self.machines.get(pod.machine)
 
     def jobs_of(self, index: int) -> list[SlurmJob]:
-        """The jobs on the Slurm node of an index, as far as they were listed."""
+        """Return the jobs on the Slurm node of an index, as far as they were listed."""
         return self._jobs.get(self.name(index), [])
 
     @cached_property
@@ -134,12 +134,12 @@ class WorkerSnapshot:
         return found
 
     def on(self, nodes: Mapping[str, SlurmNode]) -> "WorkerSnapshot":
-        """The same with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
+        """Return the same with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
         calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
         return replace(self, nodes=nodes, calm=calm)
 
     def with_jobs(self, jobs: Iterable[SlurmJob]) -> "WorkerSnapshot":
-        """The same with the jobs that have nodes; a node with a suspended job counts as busy."""
+        """Return the same with the jobs that have nodes; a node with a suspended job counts as busy."""
         listed = tuple(jobs)
         return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
 

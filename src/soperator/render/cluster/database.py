@@ -21,7 +21,7 @@ _MEMORY = "1Gi"
 
 
 def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
-    """The objects of the database; none for an external one. `secrets` is the version of its password."""
+    """Return the objects of the database; none for an external one. `secrets` is the version of its password."""
     said = cluster.spec.accounting_or_default
     if said.mariadb_operator is not None:
         return [_resource(cluster, said.mariadb_operator)]
@@ -38,12 +38,12 @@ def render_database(cluster: Cluster, defaults: Defaults, secrets: str = "") -> 
 
 
 def database_claim(cluster: Cluster) -> str:
-    """The claim of the MariaDB that the operator runs."""
+    """Return the claim of the MariaDB that the operator runs."""
     return cluster.spec.accounting_or_default.managed_database.claim.name or names.database(cluster.name)
 
 
 def has_password(said: Accounting | None) -> bool:
-    """Whether the operator creates the database's password."""
+    """Return whether the operator creates the database's password."""
     return said is not None and said.external_database is None
 
 
@@ -141,7 +141,7 @@ def _policy(cluster: Cluster, operator: str) -> Object:
 
 
 def _resource(cluster: Cluster, said: MariaDb) -> Object:
-    """The resource of mariadb-operator, which makes the database, the user and its rights from the first lines."""
+    """Return the resource of mariadb-operator, which makes the database, the user and its rights from the first lines."""
     pool = buffers(said.resources)
     lines = {
         "bind-address": "*",

@@ -41,12 +41,12 @@ class Storage:
 
 
 def is_embedded(said: Accounting) -> bool:
-    """Whether the database is a MariaDB that the operator runs."""
+    """Return whether the database is a MariaDB that the operator runs."""
     return said.external_database is None and said.mariadb_operator is None
 
 
 def storage(cluster: Cluster) -> Storage:
-    """The database of a cluster."""
+    """Return the database of a cluster."""
     said = cluster.spec.accounting_or_default
     if said.external_database is not None:
         return _external(said.external_database)
@@ -108,5 +108,5 @@ def _slurmdbd(cluster: Cluster, more: Mapping[str, str]) -> dict[str, str | int]
 
 
 def _archived(kind: str) -> str:
-    """The setting that has records of a kind archived; some are named in the plural."""
+    """Return the setting that has records of a kind archived; some are named in the plural."""
     return f"Archive{kind}{'' if kind in ('Suspend', 'TXN', 'Usage') else 's'}"

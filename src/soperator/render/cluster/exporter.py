@@ -29,7 +29,7 @@ _EVERY = "10"
 
 
 def render_exporter(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The Deployment, the Service and the NetworkPolicy; empty without an exporter."""
+    """Return the Deployment, the Service and the NetworkPolicy; empty without an exporter."""
     if cluster.spec.metrics.exporter is None:
         return []
     selector = labels.role(cluster.name, ROLE)
@@ -78,7 +78,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _signer(cluster: Cluster, defaults: Defaults) -> Object:
-    """The container with the key. The exporter begins when there is a token."""
+    """Return the container with the key. The exporter begins when there is a token."""
     command = ["soperator.agents.tokens", "--key", f"{pod.KEYS}/{REST_FILE}", "--user", _user(cluster), "--to", _TOKEN]
     return pod.container(cluster, "token", _image(cluster, defaults), Resources()) | {
         "restartPolicy": "Always",
@@ -109,12 +109,12 @@ def _exporter(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _image(cluster: Cluster, defaults: Defaults) -> str:
-    """The agents' image, which is the operator's own image."""
+    """Return the agents' image, which is the operator's own image."""
     return cluster.spec.images.agents or defaults.agents
 
 
 def _user(cluster: Cluster) -> str:
-    """The user of the token: where Slurm hides other users' jobs, only SlurmUser sees everything that is counted."""
+    """Return the user of the token: where Slurm hides other users' jobs, only SlurmUser sees everything that is counted."""
     return "slurm" if _is_private(cluster) else "slurmrest"
 
 

@@ -27,7 +27,7 @@ _NOTES = (labels.ROTATION, labels.STAGE, labels.SINCE, labels.DIGEST)
 
 
 def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """The Secrets that a cluster needs, with the files that each must have."""
+    """Return the Secrets that a cluster needs, with the files that each must have."""
     made = (
         {names.database_password(cluster.name): (database_connection.PASSWORD,)}
         if database.has_password(cluster.spec.accounting)
@@ -42,7 +42,7 @@ def wanted_files(cluster: Cluster) -> dict[str, tuple[str, ...]]:
 
 
 def auth_file(cluster: Cluster) -> str:
-    """The file of a rotated key that daemons read."""
+    """Return the file of a rotated key that daemons read."""
     return "munge.key" if cluster.spec.auth.type == "munge" else "slurm.jwks"
 
 
@@ -58,12 +58,12 @@ def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
 
 
 def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> Object:
-    """A Secret with new files."""
+    """Return a Secret with new files."""
     return render_held(cluster, name, new(cluster, name, content)) | {"type": "Opaque"}
 
 
 def render_held(cluster: Cluster, name: str, held: Held) -> Object:
-    """A Secret with its content, owned by the cluster.
+    """Return a Secret with its content, owned by the cluster.
 
     Keys that are to be kept or that a person brought have no owner, nor has a password, which stays with its database.
     """
@@ -74,7 +74,7 @@ def render_held(cluster: Cluster, name: str, held: Held) -> Object:
 
 
 def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
-    """The copy from which the Secret of this name is restored; it has a checksum of its content, so that an edit is noticed."""
+    """Return the copy from which the Secret of this name is restored; it has a checksum of its content, so that an edit is noticed."""
     meta = _metadata(cluster, names.kept(name), name)
     brought = {labels.BROUGHT: "true"} if held.is_brought else {}
     meta["annotations"] = {**meta.get("annotations", {}), **held.notes, **brought, labels.CHECKSUM: held.checksum}
@@ -82,31 +82,31 @@ def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
 
 
 def has_owner(cluster: Cluster, name: str) -> bool:
-    """Whether a Secret of the operator is deleted with its cluster."""
+    """Return whether a Secret of the operator is deleted with its cluster."""
     return not (cluster.spec.auth.keep_keys or name == names.database_password(cluster.name))
 
 
 def read_held(annotations: Mapping[str, str], data: Mapping[str, bytes]) -> Held:
-    """The part of a Secret's content that the operator manages."""
+    """Return the part of a Secret's content that the operator manages."""
     files = {name: content for name, content in data.items() if name in FILES}
     notes = {key: annotations[key] for key in _NOTES if key in annotations}
     return Held(files, notes, annotations.get(labels.BROUGHT) == "true")
 
 
 def version(held: Held) -> Version:
-    """The identity of keys, from their records."""
+    """Return the identity of keys, from their records."""
     record = read_record(held.notes)
     return Version(held.digest, record.request, record.stage)
 
 
 def with_record(held: Held, record: RotationRecord) -> Held:
-    """The same files with the record of another stage."""
+    """Return the same files with the record of another stage."""
     file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
     return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
 
 
 def turned_notes(record: RotationRecord, content: bytes) -> dict[str, str]:
-    """The annotations of a rotation on a Secret: its stage, and the digest of the file that daemons read."""
+    """Return the annotations of a rotation on a Secret: its stage, and the digest of the file that daemons read."""
     return {
         labels.ROTATION: record.request,
         labels.STAGE: record.stage,
@@ -124,7 +124,7 @@ def _secret(meta: Object, files: Mapping[str, bytes]) -> Object:
 
 
 def read_record(annotations: Mapping[str, str]) -> RotationRecord:
-    """The record on a Secret; empty for one that was never rotated."""
+    """Return the record on a Secret; empty for one that was never rotated."""
     stage: Stage = annotations.get(labels.STAGE, "")  # type: ignore[assignment]
     since = annotations.get(labels.SINCE, "0")
     return RotationRecord(annotations.get(labels.ROTATION, ""), stage, float(since) if since.isdecimal() else 0.0)

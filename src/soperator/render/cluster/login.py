@@ -21,19 +21,19 @@ from soperator.render.parts.strategic_merge import strategic
 
 
 def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The StatefulSet, Service, ConfigMap and PodDisruptionBudget of login."""
+    """Return the StatefulSet, Service, ConfigMap and PodDisruptionBudget of login."""
     return [_stateful_set(cluster, defaults), _service(cluster), _config_map(cluster), _budget(cluster)]
 
 
 def with_cpu(said: Resources) -> Resources:
-    """The same resources with a small CPU request, unless they set CPU themselves: without one a session gets almost no CPU on a busy Node."""
+    """Return the same resources with a small CPU request, unless they set CPU themselves: without one a session gets almost no CPU on a busy Node."""
     if "cpu" in said.requests or "cpu" in said.limits:
         return said
     return said.model_copy(update={"requests": {"cpu": "100m", **said.requests}})
 
 
 def closed(cluster: Cluster) -> Cluster:
-    """The same cluster without a login pod, while nobody may be in the jail."""
+    """Return the same cluster without a login pod, while nobody may be in the jail."""
     spec = cluster.spec
     return replace(cluster, spec=spec.model_copy(update={"login": spec.login.model_copy(update={"replicas": 0})}))
 

@@ -7,12 +7,14 @@ from soperator.render.parts.model import Cluster, Object
 
 
 def render_network(cluster: Cluster, operator: str = "") -> list[Object]:
-    """The headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty where unknown."""
+    """Return the headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty where
+    unknown.
+    """
     return [_nodes_service(cluster), *_policies(cluster, operator), _worker_budget(cluster)]
 
 
 def _nodes_service(cluster: Cluster) -> Object:
-    """Names resolve before a pod is ready, because a daemon becomes ready by connecting to others."""
+    """Return names resolve before a pod is ready, because a daemon becomes ready by connecting to others."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -22,10 +24,10 @@ def _nodes_service(cluster: Cluster) -> Object:
 
 
 def _policies(cluster: Cluster, operator: str) -> list[Object]:
-    """Pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a worker's sshd is
-    reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From elsewhere come SSH to
-    login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. No pod of the cluster but the exporter
-    reaches the operator's slurmrestd: users have one of their own (`render/cluster/user_rest_api.py`), or none.
+    """Return pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a
+    worker's sshd is reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From
+    elsewhere come SSH to login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. No pod of the
+    cluster but the exporter reaches the operator's slurmrestd: users have one of their own (`render/cluster/user_rest_api.py`), or none.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
     outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.external_nodes.cidrs]
@@ -50,18 +52,18 @@ def _policies(cluster: Cluster, operator: str) -> list[Object]:
 
 
 def asked(operator: str) -> Object:
-    """The rule by which the operator, in this namespace, reaches a pod's report about its volume."""
+    """Return the rule by which the operator, in this namespace, reaches a pod's report about its volume."""
     return _operator(names.JAIL_PORT, operator)
 
 
 def scraped(cluster: Cluster, port: int) -> Object:
-    """The rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
+    """Return the rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
     peers = [*cluster.spec.metrics.allow_from] or [{"namespaceSelector": {}}]
     return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def render_usage(cluster: Cluster) -> list[Object]:
-    """Who may scrape the usage of workers' jobs: the same peers that may scrape the exporter."""
+    """Return who may scrape the usage of workers' jobs: the same peers that may scrape the exporter."""
     if not cluster.spec.metrics.jobs:
         return []
     selector = labels.role(cluster.name, "worker")
@@ -69,21 +71,21 @@ def render_usage(cluster: Cluster) -> list[Object]:
 
 
 def _operator(port: int, namespace: str) -> Object:
-    """The rule for the operator: by its label *and* its namespace, because everybody who can create pods can give them any label."""
+    """Return the rule for the operator: by its label *and* its namespace, because everybody who can create pods can give them any label."""
     where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
     source = {"namespaceSelector": where, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
     return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def _but_for_others(made: Object) -> Object:
-    """A policy without the pods that have their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
+    """Return a policy without the pods that have their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
     expression = {"key": labels.ROLE, "operator": "NotIn", "values": ["database", "rest"]}
     made["spec"]["podSelector"]["matchExpressions"] = [expression]
     return made
 
 
 def _exporter(cluster: Cluster) -> list[Object]:
-    """The exporter's way to a slurmrestd that is closed to the cluster's other pods."""
+    """Return the exporter's way to a slurmrestd that is closed to the cluster's other pods."""
     if cluster.spec.metrics.exporter is None:
         return []
     exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
@@ -91,7 +93,7 @@ def _exporter(cluster: Cluster) -> list[Object]:
 
 
 def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object, role: str = "network") -> Object:
-    """A policy that admits the rules' peers to the pods of a selector, and nobody else. `role` is the label of the policy."""
+    """Return a policy that admits the rules' peers to the pods of a selector, and nobody else. `role` is the label of the policy."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -101,7 +103,7 @@ def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object
 
 
 def _worker_budget(cluster: Cluster) -> Object:
-    """The PodDisruptionBudget against evictions of workers with the label PROTECTED; a worker loses it only when its node is drained."""
+    """Return the PodDisruptionBudget against evictions of workers with the label PROTECTED; a worker loses it only when its node is drained."""
     selector = labels.role(cluster.name, "worker") | {labels.PROTECTED: "true"}
     return {
         "apiVersion": "policy/v1",

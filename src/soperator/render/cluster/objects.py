@@ -25,7 +25,7 @@ from soperator.slurm.settings.state import ConfigState
 
 
 def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = False) -> Cluster:
-    """The cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
+    """Return the cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
     specs = {each.name: each.spec for each in nodesets}
     return replace(
         cluster,
@@ -37,7 +37,7 @@ def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = 
 
 
 def when_settled(cluster: Cluster) -> Cluster:
-    """The cluster after its complete start: slurm.conf names slurmdbd where accounting is on."""
+    """Return the cluster after its complete start: slurm.conf names slurmdbd where accounting is on."""
     return replace(cluster, accounted=cluster.spec.accounting is not None)
 
 

@@ -25,7 +25,7 @@ USERS = "/var/lib/extrausers"
 
 
 def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", addresses: int = 0) -> list[Object]:
-    """The StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
+    """Return the StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
 
     `fixed` names the settings that only a restart changes, `addresses` says how many names are to resolve, at least.
     """
@@ -35,7 +35,7 @@ def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", add
 
 
 def state_claim(cluster: Cluster) -> str:
-    """The name of the claim with slurmctld's state."""
+    """Return the name of the claim with slurmctld's state."""
     return cluster.spec.controller.state.name or names.state_claim(cluster.name)
 
 
@@ -125,7 +125,7 @@ def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> Object:
-    """The sidecar that makes the jail's users known to its pod; it reads the jail at the given interval in seconds."""
+    """Return the sidecar that makes the jail's users known to its pod; it reads the jail at the given interval in seconds."""
     image = cluster.spec.images.agents or defaults.agents
     return pod.container(cluster, "identity", image, Resources()) | {
         "restartPolicy": "Always",
@@ -148,7 +148,7 @@ def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> O
 
 
 def users_volumes(cluster: Cluster) -> list[Object]:
-    """The mounts from which `identity` reads, and to which it writes."""
+    """Return the mounts from which `identity` reads, and to which it writes."""
     return [
         pod.empty("jail", sizeLimit=pod.SMALL)
         if cluster.spec.jail.per_node

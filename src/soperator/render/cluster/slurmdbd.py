@@ -36,7 +36,7 @@ REGISTERED = "registered"
 
 
 def render_accounting(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
-    """The ConfigMap, the StatefulSet and the Service of slurmdbd; `secrets` are the versions of the Secrets that it reads."""
+    """Return the ConfigMap, the StatefulSet and the Service of slurmdbd; `secrets` are the versions of the Secrets that it reads."""
     content = files(cluster)
     digest = hashlib.sha256("\0".join(f"{name}\0{text}" for name, text in content.items()).encode()).hexdigest()[:16]
     name = names.accounting(cluster.name)
@@ -141,7 +141,7 @@ def _own_archive(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _secret(at: Storage) -> Object:
-    """The Secrets of the database as files of one folder."""
+    """Return the Secrets of the database as files of one folder."""
     items = [(at.password.secret_name, at.password.key, PASSWORD)]
     items += [(at.ca.secret_name, at.ca.key, "ca.crt")] if at.ca else []
     items += [(at.certificate, name, name) for name in ("tls.crt", "tls.key")] if at.certificate else []
@@ -150,7 +150,7 @@ def _secret(at: Storage) -> Object:
 
 
 def service(cluster: Cluster, name: str, role: str, of: str, port: int) -> Object:
-    """A Service that leads to its pod while the pod is ready, so that a successful connection means that the database answers too."""
+    """Return a Service that leads to its pod while the pod is ready, so that a successful connection means that the database answers too."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -11,12 +11,12 @@ from soperator.render.parts.strategic_merge import strategic
 
 
 def render_rest(cluster: Cluster, defaults: Defaults, generation: str = "") -> list[Object]:
-    """The Deployment and the Service of slurmrestd, which restarts when slurmctld runs with another generation."""
+    """Return the Deployment and the Service of slurmrestd, which restarts when slurmctld runs with another generation."""
     return [_deployment(cluster, defaults, generation), _service(cluster)]
 
 
 def url(namespace: str, cluster: str) -> str:
-    """The URL of slurmrestd inside the Kubernetes cluster."""
+    """Return the URL of slurmrestd inside the Kubernetes cluster."""
     return f"http://{names.rest(cluster)}.{namespace}.svc:{names.REST_PORT}"
 
 
@@ -51,7 +51,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def slurmrestd(cluster: Cluster, defaults: Defaults, port: int, resources: Resources, plugins: str = "") -> Object:
-    """The sidecar with slurmrestd on the pod's loopback. nginx' readiness probe goes through to slurmrestd."""
+    """Return the sidecar with slurmrestd on the pod's loopback. nginx' readiness probe goes through to slurmrestd."""
     probe = {"exec": {"command": ["bash", "-c", f": < /dev/tcp/127.0.0.1/{port}"]}, "timeoutSeconds": 5}
     return pod.container(cluster, "slurmrestd", pod.slurm_image(cluster, defaults), resources) | {
         "restartPolicy": "Always",

@@ -55,12 +55,12 @@ _ONE_ROOT = (
 
 
 def config(cluster: Cluster) -> str:
-    """The text of sshd_config."""
+    """Return the text of sshd_config."""
     return _CONFIG.format(passwords="yes" if cluster.spec.login.password_authentication else "no")
 
 
 def pam(cluster: Cluster) -> str:
-    """The text of the PAM service: one line a module, all of them of the bundle."""
+    """Return the text of the PAM service: one line a module, all of them of the bundle."""
     used = sssd.is_used(cluster)
     lines = [
         *_auth(cluster.spec.login.password_authentication, used),
@@ -82,13 +82,13 @@ def _auth(passwords: bool, used: bool) -> list[str]:
 
 
 def _account(used: bool) -> list[str]:
-    """An expired account is refused; the directory may refuse its own accounts, and has no effect while it does not answer."""
+    """Return an expired account is refused; the directory may refuse its own accounts, and has no effect while it does not answer."""
     more = ["account [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] pam_sss.so"] if used else []
     return [*_ONE_ROOT, "account required pam_nologin.so", "account required pam_unix.so", *more]
 
 
 def _session(used: bool) -> list[str]:
-    """A user of the directory gets a home at the first session."""
+    """Return a user of the directory gets a home at the first session."""
     return [
         "session required pam_permit.so",
         *(["session optional pam_mkhomedir.so umask=0077"] if used else []),

@@ -18,7 +18,7 @@ _TLS = "/etc/soperator/tls"
 
 
 def render_rest_users(cluster: Cluster, defaults: Defaults, state: ConfigState | None = None) -> list[Object]:
-    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; empty where users' REST is off.
+    """Return the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; empty where users' REST is off.
 
     They are created when slurmctld's configuration bounds the tokens of `scontrol token`, and restart with each new configuration.
     """
@@ -109,7 +109,7 @@ def _service(cluster: Cluster) -> Object:
 
 
 def _policy(cluster: Cluster) -> Object:
-    """The admitted peers. Clients that come through a Service from outside of Kubernetes may have any address."""
+    """Return the admitted peers. Clients that come through a Service from outside of Kubernetes may have any address."""
     said = cluster.spec.rest.users_or_default
     peers = [*said.allow_from] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
     rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}
@@ -118,7 +118,7 @@ def _policy(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """One pod at a time may be evicted; also a single one, because its successor starts within seconds."""
+    """Return one pod at a time may be evicted; also a single one, because its successor starts within seconds."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

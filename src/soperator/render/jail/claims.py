@@ -6,7 +6,7 @@ from soperator.render.parts.model import Cluster, Object
 
 
 def render_claim(cluster: Cluster) -> list[Object]:
-    """The jail's claim where the spec names none. It has no owner, so the users' files stay when the cluster is deleted."""
+    """Return the jail's claim where the spec names none. It has no owner, so the users' files stay when the cluster is deleted."""
     ref = cluster.spec.jail.claim
     if ref.name or cluster.spec.jail.per_node:
         return []
@@ -14,12 +14,12 @@ def render_claim(cluster: Cluster) -> list[Object]:
 
 
 def jail_claim(cluster: Cluster) -> str:
-    """The name of the claim with the jail."""
+    """Return the name of the claim with the jail."""
     return cluster.spec.jail.claim.name or names.jail_claim(cluster.name)
 
 
 def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) -> Object:
-    """A claim that the operator creates; one without an owner stays when the cluster is deleted."""
+    """Return a claim that the operator creates; one without an owner stays when the cluster is deleted."""
     spec: Object = {"accessModes": [mode], "resources": {"requests": {"storage": ref.size}}}
     if ref.storage_class_name:
         spec["storageClassName"] = ref.storage_class_name
@@ -28,7 +28,7 @@ def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) ->
 
 
 def render_state_claim(cluster: Cluster) -> list[Object]:
-    """The claim of slurmctld's state where the spec names none."""
+    """Return the claim of slurmctld's state where the spec names none."""
     if cluster.spec.controller.state.name:
         return []
     mode = "ReadWriteOnce" if cluster.spec.controller.replicas == 1 else "ReadWriteMany"

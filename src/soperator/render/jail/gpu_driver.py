@@ -28,19 +28,19 @@ _LIST = "/mnt/driver/list"
 
 
 def has_driver(spec: NodeSetSpec) -> bool:
-    """Whether the nodes show a driver to their jobs."""
+    """Return whether the nodes show a driver to their jobs."""
     return spec.gpu.vendor != "none" or spec.gpu.driver.is_given
 
 
 def environment(nodeset: NodeSet) -> list[Object]:
-    """The environment that names the driver's source for the entry script: a list of an init container, or the runtime's mounts."""
+    """Return the environment that names the driver's source for the entry script: a list of an init container, or the runtime's mounts."""
     if not has_driver(nodeset.spec):
         return []
     return pod.env(SOPERATOR_DRIVER=f"{_LIST}/files" if nodeset.spec.gpu.driver.is_given else "runtime")
 
 
 def init_containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[Object]:
-    """The container that looks at the folder or at the specification and lists the driver's files."""
+    """Return the container that looks at the folder or at the specification and lists the driver's files."""
     said = nodeset.spec.gpu.driver
     if not said.is_given:
         return []
@@ -57,7 +57,7 @@ def init_containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> l
 
 
 def volumes(nodeset: NodeSet) -> list[Object]:
-    """The driver's folder, the list of its files, and the specification."""
+    """Return the driver's folder, the list of its files, and the specification."""
     said = nodeset.spec.gpu.driver
     if not said.is_given:
         return []
@@ -68,14 +68,14 @@ def volumes(nodeset: NodeSet) -> list[Object]:
 
 
 def mounts(nodeset: NodeSet) -> list[Object]:
-    """The mounts of the driver in slurmd's container."""
+    """Return the mounts of the driver in slurmd's container."""
     if not nodeset.spec.gpu.driver.is_given:
         return []
     return [pod.mount("driver", _ROOT, readOnly=True), pod.mount("driver-list", _LIST)]
 
 
 def described(spec: NodeSetSpec) -> str:
-    """The origin of the driver, in a few words."""
+    """Return the origin of the driver, in a few words."""
     said = spec.gpu.driver
     if said.cdi:
         return f"as {said.cdi.spec} of the Node lists it"

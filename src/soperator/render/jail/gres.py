@@ -26,34 +26,34 @@ _LAST = 16383
 
 
 def counted(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, Gpu]:
-    """The GPUs of each NodeSet whose nodes have any."""
+    """Return the GPUs of each NodeSet whose nodes have any."""
     return {name: spec.gpu for name, spec in sorted(nodesets.items()) if has_gpus(spec)}
 
 
 def has_gpus(spec: NodeSetSpec) -> bool:
-    """Whether the nodes have GPUs for Slurm to count."""
+    """Return whether the nodes have GPUs for Slurm to count."""
     return spec.gpu.vendor != "none" and spec.gpu.count > 0
 
 
 def is_ours(cluster: Cluster) -> bool:
-    """Whether gres.conf is ours to write."""
+    """Return whether gres.conf is ours to write."""
     return not cluster.spec.config.extra_lines.gres.strip()
 
 
 def gres_conf(cluster: Cluster) -> str:
-    """The lines of gres.conf: those of each NodeSet with GPUs, over all names that its nodes may have."""
+    """Return the lines of gres.conf: those of each NodeSet with GPUs, over all names that its nodes may have."""
     return (
         conf.render(line for name, gpu in cluster.gpus.items() for line in lines(name, gpu)) if is_ours(cluster) else ""
     )
 
 
 def gres_types(cluster: Cluster) -> str:
-    """The kinds of GRES of slurm.conf."""
+    """Return the kinds of GRES of slurm.conf."""
     return "gpu,shard" if any(gpu.shards for gpu in cluster.gpus.values()) else "gpu"
 
 
 def lines(name: str, gpu: Gpu) -> list[conf.Line]:
-    """The lines of a NodeSet of this name."""
+    """Return the lines of a NodeSet of this name."""
     numbers = f"[0-{gpu.count - 1}]" if gpu.count > 1 else "0"
     nodes, flags = ("NodeName", f"{name}-[0-{_LAST}]"), ("Flags", _FLAGS[gpu.vendor])
     kind = [("Type", gpu.type)] if gpu.type else []
@@ -64,7 +64,7 @@ def lines(name: str, gpu: Gpu) -> list[conf.Line]:
 
 
 def environment(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
-    """The environment that gives the entry script the number of GPUs to link, and their names."""
+    """Return the environment that gives the entry script the number of GPUs to link, and their names."""
     gpu = nodeset.spec.gpu
     if not has_gpus(nodeset.spec) or not is_ours(cluster):
         return []

@@ -20,7 +20,7 @@ _SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20
 
 
 def container(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> Object:
-    """The container `jail` of a worker's pod."""
+    """Return the container `jail` of a worker's pod."""
     placed = submounts.mounts(submounts.of_worker(cluster, nodeset))
     return pod.container(cluster, "jail", nodeset.spec.image or pod.slurm_image(cluster, defaults), _SMALL) | {
         "command": [f"{BUNDLE}/libexec/jail-watch", "--plan", PLAN_PATH, "--port", str(names.JAIL_PORT)],

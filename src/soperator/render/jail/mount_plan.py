@@ -41,7 +41,7 @@ class Mount:
         return self.kind not in ("gpus", "path")
 
     def __str__(self) -> str:
-        """The line of the plan file."""
+        """Return the line of the plan file."""
         return "\t".join((self.kind, self.source or "-", self.target, ",".join(self.options) or "-", self.why))
 
 
@@ -57,40 +57,40 @@ _CGROUPS = Mount(
 
 
 def worker_plan(cluster: Cluster, nodeset: NodeSet) -> list[Mount]:
-    """The mounts of a NodeSet's nodes, in mount order."""
+    """Return the mounts of a NodeSet's nodes, in mount order."""
     own = [*_base(cluster, nodeset.spec.shm_size, _JOBS_TMP), *_worker(cluster), *_gpus(nodeset), *_driver(nodeset)]
     return _with(own, submounts.of_worker(cluster, nodeset), cluster)
 
 
 def login_plan(cluster: Cluster) -> list[Mount]:
-    """The mounts of a login node, in mount order."""
+    """Return the mounts of a login node, in mount order."""
     own = [*_base(cluster, _LOGIN_SHM, _NODES_TMP), *_login()]
     return _with(own, submounts.of_login(cluster), cluster)
 
 
 def text(mounts: Iterable[Mount]) -> str:
-    """The plan file."""
+    """Return the plan file."""
     return "".join(f"{mount}\n" for mount in mounts)
 
 
 def short(*texts: str) -> str:
-    """A short hash of the texts; another hash means another plan, and new pods."""
+    """Return a short hash of the texts; another hash means another plan, and new pods."""
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 def holder(mounts: Sequence[Mount], target: str) -> Mount:
-    """The mount that contains a path of the jail: the deepest one above it."""
+    """Return the mount that contains a path of the jail: the deepest one above it."""
     above = [each for each in mounts if each.is_mount and is_below(target, each.target)]
     return max(above, key=lambda each: len(each.target.rstrip("/")))
 
 
 def is_below(path: str, above: str) -> bool:
-    """Whether a path is below another one; no path is below itself."""
+    """Return whether a path is below another one; no path is below itself."""
     return path != above and path.startswith(above.rstrip("/") + "/")
 
 
 def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed], cluster: Cluster) -> list[Mount]:
-    """The node's own mounts, followed by the submounts, one of which may replace /tmp."""
+    """Return the node's own mounts, followed by the submounts, one of which may replace /tmp."""
     taken = {each.submount.path for each in placed}
     return [
         *(each for each in own if each.target not in taken or not each.is_mount),
@@ -123,7 +123,7 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
 
 
 def _worker(cluster: Cluster) -> list[Mount]:
-    """What slurmd shares with a job.
+    """Return what slurmd shares with a job.
 
     Its copy of the configuration names plugins that it loads outside the jail, so a job's root must not be able to write it.
     """
@@ -189,5 +189,5 @@ def _submount(placed: submounts.Placed, cluster: Cluster) -> Mount:
 
 
 def _owner(cluster: Cluster) -> str:
-    """The owner of jobs' folders on storage that others use too: names and numbers of jobs repeat in every cluster, the UID does not."""
+    """Return the owner of jobs' folders on storage that others use too: names and numbers of jobs repeat in every cluster, the UID does not."""
     return f"{cluster.name}.{cluster.uid}" if cluster.uid else cluster.name

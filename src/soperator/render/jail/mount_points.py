@@ -51,12 +51,12 @@ class Point:
 
 
 def points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
-    """The mount points that the plans need in what nodes share, and that no populate Job makes."""
+    """Return the mount points that the plans need in what nodes share, and that no populate Job makes."""
     return [each for each in _points(cluster, nodesets) if each.base != ROOT or not cluster.spec.jail.per_node]
 
 
 def own_points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
-    """The mount points that a pod creates in its own root."""
+    """Return the mount points that a pod creates in its own root."""
     return [each for each in _points(cluster, nodesets) if each.base == ROOT and cluster.spec.jail.per_node]
 
 
@@ -67,14 +67,14 @@ def _points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
 
 
 def keys(needed: Sequence[Point]) -> frozenset[str]:
-    """The annotation of a Job for these points: the Job has created them if its own annotation contains them all."""
+    """Return the annotation of a Job for these points: the Job has created them if its own annotation contains them all."""
     return frozenset(each.key for each in needed)
 
 
 def render_mount_points(
     cluster: Cluster, nodesets: Sequence[NodeSet], defaults: Defaults, fill: str = ""
 ) -> list[Object]:
-    """The Job that creates the plans' mount points; none where they need none. `fill` identifies the filling of the jail on which it works."""
+    """Return the Job that creates the plans' mount points; none where they need none. `fill` identifies the filling of the jail on which it works."""
     needed = points(cluster, nodesets)
     if not needed:
         return []
@@ -89,12 +89,12 @@ def render_mount_points(
 
 
 def _is_ours(submount: Submount) -> bool:
-    """Whether mount points can be created in it beforehand: not in a read-only mount, nor in one that is new for each job."""
+    """Return whether mount points can be created in it beforehand: not in a read-only mount, nor in one that is new for each job."""
     return bool(submount.claim_name) and not submount.read_only and not submount.per_job
 
 
 def _of_plan(plan: Sequence[Mount], placed: Sequence[submounts.Placed]) -> list[Point]:
-    """The points of one plan that the populate Job does not create: in the shared root, or in a claim that users may write to."""
+    """Return the points of one plan that the populate Job does not create: in the shared root, or in a claim that users may write to."""
     claims = {each.submount.path: each for each in placed if _is_ours(each.submount)}
     found = []
     for number, each in enumerate(plan):

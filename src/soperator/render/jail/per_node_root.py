@@ -19,7 +19,7 @@ _SCRIPT = "jail-script"
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """The jail of a login or worker pod: the shared claim, or its own."""
+    """Return the jail of a login or worker pod: the shared claim, or its own."""
     if not cluster.spec.jail.per_node:
         return [pod.claim("jail", claims.jail_claim(cluster))]
     ref = cluster.spec.jail.claim
@@ -33,7 +33,7 @@ def volumes(cluster: Cluster) -> list[Object]:
 
 
 def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point]) -> list[Object]:
-    """The init containers that fill a pod's own root; each detects that there is nothing to do. None where the jail is shared."""
+    """Return the init containers that fill a pod's own root; each detects that there is nothing to do. None where the jail is shared."""
     if not cluster.spec.jail.per_node:
         return []
     agent, image = cluster.spec.images.agents or defaults.agents, cluster.spec.jail.image or defaults.jail
@@ -60,7 +60,7 @@ def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point
 
 
 def users_of_the_image(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The init container that copies the image's users into slurmctld's pod, where there is no shared jail."""
+    """Return the init container that copies the image's users into slurmctld's pod, where there is no shared jail."""
     if not cluster.spec.jail.per_node:
         return []
     made = pod.container(cluster, "users", cluster.spec.jail.image or defaults.jail, Resources())

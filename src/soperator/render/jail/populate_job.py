@@ -23,18 +23,18 @@ FINAL = 65
 
 
 def jail_image(cluster: Cluster, defaults: Defaults) -> str:
-    """The image that fills the jail."""
+    """Return the image that fills the jail."""
     return cluster.spec.jail.image or defaults.jail
 
 
 def request(cluster: Cluster, carried_out: str) -> Refill:
-    """The request that is yet to be carried out; an empty one where the last that was is still the present one."""
+    """Return the request that is yet to be carried out; an empty one where the last that was is still the present one."""
     refill = cluster.spec.jail.refill
     return Refill() if refill.request == carried_out else refill
 
 
 def render_populate(cluster: Cluster, defaults: Defaults, carried_out: str = "") -> list[Object]:
-    """The Job for the present request, or without one for a claim that may be empty; the Job itself detects that there is nothing to do."""
+    """Return the Job for the present request, or without one for a claim that may be empty; the Job itself detects that there is nothing to do."""
     if not cluster.spec.jail.has_job:
         return []
     asked = request(cluster, carried_out)

@@ -33,29 +33,29 @@ class Placed:
 
 
 def of_login(cluster: Cluster) -> list[Placed]:
-    """The submounts of login nodes, outer before inner."""
+    """Return the submounts of login nodes, outer before inner."""
     return _placed(cluster, None)
 
 
 def of_worker(cluster: Cluster, nodeset: NodeSet) -> list[Placed]:
-    """The submounts of a NodeSet's nodes, outer before inner."""
+    """Return the submounts of a NodeSet's nodes, outer before inner."""
     return _placed(cluster, nodeset)
 
 
 def volumes(placed: Sequence[Placed]) -> list[Object]:
-    """The volumes of the pod; a submount in memory needs none, because the plan mounts it."""
+    """Return the volumes of the pod; a submount in memory needs none, because the plan mounts it."""
     return [{"name": each.volume, **_source(each.submount)} for each in placed if not each.submount.tmpfs]
 
 
 def mounts(placed: Sequence[Placed]) -> list[Object]:
-    """The mounts of those volumes in the container."""
+    """Return the mounts of those volumes in the container."""
     return [
         pod.mount(each.volume, each.folder, **_sub_path(each.submount)) for each in placed if not each.submount.tmpfs
     ]
 
 
 def described(each: Submount) -> str:
-    """The storage in the words of its author, in one short line."""
+    """Return the storage in the words of its author, in one short line."""
     if each.claim_name:
         words = f"claim {each.claim_name}" + (f", folder {each.sub_path}" if each.sub_path else "")
     elif each.tmpfs:

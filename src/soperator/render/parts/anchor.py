@@ -12,12 +12,12 @@ operator runs: the objects that are left go with it.
 
 
 def render_anchor(namespace: str, name: str) -> Object:
-    """The anchor of a cluster."""
+    """Return the anchor of a cluster."""
     return {**anchor_marks(namespace, name), "data": {"README": _README.format(name=name)}, "immutable": True}
 
 
 def anchor_marks(namespace: str, name: str) -> Object:
-    """What an anchor that another release made is to have as well; its content cannot change."""
+    """Return what an anchor that another release made is to have as well; its content cannot change."""
     meta = {
         "name": names.anchor(name),
         "namespace": namespace,

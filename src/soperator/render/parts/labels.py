@@ -54,12 +54,12 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def cluster(name: str) -> dict[str, str]:
-    """Labels of everything that belongs to a cluster."""
+    """Return labels of everything that belongs to a cluster."""
     return {MANAGED_BY: MANAGER, CLUSTER: name}
 
 
 def role(name: str, of: str) -> dict[str, str]:
-    """Labels of the pods of a role, and their selector."""
+    """Return labels of the pods of a role, and their selector."""
     return {**cluster(name), ROLE: of}
 
 
@@ -70,5 +70,5 @@ def recommended(ours: dict[str, str]) -> dict[str, str]:
 
 
 def worker(name: str, nodeset: str) -> dict[str, str]:
-    """Labels of the workers of a NodeSet, and their selector."""
+    """Return labels of the workers of a NodeSet, and their selector."""
     return {**role(name, "worker"), NODESET: nodeset}

@@ -116,7 +116,7 @@ class NodeSet:
 
 
 def anchor_owner(cluster: str, uid: str) -> Object:
-    """The owner reference to a cluster's anchor; it controls nothing, and nothing waits for it."""
+    """Return the owner reference to a cluster's anchor; it controls nothing, and nothing waits for it."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": names.anchor(cluster), "uid": uid}
 
 

@@ -28,152 +28,152 @@ METRICS_PORT = 8080
 
 
 def fit(name: str) -> str:
-    """The name, or for one longer than a DNS label its beginning and a hash of the whole name."""
+    """Return the name, or for one longer than a DNS label its beginning and a hash of the whole name."""
     if len(name) <= LABEL_LIMIT:
         return name
     return f"{name[: LABEL_LIMIT - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def nodes_service(cluster: str) -> str:
-    """The headless Service that gives every pod of the cluster a host name."""
+    """Return the headless Service that gives every pod of the cluster a host name."""
     return f"{cluster}-nodes"
 
 
 def controller(cluster: str) -> str:
-    """The StatefulSet and the Service of slurmctld."""
+    """Return the StatefulSet and the Service of slurmctld."""
     return f"{cluster}-controller"
 
 
 def controller_host(cluster: str, number: int) -> str:
-    """The host name of a slurmctld, which is its pod's."""
+    """Return the host name of a slurmctld, which is its pod's."""
     return f"{controller(cluster)}-{number}"
 
 
 def controller_address(cluster: str, number: int) -> str:
-    """The Service of a slurmctld: the first has the name that everybody begins with."""
+    """Return the Service of a slurmctld: the first has the name that everybody begins with."""
     return controller_host(cluster, number) if number else controller(cluster)
 
 
 def login(cluster: str) -> str:
-    """The StatefulSet, Service and ConfigMap of login."""
+    """Return the StatefulSet, Service and ConfigMap of login."""
     return f"{cluster}-login"
 
 
 def rest(cluster: str) -> str:
-    """The Deployment and the Service of slurmrestd."""
+    """Return the Deployment and the Service of slurmrestd."""
     return f"{cluster}-rest"
 
 
 def rest_users(cluster: str) -> str:
-    """The Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget of the users' slurmrestd."""
+    """Return the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget of the users' slurmrestd."""
     return f"{cluster}-rest-users"
 
 
 def accounting(cluster: str) -> str:
-    """The StatefulSet, the Service and the ConfigMap of slurmdbd."""
+    """Return the StatefulSet, the Service and the ConfigMap of slurmdbd."""
     return f"{cluster}-accounting"
 
 
 def database(cluster: str) -> str:
-    """The StatefulSet and the Service of the operator's MariaDB, its claim, or the MariaDB resource."""
+    """Return the StatefulSet and the Service of the operator's MariaDB, its claim, or the MariaDB resource."""
     return f"{cluster}-database"
 
 
 def database_password(cluster: str) -> str:
-    """The Secret with the password of slurmdbd's user in a database that the operator creates."""
+    """Return the Secret with the password of slurmdbd's user in a database that the operator creates."""
     return f"{cluster}-database-password"
 
 
 def usage(cluster: str) -> str:
-    """The NetworkPolicy of who may ask workers what their jobs use."""
+    """Return the NetworkPolicy of who may ask workers what their jobs use."""
     return f"{cluster}-usage"
 
 
 def exporter(cluster: str) -> str:
-    """The Deployment, the Service and the NetworkPolicy of the exporter."""
+    """Return the Deployment, the Service and the NetworkPolicy of the exporter."""
     return f"{cluster}-exporter"
 
 
 def config(cluster: str) -> str:
-    """The ConfigMap with slurm.conf and Slurm's other files, as they are mounted."""
+    """Return the ConfigMap with slurm.conf and Slurm's other files, as they are mounted."""
     return f"{cluster}-config"
 
 
 def anchor(cluster: str) -> str:
-    """The ConfigMap that is a second owner of every object of the cluster."""
+    """Return the ConfigMap that is a second owner of every object of the cluster."""
     return f"{cluster}-anchor"
 
 
 def generation(cluster: str, generation: str) -> str:
-    """The ConfigMap that keeps one generation of them."""
+    """Return the ConfigMap that keeps one generation of them."""
     return f"{cluster}-config-{generation}"
 
 
 def trial(cluster: str, generation: str) -> str:
-    """The pod in which a slurmctld tries a generation."""
+    """Return the pod in which a slurmctld tries a generation."""
     return f"{cluster}-trial-{generation}"
 
 
 def auth_key(cluster: str) -> str:
-    """The Secret with slurm.key or munge.key."""
+    """Return the Secret with slurm.key or munge.key."""
     return f"{cluster}-auth-key"
 
 
 def jwt_key(cluster: str) -> str:
-    """The Secret with the key that signs tokens for REST."""
+    """Return the Secret with the key that signs tokens for REST."""
     return f"{cluster}-jwt-key"
 
 
 def host_keys(cluster: str) -> str:
-    """The Secret with the SSH host keys of login."""
+    """Return the Secret with the SSH host keys of login."""
     return f"{cluster}-ssh-host-keys"
 
 
 def kept(secret: str) -> str:
-    """The Secret from which one with keys is put back."""
+    """Return the Secret from which one with keys is put back."""
     return f"{secret}-kept"
 
 
 def jail_claim(cluster: str) -> str:
-    """The claim of the jail where the spec names none."""
+    """Return the claim of the jail where the spec names none."""
     return f"{cluster}-jail"
 
 
 def state_claim(cluster: str) -> str:
-    """The claim of slurmctld's state where the spec names none."""
+    """Return the claim of slurmctld's state where the spec names none."""
     return f"{cluster}-state"
 
 
 def populate(cluster: str) -> str:
-    """The Job that fills the jail."""
+    """Return the Job that fills the jail."""
     return f"{cluster}-populate"
 
 
 def mount_points(cluster: str) -> str:
-    """The Job that makes the mount points which the jail lacks."""
+    """Return the Job that makes the mount points which the jail lacks."""
     return f"{cluster}-mount-points"
 
 
 def workers(cluster: str) -> str:
-    """The PodDisruptionBudget over protected workers."""
+    """Return the PodDisruptionBudget over protected workers."""
     return f"{cluster}-workers"
 
 
 def jail_plan(cluster: str, nodeset: str, plan: str) -> str:
-    """The ConfigMap with a mount plan of a NodeSet's nodes; each plan, by its hash, has one."""
+    """Return the ConfigMap with a mount plan of a NodeSet's nodes; each plan, by its hash, has one."""
     return fit(f"{cluster}-{nodeset}-jail-{plan}")
 
 
 def checks(cluster: str, nodeset: str) -> str:
-    """The ConfigMap with the checks of a NodeSet's nodes."""
+    """Return the ConfigMap with the checks of a NodeSet's nodes."""
     return fit(f"{cluster}-{nodeset}-checks")
 
 
 def slurm_node(nodeset: str, index: int) -> str:
-    """The Slurm node, which is also the pod's host name."""
+    """Return the Slurm node, which is also the pod's host name."""
     return f"{nodeset}-{index}"
 
 
 def worker_pod(cluster: str, nodeset: str, index: int) -> str:
-    """The pod of a Slurm node."""
+    """Return the pod of a Slurm node."""
     return fit(f"{cluster}-{nodeset}-{index}")

@@ -13,12 +13,12 @@ BLOCK = 8
 
 
 def public_line(public: bytes, comment: str) -> bytes:
-    """The line of an Ed25519 public key, given as its 32 bytes."""
+    """Return the line of an Ed25519 public key, given as its 32 bytes."""
     return TYPE + b" " + base64.b64encode(_public(public)) + f" {comment}\n".encode()
 
 
 def private_file(seed: bytes, public: bytes, check: bytes, comment: str) -> bytes:
-    """The unencrypted private key; `seed` and `public` have 32 bytes, `check` has 4 that were drawn at random."""
+    """Return the unencrypted private key; `seed` and `public` have 32 bytes, `check` has 4 that were drawn at random."""
     secret = check * 2 + _public(public) + _text(seed + public) + _text(comment.encode())
     secret += bytes(range(1, 1 + -len(secret) % BLOCK))
     whole = MAGIC + _text(b"none") * 2 + _text(b"") + struct.pack(">I", 1) + _text(_public(public)) + _text(secret)

@@ -42,12 +42,12 @@ def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Obje
 
 
 def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
-    """The image of Slurm, by which the operator sees how far an upgrade has come; a NodeSet may have one of its own."""
+    """Return the image of Slurm, by which the operator sees how far an upgrade has come; a NodeSet may have one of its own."""
     return cluster.spec.images.slurm or defaults.slurm
 
 
 def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object:
-    """The pod spec without containers and volumes."""
+    """Return the pod spec without containers and volumes."""
     spec: Object = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -64,7 +64,7 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
 
 
 def leaving_lost_nodes(spec: Object) -> Object:
-    """The pod spec with tolerations that evict the pod from a lost Node after 15 s instead of 300 s, unless it has its own.
+    """Return the pod spec with tolerations that evict the pod from a lost Node after 15 s instead of 300 s, unless it has its own.
 
     For pods without state.
     """
@@ -75,12 +75,12 @@ def leaving_lost_nodes(spec: Object) -> Object:
 
 
 def nodes_domain(cluster: Cluster, defaults: Defaults) -> str:
-    """The DNS domain in which every pod of the cluster has its host name."""
+    """Return the DNS domain in which every pod of the cluster has its host name."""
     return f"{names.nodes_service(cluster.name)}.{cluster.namespace}.svc.{defaults.cluster_domain}"
 
 
 def container(cluster: Cluster, name: str, image: str, resources: Resources) -> Object:
-    """A container with its image and resources."""
+    """Return a container with its image and resources."""
     made: Object = {
         "name": name,
         "image": image,
@@ -94,7 +94,7 @@ def container(cluster: Cluster, name: str, image: str, resources: Resources) -> 
 
 
 def unprivileged(uid: int) -> Object:
-    """The security context of a container that needs no rights at all."""
+    """Return the security context of a container that needs no rights at all."""
     return {
         "runAsUser": uid,
         "runAsGroup": uid,
@@ -106,7 +106,7 @@ def unprivileged(uid: int) -> Object:
 
 
 def jail_maker(*more: str) -> Object:
-    """The security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged.
+    """Return the security context of a container that makes mount namespaces: root of the pod's own user namespace, not privileged.
 
     The runtime's AppArmor profile, on Nodes that have AppArmor, forbids every mount, whatever the capabilities. Kubernetes refuses SYS_ADMIN
     without allowPrivilegeEscalation, and sudo in the jail needs it too.
@@ -122,7 +122,7 @@ def jail_maker(*more: str) -> Object:
 
 
 def file_maker(*capabilities: str) -> Object:
-    """The security context of a container that is root for the sake of files alone."""
+    """Return the security context of a container that is root for the sake of files alone."""
     return {
         "runAsUser": 0,
         "runAsGroup": 0,
@@ -133,28 +133,28 @@ def file_maker(*capabilities: str) -> Object:
 
 
 def id_count(cluster: Cluster) -> int:
-    """The first id that no user can have: the size of the pods' user namespaces, where they have one."""
+    """Return the first id that no user can have: the size of the pods' user namespaces, where they have one."""
     return cluster.spec.security.id_count if cluster.spec.security.user_namespace else 4294967294
 
 
 def wide_ids(cluster: Cluster) -> list[Object]:
-    """The environment that makes a pod's entry script check the size of its user namespace; each has at least 65536 ids."""
+    """Return the environment that makes a pod's entry script check the size of its user namespace; each has at least 65536 ids."""
     wanted = cluster.spec.security.id_count
     return env(SOPERATOR_IDS=str(wanted)) if cluster.spec.security.user_namespace and wanted > _IDS else []
 
 
 def env(**values: str) -> list[Object]:
-    """Environment variables, in order."""
+    """Return environment variables, in order."""
     return [{"name": key, "value": value} for key, value in values.items()]
 
 
 def mount(name: str, path: str, **more: Any) -> Object:
-    """A volume mount."""
+    """Return a volume mount."""
     return {"name": name, "mountPath": path, **more}
 
 
 def empty(name: str, **more: Any) -> Object:
-    """A scratch volume of the pod."""
+    """Return a scratch volume of the pod."""
     return {"name": name, "emptyDir": more}
 
 
@@ -163,48 +163,48 @@ SMALL, LARGE = "64Mi", "1Gi"
 
 
 def users_files(size: str | None) -> Object:
-    """The volume of users' temporary files, bounded by the Node's disk where there is no size: over one the whole pod is evicted."""
+    """Return the volume of users' temporary files, bounded by the Node's disk where there is no size: over one the whole pod is evicted."""
     return empty("tmp", **({"sizeLimit": size} if size else {}))
 
 
 def scratch() -> list[Object]:
-    """The volumes behind `scratch_mounts`."""
+    """Return the volumes behind `scratch_mounts`."""
     return [empty("run", medium="Memory", sizeLimit="64Mi"), empty("host-tmp", medium="Memory", sizeLimit="64Mi")]
 
 
 def scratch_mounts() -> list[Object]:
-    """The folders to which a daemon that is root writes, because its image is read-only: sockets, pids, temporary files."""
+    """Return the folders to which a daemon that is root writes, because its image is read-only: sockets, pids, temporary files."""
     return [mount("run", "/run"), mount("host-tmp", "/tmp")]
 
 
 def config_map(name: str, of: str) -> Object:
-    """A volume with the files of a ConfigMap."""
+    """Return a volume with the files of a ConfigMap."""
     return {"name": name, "configMap": {"name": of}}
 
 
 def claim(name: str, of: str) -> Object:
-    """A volume with a claim."""
+    """Return a volume with a claim."""
     return {"name": name, "persistentVolumeClaim": {"claimName": of}}
 
 
 def keys(*secrets: str, mode: int = GROUP_READS) -> Object:
-    """The volume `keys` with the files of several Secrets."""
+    """Return the volume `keys` with the files of several Secrets."""
     sources = [{"secret": {"name": secret}} for secret in secrets]
     return {"name": "keys", "projected": {"sources": sources, "defaultMode": mode}}
 
 
 def reads_secrets(spec: Object) -> Object:
-    """The same pod spec, whose daemons that are not root read Secrets of the mode `GROUP_READS`: by a supplementary group."""
+    """Return the same pod spec, whose daemons that are not root read Secrets of the mode `GROUP_READS`: by a supplementary group."""
     return spec | {"securityContext": spec["securityContext"] | {"supplementalGroups": [0]}}
 
 
 def tcp_probe(port: int, period: int, failures: int) -> Object:
-    """A probe that a port is open."""
+    """Return a probe that a port is open."""
     return {"tcpSocket": {"port": port}, "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5}
 
 
 def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The munged sidecar, where the cluster authenticates by munge."""
+    """Return the munged sidecar, where the cluster authenticates by munge."""
     if cluster.spec.auth.type != "munge":
         return []
     sidecar = container(cluster, "munged", cluster.spec.images.munge or defaults.munge, Resources())
@@ -230,19 +230,21 @@ def key_mounts(private: str = "private") -> list[Object]:
 
 
 def auth_mounts(cluster: Cluster) -> list[Object]:
-    """The mounts with which a Slurm daemon's container authenticates: the key itself, or munged's socket."""
+    """Return the mounts with which a Slurm daemon's container authenticates: the key itself, or munged's socket."""
     if cluster.spec.auth.type == "munge":
         return munge_socket()
     return key_mounts()
 
 
 def munge_socket() -> list[Object]:
-    """The folder of munged's socket for a container that talks to munged; munged alone writes there."""
+    """Return the folder of munged's socket for a container that talks to munged; munged alone writes there."""
     return [mount("munge", "/run/munge", readOnly=True)]
 
 
 def auth_volumes(cluster: Cluster, mode: int = GROUP_READS) -> list[Object]:
-    """The volumes that `auth_mounts` and munged need. `mode` is the file mode of the keys; munged is not root and reads them through its group."""
+    """Return the volumes that `auth_mounts` and munged need. `mode` is the file mode of the keys; munged is not root and reads them through its
+    group.
+    """
     mode = GROUP_READS if cluster.spec.auth.type == "munge" else mode
     volumes = [keys(names.auth_key(cluster.name), mode=mode), empty("private", medium="Memory", sizeLimit=SMALL)]
     if cluster.spec.auth.type != "munge":
@@ -252,7 +254,7 @@ def auth_volumes(cluster: Cluster, mode: int = GROUP_READS) -> list[Object]:
 
 
 def controller_address(cluster: Cluster) -> str:
-    """The environment with slurmctld's address for slurmd and sackd."""
+    """Return the environment with slurmctld's address for slurmd and sackd."""
     return f"{names.controller(cluster.name)}:{names.CONTROLLER_PORT}"
 
 

@@ -13,12 +13,12 @@ _CONFIG = "/etc/soperator/sssd"
 
 
 def is_used(cluster: Cluster) -> bool:
-    """Whether the cluster has a directory service."""
+    """Return whether the cluster has a directory service."""
     return bool(cluster.spec.sssd.config_secret_name)
 
 
 def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """The container of SSSD; it answers before what comes after it in the pod starts."""
+    """Return the container of SSSD; it answers before what comes after it in the pod starts."""
     if not is_used(cluster):
         return []
     image = cluster.spec.images.sssd or defaults.sssd
@@ -45,12 +45,12 @@ def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """The mounts of a container that uses SSSD."""
+    """Return the mounts of a container that uses SSSD."""
     return [pod.mount("sssd", PIPES, readOnly=True)] if is_used(cluster) else []
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """The volumes behind both."""
+    """Return the volumes behind both."""
     if not is_used(cluster):
         return []
     secret = {"secretName": cluster.spec.sssd.config_secret_name, "defaultMode": 0o400}

@@ -24,7 +24,7 @@ _MERGE_KEYS = {
 
 
 def strategic(base: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The base with the patch merged over it; neither argument is changed."""
+    """Return the base with the patch merged over it; neither argument is changed."""
     merged = dict(base)
     for key, value in patch.items():
         if value is None:

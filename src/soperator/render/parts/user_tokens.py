@@ -12,7 +12,7 @@ ROLE = "token"
 
 
 def render_token(cluster: Cluster, name: str, token: str, note: TokenNote) -> Object:
-    """The Secret with a token and its record."""
+    """Return the Secret with a token and its record."""
     meta = pod.metadata(cluster, name, ROLE)
     said = {"user": note.user, "ends": round(note.ends), "lifetime": round(note.lifetime), "key": note.key}
     meta["annotations"] = {labels.TOKEN: json.dumps(said)}
@@ -22,7 +22,7 @@ def render_token(cluster: Cluster, name: str, token: str, note: TokenNote) -> Ob
 
 
 def read_note(annotations: Mapping[str, str]) -> TokenNote | None:
-    """The note on a Secret; None where there is none that can be read."""
+    """Return the note on a Secret; None where there is none that can be read."""
     try:
         said = json.loads(annotations[labels.TOKEN])
         return TokenNote(str(said["user"]), float(said["ends"]), float(said["lifetime"]), str(said["key"]))

@@ -8,7 +8,7 @@ from soperator.render.parts.model import Cluster
 
 
 def settings(cluster: Cluster) -> dict[str, str | int]:
-    """The lines of slurm.conf with which slurmctld reports jobs to slurmdbd; none until slurmdbd has answered."""
+    """Return the lines of slurm.conf with which slurmctld reports jobs to slurmdbd; none until slurmdbd has answered."""
     if not cluster.accounted:
         return {}
     said = cluster.spec.accounting_or_default
@@ -17,7 +17,7 @@ def settings(cluster: Cluster) -> dict[str, str | int]:
 
 
 def client(cluster: Cluster) -> dict[str, str | int]:
-    """The settings with which a program of Slurm reaches slurmdbd."""
+    """Return the settings with which a program of Slurm reaches slurmdbd."""
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": names.accounting(cluster.name),

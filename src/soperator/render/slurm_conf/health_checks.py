@@ -16,12 +16,14 @@ _PROGRAM = "/usr/lib/soperator/checks"
 
 
 def is_on(spec: SlurmClusterSpec) -> bool:
-    """Whether workers run checks."""
+    """Return whether workers run checks."""
     return spec.health.mode != "Off"
 
 
 def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
-    """The lines of slurm.conf: every node at the same time, whatever it does, so that a job over many nodes waits once and not for each in turn."""
+    """Return the lines of slurm.conf: every node at the same time, whatever it does, so that a job over many nodes waits once and not for each in
+    turn.
+    """
     if not is_on(spec):
         return {}
     interval = int(seconds(spec.health.interval))
@@ -29,14 +31,16 @@ def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
-    """The scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every budget."""
+    """Return the scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every
+    budget.
+    """
     if not is_on(spec) or not spec.health.prolog_epilog:
         return {}
     return {key: f"#!/bin/sh\n{_PROGRAM} {key.lower()}\nexit 0\n" for key in ("Prolog", "Epilog")}
 
 
 def facts(nodeset: NodeSet) -> dict[str, Any]:
-    """The facts about a NodeSet that decide which checks apply to its nodes."""
+    """Return the facts about a NodeSet that decide which checks apply to its nodes."""
     gpu, spec = nodeset.spec.gpu, nodeset.spec
     return {
         "gpus": gpu.count,
@@ -48,7 +52,7 @@ def facts(nodeset: NodeSet) -> dict[str, Any]:
 
 
 def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
-    """The ConfigMap with the plan, where there is one."""
+    """Return the ConfigMap with the plan, where there is one."""
     if not is_on(cluster.spec):
         return []
     meta = {
@@ -62,12 +66,12 @@ def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
 
 
 def volumes(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
-    """The volume with the plan."""
+    """Return the volume with the plan."""
     if not is_on(cluster.spec):
         return []
     return [{"name": "checks", "configMap": {"name": names.checks(cluster.name, nodeset.name)}}]
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """The mount of the plan in slurmd's container."""
+    """Return the mount of the plan in slurmd's container."""
     return [pod.mount("checks", _FOLDER, readOnly=True)] if is_on(cluster.spec) else []

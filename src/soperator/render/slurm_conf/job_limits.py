@@ -24,12 +24,12 @@ _DEFAULTS = ("defmempercpu", "defmempergpu", "defmempernode")
 
 
 def shares(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, int | None]:
-    """The memory per CPU of each NodeSet's nodes in MiB; None where its resources do not say it."""
+    """Return the memory per CPU of each NodeSet's nodes in MiB; None where its resources do not say it."""
     return {name: share(spec) for name, spec in nodesets.items()}
 
 
 def share(spec: NodeSetSpec) -> int | None:
-    """The memory per CPU of a node in MiB, without what `MemSpecLimit` sets aside; None where resources do not say it."""
+    """Return the memory per CPU of a node in MiB, without what `MemSpecLimit` sets aside; None where resources do not say it."""
     resources = {**spec.resources.requests, **spec.resources.limits}
     cpus, memory = quantity.cpus(resources) or 1, quantity.memory_mib(resources)
     if memory is None:
@@ -39,7 +39,7 @@ def share(spec: NodeSetSpec) -> int | None:
 
 
 def settings(cluster: Cluster) -> dict[str, str | int]:
-    """The lines of slurm.conf that follow from the limits; they are defaults, which extra lines override."""
+    """Return the lines of slurm.conf that follow from the limits; they are defaults, which extra lines override."""
     return {
         "SelectTypeParameters": "CR_Core_Memory" if is_memory_given_out(cluster) else "CR_Core",
         "TaskPlugin": ",".join(_task_plugins(cluster)) or "task/none",
@@ -68,7 +68,7 @@ def _task_plugins(cluster: Cluster) -> list[str]:
 
 
 def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
-    """The lines of cgroup.conf. The jail restricts devices: a device filter cannot be loaded from a user namespace."""
+    """Return the lines of cgroup.conf. The jail restricts devices: a device filter cannot be loaded from a user namespace."""
     if cluster.spec.jobs.limits != "Cgroup":
         return {"CgroupPlugin": "disabled"}
     return {
@@ -82,7 +82,7 @@ def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
 
 
 def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str, str]]:
-    """The memory of a job that asks for none, unless the administrator says it for the partition or for all of them."""
+    """Return the memory of a job that asks for none, unless the administrator says it for the partition or for all of them."""
     said = [*partition.options, *(each.key for each in read(cluster.spec.config.extra_lines.slurm))]
     if not is_memory_given_out(cluster) or any(key.lower() in _DEFAULTS for key in said):
         return []
@@ -93,18 +93,18 @@ def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str,
 
 
 def is_memory_given_out(cluster: Cluster) -> bool:
-    """Whether Slurm counts memory: not where limits are None, nor while every NodeSet leaves open how large its nodes are."""
+    """Return whether Slurm counts memory: not where limits are None, nor while every NodeSet leaves open how large its nodes are."""
     known = [each for each in cluster.shares.values() if each]
     return cluster.spec.jobs.limits != "None" and bool(known or not cluster.shares)
 
 
 def unsized(cluster: Cluster) -> list[str]:
-    """The NodeSets whose resources do not say their memory."""
+    """Return the NodeSets whose resources do not say their memory."""
     return sorted(name for name, each in cluster.shares.items() if each is None)
 
 
 def shortfall(cluster: Cluster) -> tuple[str, str]:
-    """Why jobs may exceed what they were given, as a reason and a sentence; an empty sentence where the kernel holds them."""
+    """Return why jobs may exceed what they were given, as a reason and a sentence; an empty sentence where the kernel holds them."""
     if cluster.spec.jobs.limits == "None":
         return "Off", "spec.jobs.limits is None: CPUs are counted, memory is not, and nothing holds a job to either"
     if names := unsized(cluster):

@@ -10,7 +10,7 @@ from soperator.slurm.node import Shape
 
 
 def node_conf(nodeset: NodeSet) -> str:
-    """The node's own configuration for `slurmd --conf`: its size as Kubernetes grants it, GPUs, features, weight."""
+    """Return the node's own configuration for `slurmd --conf`: its size as Kubernetes grants it, GPUs, features, weight."""
     resources = {**nodeset.spec.resources.requests, **nodeset.spec.resources.limits}
     pairs: list[tuple[str, object]] = [
         ("CPUs", quantity.cpus(resources)),
@@ -31,17 +31,17 @@ def _gres(gpu: Gpu) -> str | None:
 
 
 def hosts(nodeset: str, indexes: Iterable[int]) -> str:
-    """The Slurm nodes of these indexes as a host list."""
+    """Return the Slurm nodes of these indexes as a host list."""
     return compress(f"{nodeset}-{index}" for index in indexes)
 
 
 def record(nodeset: NodeSet, indexes: Iterable[int]) -> list[str]:
-    """The arguments of `scontrol create` for records of these nodes, asleep."""
+    """Return the arguments of `scontrol create` for records of these nodes, asleep."""
     return [f"NodeName={hosts(nodeset.name, indexes)}", "State=CLOUD", *node_conf(nodeset).split()]
 
 
 def shape(nodeset: NodeSet) -> Shape:
-    """What Slurm says of a node that was made so."""
+    """Return what Slurm says of a node that was made so."""
     said = dict(word.split("=", 1) for word in node_conf(nodeset).split() if "=" in word)
     return Shape(
         cpus=int(said.get("CPUs", 1)),

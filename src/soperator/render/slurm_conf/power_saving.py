@@ -20,7 +20,7 @@ _SPARE = 60
 
 
 def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
-    """The longest times, in seconds, in which a node of these NodeSets wakes and goes to sleep; None where none ever sleeps."""
+    """Return the longest times, in seconds, in which a node of these NodeSets wakes and goes to sleep; None where none ever sleeps."""
     found = [spec.power_saving for spec in nodesets.values() if spec.power_saving]
     if not found:
         return None
@@ -29,7 +29,7 @@ def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
 
 
 def settings(limits: tuple[int, int] | None) -> dict[str, str | int]:
-    """The lines of slurm.conf, where nodes sleep. Rates are the operator's queue's to limit."""
+    """Return the lines of slurm.conf, where nodes sleep. Rates are the operator's queue's to limit."""
     if limits is None:
         return {}
     resume, suspend = limits

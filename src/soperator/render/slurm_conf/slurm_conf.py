@@ -48,7 +48,7 @@ _CHECKS = "checks-{}.sh"
 
 @once
 def generation(cluster: Cluster) -> str:
-    """The name of the generation that a cluster's spec asks for: a short hash of all files."""
+    """Return the name of the generation that a cluster's spec asks for: a short hash of all files."""
     return _name(_files(cluster, ""))
 
 
@@ -58,19 +58,19 @@ def _name(content: Mapping[str, str]) -> str:
 
 
 def is_generation(name: str, content: Mapping[str, str]) -> bool:
-    """Whether these files are the ones that the name of a generation stands for."""
+    """Return whether these files are the ones that the name of a generation stands for."""
     marked = {file: text.replace(f"{MARK}{name}", MARK) for file, text in content.items()}
     return bool(name) and _name(marked) == name
 
 
 @once
 def files(cluster: Cluster) -> Mapping[str, str]:
-    """The text of each file by its name."""
+    """Return the text of each file by its name."""
     return MappingProxyType(_files(cluster, generation(cluster)))
 
 
 def too_large(cluster: Cluster) -> list[Problem]:
-    """The problem of files that no ConfigMap holds."""
+    """Return the problem of files that no ConfigMap holds."""
     size = sum(len(text.encode()) for text in files(cluster).values())
     if size <= LARGEST:
         return []
@@ -99,7 +99,7 @@ def _files(cluster: Cluster, mark: str) -> dict[str, str]:
 
 
 def slurm_conf(cluster: Cluster) -> str:
-    """The text of slurm.conf: ours, then the partitions, then the user's lines."""
+    """Return the text of slurm.conf: ours, then the partitions, then the user's lines."""
     return files(cluster)["slurm.conf"]
 
 
@@ -123,14 +123,14 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
 
 
 def _shared(cluster: Cluster, mark: str) -> dict[str, str]:
-    """The lists that hold values of ours beside the user's."""
+    """Return the lists that hold values of ours beside the user's."""
     mine = {"JobSubmitPlugins": "lua"} if cluster.spec.config.job_submit.strip() else {}
     mine |= {"GresTypes": gres.gres_types(cluster)}
     return {**SHARED, "SlurmctldParameters": f"{SHARED['SlurmctldParameters']},{MARK}{mark}", **mine}
 
 
 def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
-    """The settings that make Slurm use a person's own files."""
+    """Return the settings that make Slurm use a person's own files."""
     said = {
         "JobSubmitPlugins": spec.config.job_submit and "lua",
         "Prolog": spec.config.prolog and _PROLOG,
@@ -140,7 +140,7 @@ def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def plugstack_conf(spec: SlurmClusterSpec) -> str:
-    """The text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
+    """Return the text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
     ours = [*_containers(spec.job_containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
     return _with_extra("".join(ours), spec.config.extra_lines.plugstack)
 
@@ -165,7 +165,7 @@ _MAIN = Partition(name="main", default=True)
 
 
 def _hosts(cluster: Cluster) -> list[conf.Line]:
-    """The slurmctlds in the order in which they take over. Each is reached by a Service, whose address outlives its pod."""
+    """Return the slurmctlds in the order in which they take over. Each is reached by a Service, whose address outlives its pod."""
     count, name = cluster.spec.controller.replicas, cluster.name
     hosts = [(names.controller_host(name, number), names.controller_address(name, number)) for number in range(count)]
     return [conf.line(SlurmctldHost=f"{host}({address})") for host, address in hosts]
@@ -191,7 +191,7 @@ def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def _users_tokens(spec: SlurmClusterSpec) -> str:
-    """What users get by `scontrol token`: a token of bounded life where they have a slurmrestd, and none where they have not.
+    """Return what users get by `scontrol token`: a token of bounded life where they have a slurmrestd, and none where they have not.
 
     By itself Slurm gives everybody tokens without end, which are good at the operator's slurmrestd too.
     """
@@ -232,7 +232,7 @@ def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
 
 
 def _members(partition: Partition) -> list[str]:
-    """The features whose nodes belong to a partition; the name of a NodeSet is one of its nodes'."""
+    """Return the features whose nodes belong to a partition; the name of a NodeSet is one of its nodes'."""
     return list(dict.fromkeys([*partition.node_sets, *partition.features]))
 
 
@@ -247,14 +247,14 @@ def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
 
 
 def _preemption(cluster: Cluster) -> dict[str, str | int]:
-    """What lets every job displace a deep check, and nothing else; an administrator who says any of it has decided."""
+    """Return what lets every job displace a deep check, and nothing else; an administrator who says any of it has decided."""
     if not cluster.checked or _user_value(cluster, "preempttype") or _user_value(cluster, "preemptmode"):
         return {}
     return {"PreemptType": "preempt/partition_prio", "PreemptMode": "CANCEL"}
 
 
 def _preempts(cluster: Cluster) -> bool:
-    """Whether a partition may have a PreemptMode: Slurm goes by partitions, and preempts at all."""
+    """Return whether a partition may have a PreemptMode: Slurm goes by partitions, and preempts at all."""
     kind, mode = _user_value(cluster, "preempttype"), _user_value(cluster, "preemptmode")
     return bool(_preemption(cluster)) or (kind.lower() == "preempt/partition_prio" and mode.lower() not in ("", "off"))
 
@@ -269,7 +269,7 @@ def _with_extra(ours: str, extra: str) -> str:
 
 
 def place(cluster: Cluster, said: str) -> str:
-    """What Slurm said of a line of slurm.conf or of a partition, with the place in the spec that it is."""
+    """Return what Slurm said of a line of slurm.conf or of a partition, with the place in the spec that it is."""
     for number, each in enumerate(cluster.spec.partitions):
         words = rf"\b[Pp]artition \(?{re.escape(each.name)}\b(?![.-])\)?"
         said = re.sub(words, lambda found, at=number: f"{found[0]} (spec.partitions[{at}])", said)  # type: ignore[misc]

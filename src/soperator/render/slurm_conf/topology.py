@@ -15,7 +15,7 @@ _HEAVIEST = 100
 
 
 def topology_conf(cluster: Cluster) -> str:
-    """The file, empty where there is none. A user's own ends in who is there, for slurmctld is to read it anew when a node has come."""
+    """Return the file, empty where there is none. A user's own ends in who is there, for slurmctld is to read it anew when a node has come."""
     spec, places = cluster.spec, cluster.places
     if own := spec.config.topology.rstrip():
         return f"{own}\n# read with {hostlist.compress(places)}" if places else own
@@ -27,30 +27,30 @@ def topology_conf(cluster: Cluster) -> str:
 
 
 def settings(cluster: Cluster) -> dict[str, str | int]:
-    """What makes Slurm use it. Without a node that it knows slurmctld has none: it would turn away every job."""
+    """Return what makes Slurm use it. Without a node that it knows slurmctld has none: it would turn away every job."""
     if cluster.spec.config.topology.strip():
         return {"TopologyPlugin": "topology/tree"}
     return {"TopologyPlugin": f"topology/{cluster.spec.topology.type.lower()}"} if topology_conf(cluster) else {}
 
 
 def spares(cluster: Cluster) -> list[conf.Line]:
-    """The line of slurm.conf with the nodes that keep a block from being too small."""
+    """Return the line of slurm.conf with the nodes that keep a block from being too small."""
     wanted = cluster.spec.topology
     return [topology.spares(cluster.places, wanted.block_sizes)] if cluster.places and wanted.type == "Block" else []
 
 
 def noted(cluster: Cluster) -> dict[str, str]:
-    """The annotation that tells a later pass what the file says."""
+    """Return the annotation that tells a later pass what the file says."""
     return {labels.PLACES: json.dumps(topology.note(cluster.places))} if cluster.places else {}
 
 
 def selector(nodeset: NodeSet, selected: dict[str, str]) -> Object:
-    """The nodeSelector of a worker: its own, and its declared topology labels."""
+    """Return the nodeSelector of a worker: its own, and its declared topology labels."""
     return {"nodeSelector": {**selected, **nodeset.spec.topology_labels}} if nodeset.spec.topology_labels else {}
 
 
 def together(cluster: Cluster, nodeset: NodeSet, made: Object) -> Object:
-    """A worker's pod with a preferred affinity to its peers, added to its own affinity."""
+    """Return a worker's pod with a preferred affinity to its peers, added to its own affinity."""
     if not cluster.spec.topology.is_on:
         return made
     levels = cluster.spec.topology.levels

@@ -27,21 +27,21 @@ _HOST = re.compile(r"^SlurmctldHost=([^(\s]+)(?:\(([^)\s]+)\))?", re.MULTILINE)
 
 
 def render_live(cluster: Cluster, files: Mapping[str, str], state: ConfigState) -> Object:
-    """The ConfigMap that is mounted, with what is known of its content."""
+    """Return the ConfigMap that is mounted, with what is known of its content."""
     meta = pod.metadata(cluster, names.config(cluster.name), "controller")
     meta["annotations"] = {labels.TRANSACTION: state.text(), **topology.noted(cluster)}
     return _config_map(meta, files)
 
 
 def render_generation(cluster: Cluster, generation: str, files: Mapping[str, str]) -> Object:
-    """The ConfigMap that keeps one generation."""
+    """Return the ConfigMap that keeps one generation."""
     meta = pod.metadata(cluster, names.generation(cluster.name, generation), "configuration")
     meta["labels"][labels.GENERATION] = generation
     return _config_map(meta, files) | {"immutable": True}
 
 
 def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
-    """The pod that tries a generation."""
+    """Return the pod that tries a generation."""
     image, auth = pod.slurm_image(cluster, defaults), cluster.spec.auth.type
     meta = pod.metadata(cluster, names.trial(cluster.name, generation), "trial")
     meta["labels"][labels.GENERATION] = generation
@@ -81,7 +81,7 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
 
 
 def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
-    """The pod that tries the cluster's image of Slurm with a generation that slurmctld runs with."""
+    """Return the pod that tries the cluster's image of Slurm with a generation that slurmctld runs with."""
     made, image = render_trial(cluster, defaults, generation), pod.slurm_image(cluster, defaults)
     meta = made["metadata"]
     name = names.trial(cluster.name, mount_plan.short(generation, image))

@@ -19,12 +19,12 @@ _SMALL = Resources(requests={"cpu": "20m", "memory": "32Mi"}, limits={"cpu": "20
 
 
 def is_on(cluster: Cluster) -> bool:
-    """Whether workers report the usage of their jobs."""
+    """Return whether workers report the usage of their jobs."""
     return cluster.spec.metrics.jobs
 
 
 def containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[Object]:
-    """The container that answers, if any."""
+    """Return the container that answers, if any."""
     if not is_on(cluster):
         return []
     image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
@@ -38,15 +38,15 @@ def containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[O
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """The volume with the numbers, if any."""
+    """Return the volume with the numbers, if any."""
     return [pod.empty("usage", medium="Memory", sizeLimit="4Mi")] if is_on(cluster) else []
 
 
 def mounts(cluster: Cluster) -> list[Object]:
-    """The mount to which slurmd's container writes the numbers."""
+    """Return the mount to which slurmd's container writes the numbers."""
     return [pod.mount("usage", _FOLDER)] if is_on(cluster) else []
 
 
 def environment(cluster: Cluster) -> list[Object]:
-    """The environment that turns the measurement on: the name of the cluster."""
+    """Return the environment that turns the measurement on: the name of the cluster."""
     return pod.env(SOPERATOR_USAGE=cluster.name) if is_on(cluster) else []

@@ -57,7 +57,7 @@ _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
 def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults, template: str = "") -> Object:
-    """The pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, if the caller has it already."""
+    """Return the pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, if the caller has it already."""
     made = topology.together(cluster, nodeset, _pod(cluster, nodeset, index, defaults))
     made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
     made["metadata"]["ownerReferences"] += (
@@ -67,13 +67,13 @@ def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defa
 
 
 def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str:
-    """A hash of everything that all pods of the NodeSet have in common."""
+    """Return a hash of everything that all pods of the NodeSet have in common."""
     text = json.dumps(_pod(cluster, nodeset, 0, defaults), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
-    """The ConfigMap with the mount plan of the NodeSet's nodes.
+    """Return the ConfigMap with the mount plan of the NodeSet's nodes.
 
     It never changes: a new plan gets a new ConfigMap, so that a node keeps the plan of its pod.
     """
@@ -88,12 +88,12 @@ def render_plan(cluster: Cluster, nodeset: NodeSet) -> Object:
 
 
 def plan_hash(cluster: Cluster, nodeset: NodeSet) -> str:
-    """The mount plan's short name, which each pod carries as an annotation."""
+    """Return the mount plan's short name, which each pod carries as an annotation."""
     return mount_plan.short(mount_plan.text(mount_plan.worker_plan(cluster, nodeset)))
 
 
 def plan_name(cluster: Cluster, nodeset: NodeSet) -> str:
-    """The name of the ConfigMap with the mount plan."""
+    """Return the name of the ConfigMap with the mount plan."""
     return names.jail_plan(cluster.name, nodeset.name, plan_hash(cluster, nodeset))
 
 
@@ -157,7 +157,7 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
 
 
 def _tolerations(nodeset: NodeSet) -> list[Object]:
-    """A pod that does not tolerate NoExecute is deleted at once, or after five minutes of a network failure, and its job with it.
+    """Return a pod that does not tolerate NoExecute is deleted at once, or after five minutes of a network failure, and its job with it.
 
     Slurm may know more than Kubernetes about a Node that does not answer, so its workers stay (`nodeFailure` replaces them); on a Node whose taint
     means maintenance they are drained first. The scheduler places no new pod there: both come with a NoSchedule taint or a cordon.
@@ -167,7 +167,7 @@ def _tolerations(nodeset: NodeSet) -> list[Object]:
 
 
 def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
-    """Workers of a NodeSet are spread over different Nodes as far as possible: users expect two nodes to be two machines."""
+    """Return workers of a NodeSet are spread over different Nodes as far as possible: users expect two nodes to be two machines."""
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",

@@ -24,7 +24,7 @@ _EXACT = ("nodeSelector", "affinity", "command", "args")
 
 
 def first_difference(old: Mapping[str, Any], new: Object) -> str:
-    """A short text such as `image a → b`; empty where there is no difference."""
+    """Return a short text such as `image a → b`; empty where there is no difference."""
     found = next(_differences(old, new), "")
     return found if len(found) <= _LENGTH else f"{found[: _LENGTH - 1]}…"
 
@@ -88,7 +88,7 @@ def _environment(before: Mapping[str, Any], after: Object, of: str) -> Iterator[
 
 
 def _node_line(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The settings of the Slurm node that are new, as slurmd has them on its command line."""
+    """Return the settings of the Slurm node that are new, as slurmd has them on its command line."""
     had = str(old.get("value", "")).split()
     return (
         " ".join(each for each in str(new.get("value", "")).split() if each not in had)
@@ -127,7 +127,7 @@ def _gone(was: Mapping[str, Any], spec: Object) -> Iterator[str]:
 
 
 def _same(old: Any, new: Any, exact: bool = False) -> bool:
-    """Whether a pod has everything that is rendered; unless `exact`, it may have more."""
+    """Return whether a pod has everything that is rendered; unless `exact`, it may have more."""
     if isinstance(new, Mapping):
         if not isinstance(old, Mapping):
             return not new

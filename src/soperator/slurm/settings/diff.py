@@ -59,7 +59,7 @@ class Effect:
 
 
 def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
-    """What the change from one set of files to another requires."""
+    """Return what the change from one set of files to another requires."""
     files = tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
     before, after = _settings(old.get("slurm.conf", "")), _settings(new.get("slurm.conf", ""))
     changed = tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
@@ -69,20 +69,20 @@ def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
 
 
 def fixed(files: Mapping[str, str]) -> str:
-    """The settings of slurm.conf that only a restart changes, as one text."""
+    """Return the settings of slurm.conf that only a restart changes, as one text."""
     found = _settings(files.get("slurm.conf", ""))
     return " ".join(f"{key}={','.join(found[key])}" for key in sorted(FIXED & found.keys()))
 
 
 def diff(old: Mapping[str, str], new: Mapping[str, str], around: int = 3) -> Iterable[str]:
-    """The unified diff of two sets of files, line by line."""
+    """Return the unified diff of two sets of files, line by line."""
     for name in sorted({*old, *new}):
         before, after = old.get(name, "").splitlines(), new.get(name, "").splitlines()
         yield from difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", lineterm="", n=around)
 
 
 def _settings(text: str) -> dict[str, list[str]]:
-    """The values of each setting by its name in small letters; the name of the generation is not a value."""
+    """Return the values of each setting by its name in small letters; the name of the generation is not a value."""
     found: dict[str, list[str]] = {}
     for each in settings(text):
         value = ",".join(word for word in each.value.split(",") if not word.startswith("generation="))
@@ -95,7 +95,7 @@ _REPEATED = frozenset({"slurmctldhost", "partitionname", "nodeset", "nodename", 
 
 
 def _spelled(key: str, *sets: Mapping[str, str]) -> str:
-    """The name as it is written in the files."""
+    """Return the name as it is written in the files."""
     return next(
         (each.key for files in sets for each in settings(files.get("slurm.conf", "")) if each.key.lower() == key), key
     )

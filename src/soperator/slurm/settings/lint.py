@@ -53,7 +53,7 @@ def lint_text(
 
 
 def _unknown(key: str, names: Mapping[str, str], what: str) -> str:
-    """What to do about a key that Slurm does not know."""
+    """Return what to do about a key that Slurm does not know."""
     near = difflib.get_close_matches(key.lower(), names, 1, 0.8)
     meant = f": write {names[near[0]]}" if near else ": correct it or remove the line"
     return f"{what} of Slurm {keywords.VERSION} has no such setting{meant}"

@@ -28,12 +28,12 @@ class ConfigState:
         return bool(self.good) and self.generation == self.good == self.asked
 
     def text(self) -> str:
-        """As it is written."""
+        """Return as it is written."""
         return json.dumps({key: value for key, value in asdict(self).items() if value}, sort_keys=True)
 
 
 def read_state(text: str) -> ConfigState:
-    """The record from its text; an empty one where the text cannot be read."""
+    """Return the record from its text; an empty one where the text cannot be read."""
     try:
         found = json.loads(text or "{}")
         return ConfigState(

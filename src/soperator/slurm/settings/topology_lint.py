@@ -57,7 +57,7 @@ def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str,
 
 
 def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """A switch that is below itself; each switch is visited once."""
+    """Yield a switch that is below itself; each switch is visited once."""
     numbers = {line.get("SwitchName") or "": line.number for line in lines}
     done: set[str] = set()
     for first in numbers:
