@@ -36,6 +36,7 @@ class Town:
     slurm: FakeSlurm = field(default_factory=FakeSlurm)
     watch: SlurmWatch | None = None
     operator: Operator | None = None
+    controllers: list[object] = field(default_factory=list)
     running: str = ""
     handed: dict[str, str] = field(default_factory=dict)
     wall: Callable[[], float] = time.time
@@ -292,7 +293,7 @@ async def operating(
         town.fake.api(), said, connect, ask, hear, town.execute, wall=lambda: town.wall() + town.later
     )
     slurm._period, town.watch = 0.05, slurm
-    town.operator = manager.controllers[0].reconcile.__self__.operator
+    town.controllers, town.operator = manager.controllers, manager.controllers[0].reconcile.__self__.operator
     for each in manager.controllers:
         each.rest = 0.0  # the fakes keep the same thread busy
     stop = asyncio.Event()

@@ -6,6 +6,7 @@ from soperator.kube import kinds
 from soperator.render.parts import labels, names
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating
+from tests.world.remembered import remembered
 from tests.world.test_change import workers
 from tests.world.test_cluster import CLUSTER, WORKERS
 from tests.world.test_ending import gone
@@ -127,21 +128,24 @@ async def test_an_operator_that_was_away_clears_up_after_a_removed_finalizer():
 
 
 async def test_nothing_is_remembered_of_objects_that_are_gone(town):
-    """An operator that runs for years sees many clusters come and go; what it holds of each goes with it."""
+    """An operator that runs for years sees many clusters come and go; what it holds of each goes with it, in whichever part that is."""
     await town.up(CLUSTER, WORKERS)
+    town.apply(kinds.HEALTHCHECK, "disk", {"clusterRef": {"name": "demo"}, "script": "#!/bin/sh\nexit 0\n"})
+    await town.settle(quiet=0.4)
+    of = identities(town)
+    begun = set(remembered(town.controllers, of, "controllers"))
+    assert {each.rpartition("[")[2] for each in begun if ".memory." in each} >= {"'ConfigMaps that were right']"}
+    delete(town, kinds.HEALTHCHECK, "disk", "Background")
+    await gone(town, kinds.HEALTHCHECK, "disk")
     for kind, name in ((kinds.SLURMCLUSTER, "demo"), (kinds.NODESET, "worker")):
         delete(town, kind, name, "Background")
     await gone(town, kinds.SLURMCLUSTER, "demo")
     await gone(town, kinds.NODESET, "worker")
     await town.settle(quiet=0.4)
-    held = town.operator
-    kept = [
-        held.applier._ledger,
-        held.status._written,
-        held.pace._next,
-        held.held,
-        held.unmade,
-        held.unanchored,
-        held.deleted,
-    ]
-    assert [len(each) for each in kept] == [0] * len(kept)
+    assert sorted(remembered(town.controllers, of, "controllers")) == []
+
+
+def identities(town):
+    """The uids of everything that there is, and the keys of the objects of our kinds."""
+    uids = {each["metadata"]["uid"] for each in town.fake.world.objects.values()}
+    return uids | {(NS, name) for name in ("demo", "worker", "disk")}

@@ -27,6 +27,7 @@ from soperator.kube.views import Custom, ObjectMeta
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import named
 from soperator.reconcile.cache.informers import LOOSE
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.anchor import anchor_marks, render_anchor
@@ -35,6 +36,10 @@ from soperator.runtime.apply import Owner
 from soperator.runtime.apply_ledger import ANCHORER
 from soperator.runtime.cache.store import Key
 
+#: The uid and the version of an anchor that got its finalizer: the cache may not show that write yet.
+_HELD: Slot[Key, tuple[str, str]] = per_cluster("the anchor that got its finalizer")
+#: The uids of children that may not have a second owner.
+_UNANCHORED: Slot[Key, set[str]] = per_cluster("children without an anchor")
 _IN_FLIGHT = 8
 #: Up to this many objects get their second owner in one pass; each of these writes wakes the next pass.
 _IN_A_PASS = 500
@@ -72,9 +77,9 @@ async def keep(operator: Operator, key: Key) -> None:
     """Set the finalizer of an anchor that has none: a former operator created it, or somebody removed the finalizer."""
     found = _find(operator, key)
     if found is None or _is_held(found):
-        operator.held.pop(found.uid if found else "", None)
-    elif found.deletion_timestamp is None and operator.held.get(found.uid) != found.resource_version:
-        operator.held[found.uid] = found.resource_version  # the cache may not show our write yet
+        operator.memory(_HELD).pop(key, None)
+    elif found.deletion_timestamp is None and operator.memory(_HELD).get(key) != (found.uid, found.resource_version):
+        operator.memory(_HELD)[key] = (found.uid, found.resource_version)  # the cache may not show our write yet
         body = anchor_marks(*key)
         body["metadata"]["uid"] = found.uid
         with contextlib.suppress(Conflict, NotFound):
@@ -84,7 +89,7 @@ async def keep(operator: Operator, key: Key) -> None:
 async def release(operator: Operator, key: Key) -> None:
     """Delete the anchor of a cluster that may be deleted; the garbage collector then deletes what has no other owner."""
     if found := _find(operator, key):
-        operator.held.pop(found.uid, None)
+        operator.memory(_HELD).pop(key, None)
         if _is_held(found):
             await operator.api.release(kinds.CONFIGMAP, found, labels.FINALIZER)
         if found.deletion_timestamp is None:
@@ -118,7 +123,7 @@ async def _attach(
             with contextlib.suppress(Conflict, NotFound):
                 await operator.api.apply(kind, body, manager=ANCHORER)
         except ApiError as error:  # OpenShift lets only those change owners who may delete the object
-            operator.unanchored.add(meta.uid)
+            operator.memory(_UNANCHORED).setdefault(_cluster(meta), set()).add(meta.uid)
             structlog.get_logger().warning(
                 f"{kind.kind} {meta.namespace}/{meta.name} goes at once when its owner is deleted in the foreground",
                 error=str(error),
@@ -142,7 +147,7 @@ def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
 
     The first owner is added again only while it is being deleted: otherwise the pass that applies the child sets it.
     """
-    if meta.uid in operator.unanchored:
+    if meta.uid in operator.memory(_UNANCHORED).get(_cluster(meta), ()):
         return []
     found = [anchor_owner(meta.labels[labels.CLUSTER], anchor)]
     if first := _ending_owner(operator, meta):
@@ -170,3 +175,8 @@ def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
 
 def _is_held(meta: ObjectMeta) -> bool:
     return labels.FINALIZER in meta.finalizers
+
+
+def _cluster(meta: ObjectMeta) -> Key:
+    """The cluster of a child."""
+    return meta.namespace, meta.labels.get(labels.CLUSTER, "")

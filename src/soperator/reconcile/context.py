@@ -1,9 +1,8 @@
 """The shared parts of every pass: the API, the caches, the writers, and the operator's defaults."""
 
-import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -13,15 +12,13 @@ from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
-from soperator.kube.views import ChildMeta, Custom
-from soperator.policy.cluster.certificate import Certificate
-from soperator.policy.cluster.slurm_config import Handed
-from soperator.policy.cluster.topology import TopologyPlan
+from soperator.kube.views import Custom
 from soperator.reconcile.cache.informers import Stores
 from soperator.reconcile.cache.namespaces import Namespaces
+from soperator.reconcile.cache.per_object import Memories
 from soperator.reconcile.cache.slurm_poller import SlurmWatch
 from soperator.reconcile.cache.workers import Roster
-from soperator.reconcile.io.jail_watch_client import Ask, JailReport, ask_jail
+from soperator.reconcile.io.jail_watch_client import Ask, ask_jail
 from soperator.reconcile.io.pod_events import PodEvents
 from soperator.reconcile.io.slurm_exec import Inside
 from soperator.reconcile.io.start_events import StartEvents
@@ -34,7 +31,6 @@ from soperator.runtime.cache.store import Changed, Key
 from soperator.runtime.controller import PermanentError
 from soperator.runtime.events import Recorder, Regarding
 from soperator.runtime.status import ReportedCondition, StatusWriter
-from soperator.slurm.keys import Version
 
 #: Kinds that may work in part; the others are ready or not.
 _HAVE_AVAILABLE = (kinds.SLURMCLUSTER, kinds.NODESET)
@@ -50,24 +46,6 @@ _UNTOLD = {
 }
 #: Conditions whose change of reason is news too, with the first reason, which is no news.
 _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigApplied": "Applied"})
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified."""
-
-    taken: dict[str, float] = field(default_factory=dict)
-    poked: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True)
-class Unmade:
-    """Why a NodeSet's pods are refused, for which generation of its spec, how often in a row, and until when none is tried (seconds since 1970)."""
-
-    why: str
-    generation: int
-    times: int
-    until: float
 
 
 @dataclass(frozen=True)
@@ -88,27 +66,9 @@ class Operator:
     inside: Inside
     wall: Callable[[], float] = time.time
     roster: Roster = field(default_factory=Roster)
-    held: dict[str, str] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)
-    unanchored: set[str] = field(default_factory=set)
-    unmade: dict[str, "Unmade"] = field(default_factory=dict)
-    asked: dict[str, float] = field(default_factory=dict)
-    jails: dict[str, JailReport] = field(default_factory=dict)
-    cleared: dict[str, float] = field(default_factory=dict)
+    memory: Memories = field(default_factory=Memories)
     ask_jail: Ask = ask_jail
     renderer: str = ""
-    turning: dict[Key, Answers] = field(default_factory=dict)
-    keys: dict[Key, dict[str, tuple[Hashable, Version]]] = field(default_factory=dict)
-    files: dict[Key, Hashable] = field(default_factory=dict)
-    written: dict[Key, tuple[str, ChildMeta]] = field(default_factory=dict)
-    handed: dict[Key, dict[str, Handed]] = field(default_factory=dict)
-    draining: dict[Key, asyncio.Lock] = field(default_factory=dict)
-    #: By a NodeSet's uid: the template of an old pod, the present one, and the first difference between them.
-    changes: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    hinted: dict[Key, Mapping[str, str]] = field(default_factory=dict)
-    databases: dict[Key, str] = field(default_factory=dict)
-    placed: dict[Key, TopologyPlan] = field(default_factory=dict)
-    certificates: dict[Key, tuple[str, Certificate]] = field(default_factory=dict)
 
     @cached_property
     def namespaces(self) -> Namespaces:
@@ -186,24 +146,11 @@ class Operator:
 
     def forget_pods(self) -> None:
         """Forget pods that no longer exist."""
-        known = {
-            *self.deleted,
-            *self.asked,
-            *self.unanchored,
-            *self.jails,
-            *self.cleared,
-            *self.pulls.known,
-            *self.starts.known,
-        }
-        gone = [uid for uid in known if self.stores.pods.is_gone(uid)]
-        self.deleted.difference_update(gone)
-        self.unanchored.difference_update(gone)
-        for uid in gone:
-            self.asked.pop(uid, None)
-            self.jails.pop(uid, None)
-            self.cleared.pop(uid, None)
-            self.pulls.forget(uid)
-            self.starts.forget(uid)
+        self.memory.forget_where("pod", self.stores.pods.is_gone)
+        for uid in {*self.pulls.known, *self.starts.known}:
+            if self.stores.pods.is_gone(uid):
+                self.pulls.forget(uid)
+                self.starts.forget(uid)
 
     def forget_object(self, change: Changed[Custom]) -> None:
         """Forget an object of our kinds that no longer exists, or whose name another object has."""
@@ -214,23 +161,13 @@ class Operator:
         self.applier.forget(uid)
         self.status.forget(uid)
         self.pace.forget(uid)
-        self.held.pop(uid, None)
-        self.unmade.pop(uid, None)
-        self.changes.pop(uid, None)
+        self.memory.forget("object", uid)
 
     def forget_cluster(self, key: Key) -> None:
         """Forget a cluster that no longer exists."""
         self.slurm.forget(key)
         self.room.forget(key)
-        self.turning.pop(key, None)
-        self.keys.pop(key, None)
-        self.files.pop(key, None)
-        self.written.pop(key, None)
-        self.draining.pop(key, None)
-        self.handed.pop(key, None)
-        self.databases.pop(key, None)
-        self.placed.pop(key, None)
-        self.certificates.pop(key, None)
+        self.memory.forget("cluster", key)
 
 
 def _condition(raw: Mapping[str, Any]) -> ReportedCondition:

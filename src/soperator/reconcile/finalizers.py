@@ -18,11 +18,14 @@ from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.policy import drain_reasons
 from soperator.reconcile import external_nodes, inputs, pod_status
 from soperator.reconcile.cache.decode import named, read_cluster, read_nodeset
+from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.runtime.cache.store import Key
 
+#: The version of an object that got our finalizer: the cache may not show that write yet.
+_HELD: Slot[str, str] = per_object("versions that got our finalizer")
 #: The finalizers that the API server sets for the garbage collector.
 _OF_COLLECTOR = frozenset({"foregroundDeletion", "orphan"})
 
@@ -46,9 +49,9 @@ async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Add our finalizer to an object; called before its first child is created."""
     meta = obj.metadata
     if holds(obj):
-        operator.held.pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
-    elif operator.held.get(meta.uid) != meta.resource_version:  # the cache may not show our write yet
-        operator.held[meta.uid] = meta.resource_version
+        operator.memory(_HELD).pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
+    elif operator.memory(_HELD).get(meta.uid) != meta.resource_version:  # the cache may not show our write yet
+        operator.memory(_HELD)[meta.uid] = meta.resource_version
         await _write(operator, kind, obj, [labels.FINALIZER])
 
 
@@ -61,7 +64,7 @@ async def give_up(operator: Operator, obj: Custom) -> None:
 
 async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
     """Let a deleted object go."""
-    operator.held.pop(obj.metadata.uid, None)
+    operator.memory(_HELD).pop(obj.metadata.uid, None)
     await _write(operator, kind, obj, [])
 
 

@@ -14,6 +14,7 @@ from soperator.policy.workers import power_states
 from soperator.policy.workers.from_spec import policy_of
 from soperator.policy.workers.types import OnDemand, WorkerPod, WorkerSnapshot
 from soperator.reconcile import membership, pod_status, render_record
+from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.reconcile.cache.workers import COLUMNS, WorkerSet
 from soperator.reconcile.cluster import accounting, config_files, topology
 from soperator.reconcile.context import Operator
@@ -25,6 +26,10 @@ from soperator.render.slurm_conf import job_limits, node_conf
 from soperator.render.worker import pod as worker_pod
 from soperator.runtime.cache.store import Store
 from soperator.slurm.settings.state import ConfigState
+
+#: Pods whose deletion was sent; and when slurmd of a pod was last asked to register, in seconds since 1970.
+DELETED: Slot[str, bool] = per_pod("pods that were deleted")
+REGISTERED: Slot[str, float] = per_pod("requests to register")
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
@@ -68,7 +73,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
     crew = roster(operator, nodeset)
     done = {
         each.seen.index: _with_memory(operator, uid, each.seen)
-        for uid in (*operator.deleted, *operator.asked)
+        for uid in (*operator.memory(DELETED), *operator.memory(REGISTERED))
         if (each := crew.by_uid.get(uid)) and each.seen
     }
     template = "" if ending else worker_pod.template_hash(cluster, nodeset, operator.defaults)
@@ -111,7 +116,9 @@ def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Wor
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
     """A pod with this process's own actions that the cache does not show yet; a new process may repeat them without harm."""
-    return replace(pod, deleting=pod.deleting or uid in operator.deleted, asked=operator.asked.get(uid, 0.0))
+    return replace(
+        pod, deleting=pod.deleting or uid in operator.memory(DELETED), asked=operator.memory(REGISTERED).get(uid, 0.0)
+    )
 
 
 def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:

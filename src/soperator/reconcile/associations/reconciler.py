@@ -4,7 +4,7 @@ Their differences are in a `Tenant`. The status remembers which fields were set,
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from soperator.api.base import Problem
@@ -26,6 +26,7 @@ from soperator.reconcile.associations.sacctmgr_client import (
 from soperator.reconcile.cache.decode import field as text_of
 from soperator.reconcile.cache.decode import read_cluster
 from soperator.reconcile.cache.informers import CLUSTER
+from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster
@@ -35,6 +36,8 @@ from soperator.runtime.status import ReportedCondition
 from soperator.slurm.sacctmgr import AssociationTable
 from soperator.slurmrest.client import SlurmError
 
+#: The commands that were run last for an object.
+_RAN: Slot[str, tuple[Words, ...]] = per_object("commands that changed Slurm's database")
 _SOON = 0.2
 
 
@@ -63,7 +66,6 @@ class TenancyControl:
     kind: Kind
     store: Store[Custom]
     read: Callable[[Custom], Tenant | Sequence[Problem]]
-    ran: dict[str, tuple[Words, ...]] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> PassOutcome:
         """One pass."""
@@ -105,7 +107,7 @@ class TenancyControl:
             return await self._wait(obj, tenant, "NoAnswer", str(error))
         if not plan.commands:
             return await self._done(obj, tenant, database, plan)
-        if self.ran.get(obj.metadata.uid) == plan.commands:
+        if self.operator.memory(_RAN).get(obj.metadata.uid) == plan.commands:
             why = f"Slurm's database differs although sacctmgr reported success: {_log_line(plan.commands[0])}"
             return await self._wait(obj, tenant, "Refused", why)
         union = {
@@ -122,12 +124,12 @@ class TenancyControl:
                 await self.ledger.run(cluster, each)
         except SlurmError as error:
             return await self._wait(obj, tenant, "Refused", str(error))
-        self.ran[obj.metadata.uid] = plan.commands
+        self.operator.memory(_RAN)[obj.metadata.uid] = plan.commands
         return PassOutcome("; ".join(_log_line(each) for each in plan.commands), _SOON)
 
     async def _done(self, obj: Custom, tenant: Tenant, database: AssociationTable, plan: SacctmgrPlan) -> PassOutcome:
         """Whether there is nothing more to do now."""
-        self.ran.pop(obj.metadata.uid, None)
+        self.operator.memory(_RAN).pop(obj.metadata.uid, None)
         why = "; ".join(plan.waits)
         applied = _applied(self.operator.status.mine(obj)) if why else tenant.applied
         condition = (

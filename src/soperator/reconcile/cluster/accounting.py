@@ -11,16 +11,20 @@ from soperator.kube.errors import NotFound
 from soperator.kube.views import Custom, Meta
 from soperator.policy.cluster.accounting import AccountingSnapshot, judge
 from soperator.reconcile import pod_status
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.render.cluster import database, database_connection
 from soperator.render.cluster.objects import render_accounted
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurm.settings.state import ConfigState
 
 ON = "On"
+#: A digest of the MariaDB resource that was applied last.
+_DATABASES: Slot[Key, str] = per_cluster("the MariaDB resource that was applied")
 #: Seconds until the next look at a slurmdbd that is not ready.
 SOON = 5.0
 
@@ -94,13 +98,13 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
     """Apply the MariaDB resource where one is wanted and is another than before; return why that cannot be."""
     said = cluster.spec.accounting
     if said is None or said.mariadb_operator is None:
-        operator.databases.pop(cluster.key, None)
+        operator.memory(_DATABASES).pop(cluster.key, None)
         return ""
     wanted = next(
         each for each in database.render_database(cluster, operator.defaults) if each["kind"] == kinds.MARIADB.kind
     )
     digest = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
-    if operator.databases.get(cluster.key) == digest:
+    if operator.memory(_DATABASES).get(cluster.key) == digest:
         return ""
     try:
         await operator.api.apply(kinds.MARIADB, wanted)
@@ -109,7 +113,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
             "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator to have "
             "the database that this operator runs"
         )
-    operator.databases[cluster.key] = digest
+    operator.memory(_DATABASES)[cluster.key] = digest
     return ""
 
 

@@ -5,7 +5,7 @@ files can be compared with their name: the mounted ones, and those of the copies
 is based on. So an operator that has lost its Lease, or whose cache lags, overwrites nothing newer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from soperator.kube import kinds
@@ -13,13 +13,20 @@ from soperator.kube.api import Deletion
 from soperator.kube.errors import NotFound
 from soperator.kube.objects import ConfigMap
 from soperator.kube.views import ChildMeta
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf, trial
+from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
 from soperator.slurm.settings import diff
 from soperator.slurm.settings.state import ConfigState, read_state
+
+#: The version of the mounted ConfigMap that our last write replaced, and what that wrote.
+_WRITTEN: Slot[Key, tuple[str, ChildMeta]] = per_cluster("the last write of Slurm's files")
+#: The versions at which the files were right.
+_RIGHT: Slot[Key, Hashable] = per_cluster("ConfigMaps that were right")
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class ConfigMapSet:
 def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
     """The present metadata of the mounted ConfigMap, which our last write may have changed after the cache read it."""
     store = operator.stores.children[kinds.CONFIGMAP]
-    found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.written.get(cluster.key)
+    found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.memory(_WRITTEN).get(cluster.key)
     if last and (found.metadata.resource_version if found else "") == last[0] and not store.is_gone(last[1].uid):
         return last[1]
     return found.metadata if found else None
@@ -84,7 +91,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
     `running` is the generation that slurmctld reports.
     """
     versions = _versions(operator, cluster)
-    if versions and operator.files.get(cluster.key) == versions:
+    if versions and operator.memory(_RIGHT).get(cluster.key) == versions:
         return state(operator, cluster), ""
     found, told = await _found(operator, cluster, running)
     is_lost = not found.state.generation
@@ -99,7 +106,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
         lacked = "had lost its labels, its owner or its note" if found.live else "was deleted"
         _emit_restored(operator, cluster, "was edited" if is_edited else lacked)
     else:
-        operator.files[cluster.key] = _stamp(cluster, found)
+        operator.memory(_RIGHT)[cluster.key] = _stamp(cluster, found)
     return known, ""
 
 
@@ -154,7 +161,7 @@ async def _put(operator: Operator, cluster: Cluster, made: Object, found: ChildM
     cached = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, made["metadata"]["name"])
     body = made | {"metadata": made["metadata"] | named}
     written: ChildMeta = (await operator.api.apply(kinds.CONFIGMAP, body)).metadata
-    operator.written[cluster.key] = (cached.metadata.resource_version if cached else "", written)
+    operator.memory(_WRITTEN)[cluster.key] = (cached.metadata.resource_version if cached else "", written)
     return written
 
 

@@ -16,6 +16,7 @@ from soperator.policy.cluster.jail_refill import JailSnapshot, JailStep
 from soperator.policy.drain_reasons import JAIL
 from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator
+from soperator.reconcile.io.jail_watch_client import REPORTS
 from soperator.reconcile.nodeset.decision import listed_after
 from soperator.render.jail.claims import jail_claim
 from soperator.render.jail.populate_job import jail_image, render_populate, request
@@ -188,7 +189,7 @@ def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
 
     Empty where it reports no fault, or nothing.
     """
-    heard = operator.jails.get(worker.metadata.uid)
+    heard = operator.memory(REPORTS).get(worker.metadata.uid)
     if heard and heard.said is not None:
         return heard.said.removeprefix(JAIL)
     node = (operator.slurm.nodes(cluster.key) or {}).get(worker.spec.hostname)

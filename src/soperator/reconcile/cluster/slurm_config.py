@@ -24,6 +24,7 @@ from soperator.policy.cluster.slurm_config import (
     taken_back,
 )
 from soperator.reconcile import inputs, pod_status
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.cluster import config_files
 from soperator.reconcile.cluster.trial_pods import remove, trial_of
 from soperator.reconcile.context import Operator
@@ -31,6 +32,7 @@ from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
 from soperator.render.slurm_conf import slurm_conf
 from soperator.render.slurm_conf import trial as slurm_conf_trial
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurm import daemon_log
 from soperator.slurm.node import SlurmNode
@@ -38,6 +40,8 @@ from soperator.slurm.settings import diff
 from soperator.slurm.settings.state import ConfigState
 from soperator.slurmrest.client import SlurmError
 
+#: By the uid of a login pod: the generation that its sackd serves.
+_HANDED: Slot[Key, dict[str, Handed]] = per_cluster("generations that login nodes serve")
 #: How much of a diff a condition shows.
 _SHOWN = 1500
 #: Seconds until the next look while a change is on its way.
@@ -185,7 +189,7 @@ async def _progress(operator: Operator, state: ConfigState, controllers: Sequenc
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
     """Whether each slurmd that is up, and each sackd of login, has read the generation that slurmctld last activated; None where it is not known."""
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
-    handed = operator.handed.get(cluster.key, {})
+    handed = operator.memory(_HANDED).get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
     said = {each.name: handed.get(each.uid, Handed()).generation for each in old}
     logins = {each.metadata.name: True for each in _logins(operator, cluster)}
@@ -194,13 +198,13 @@ def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[s
 
 async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
     """Ask each sackd that started before the last change for the generation that it serves, until that is slurmctld's generation."""
-    handed, now = operator.handed.get(cluster.key, {}), operator.wall()
+    handed, now = operator.memory(_HANDED).get(cluster.key, {}), operator.wall()
     old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
     known = {each.uid: handed.get(each.uid, Handed()) for each in old}
     asked = [each for each in old if known[each.uid].is_due(state, now)]
     said = await asyncio.gather(*(operator.inside.login(each.namespace, each.name) for each in asked))
     answers = {each.uid: Handed(has, now) for each, has in zip(asked, said, strict=True)}
-    operator.handed[cluster.key] = known | answers
+    operator.memory(_HANDED)[cluster.key] = known | answers
 
 
 def _old_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> list[Pod]:

@@ -13,10 +13,12 @@ from soperator.policy.cluster.topology import (
     with_found_nodes,
 )
 from soperator.reconcile import pod_status
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.cache.workers import Worker, WorkerSet
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurm.settings.state import ConfigState
 from soperator.slurm.topology import (
@@ -27,6 +29,7 @@ from soperator.slurm.topology import (
 )
 from soperator.slurmrest.client import SlurmError
 
+_PLACED: Slot[Key, TopologyPlan] = per_cluster("the content of topology.conf")
 #: Seconds until slurmctld is asked, and between two requests.
 _SOON = 3.0
 
@@ -35,7 +38,7 @@ def places(
     operator: Operator, cluster: Cluster, crews: Sequence[tuple[NodeSet, WorkerSet]], state: ConfigState
 ) -> Mapping[str, Place]:
     """The content for topology.conf: the location of each node that Slurm knows, as of the last time that a new file was due."""
-    placed = operator.placed.get(cluster.key) or TopologyPlan(_noted(operator, cluster), state.since)
+    placed = operator.memory(_PLACED).get(cluster.key) or TopologyPlan(_noted(operator, cluster), state.since)
     known = operator.slurm.nodes(cluster.key)
     if known is None:
         return placed.places
@@ -46,7 +49,7 @@ def places(
         nodes |= {each.pod.spec.hostname: _place(each, nodeset, levels) for each in crew.workers if each.slurm}
     is_settled = all(_is_settled(*each) for each in crews)
     made = choose(TopologySnapshot(placed, nodes, is_settled, operator.wall(), len(levels)))
-    operator.placed[cluster.key] = made
+    operator.memory(_PLACED)[cluster.key] = made
     return made.places
 
 
@@ -60,15 +63,15 @@ async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigS
     except SlurmError:
         return
     noted = _noted(operator, cluster)
-    placed = operator.placed.get(cluster.key) or TopologyPlan(noted, state.since)
-    operator.placed[cluster.key] = with_found_nodes(
+    placed = operator.memory(_PLACED).get(cluster.key) or TopologyPlan(noted, state.since)
+    operator.memory(_PLACED)[cluster.key] = with_found_nodes(
         placed, reading, noted.keys() & known.keys(), noted if nodes is None else nodes
     )
 
 
 def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | None:
     """In how many seconds a new topology.conf is due, or slurmctld is to be asked."""
-    placed = operator.placed.get(cluster.key) if cluster.has_topology else None
+    placed = operator.memory(_PLACED).get(cluster.key) if cluster.has_topology else None
     if placed and _unasked(operator, cluster, state):
         return min(placed.again or _SOON, _SOON)
     return placed.again if placed else None
@@ -106,7 +109,7 @@ def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
         if status.name == "slurmctld" and status.state.running
     ]
     reading = " ".join([state.generation, *sorted(began)]) if began else ""
-    placed = operator.placed.get(cluster.key)
+    placed = operator.memory(_PLACED).get(cluster.key)
     return "" if placed and placed.asked == reading else reading
 
 

@@ -7,13 +7,17 @@ from soperator.kube.errors import NotFound
 from soperator.kube.objects import Secret
 from soperator.policy.cluster import certificate
 from soperator.reconcile import pod_status
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import user_tokens
 from soperator.render.cluster.user_rest_api import ROLE
 from soperator.render.parts import names
 from soperator.render.parts.model import Cluster
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 
+#: The uid and version of the certificate's Secret, and what was read of it.
+_CERTIFICATE: Slot[Key, tuple[str, certificate.Certificate]] = per_cluster("the certificate of users' REST")
 #: Seconds until a certificate is checked again, because it expires.
 _EVERY = 3600.0
 
@@ -34,7 +38,7 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
     if said is None:
         return UserRestStatus()
     secret = said.tls.secret_name
-    bad = await _fault(operator, cluster.namespace, secret) if secret else ""
+    bad = await _fault(operator, cluster, secret) if secret else ""
     again = min(kept.again or _EVERY, _EVERY)
     role = pod_status.role(operator.stores.role_pods(cluster.key, ROLE), said.replicas, operator.stores.nodes)
     if bad:
@@ -52,19 +56,19 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
     return UserRestStatus("Served", "", again)
 
 
-async def _fault(operator: Operator, namespace: str, name: str) -> str:
+async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
     """What is wrong with the certificate in a Secret. The content is read once for each resourceVersion, and only its times stay in memory."""
-    meta = operator.stores.children[kinds.SECRET].get(namespace, name)
+    meta = operator.stores.children[kinds.SECRET].get(cluster.namespace, name)
     if meta is None:
         return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
     version = f"{meta.metadata.uid}/{meta.metadata.resource_version}"
-    known = operator.certificates.get((namespace, name))
+    known = operator.memory(_CERTIFICATE).get(cluster.key)
     if known is None or known[0] != version:
         try:
-            found = await operator.api.get(kinds.SECRET, Secret, namespace, name)
+            found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, name)
         except NotFound:
             return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
-        known = operator.certificates[namespace, name] = (version, certificate.read(found.data))
+        known = operator.memory(_CERTIFICATE)[cluster.key] = (version, certificate.read(found.data))
     return certificate.fault(name, known[1], operator.wall())
 
 

@@ -30,6 +30,7 @@ from soperator.policy.healthcheck.types import (
 from soperator.policy.validation import healthcheck_problems
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import read_healthcheck
+from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
 from soperator.reconcile.healthcheck.context import CheckContext, stand, with_fresh
 from soperator.reconcile.healthcheck.finalize import withdraw
@@ -44,6 +45,10 @@ from soperator.slurm.job import CheckJob
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError
 
+#: Checks whose status has every job, since when the others lack one, and when a deletion was observed first (by the event loop's clock).
+_LEARNED: Slot[str, bool] = per_object("checks whose jobs are all known")
+_WANTED: Slot[str, float] = per_object("since when jobs of a check are to be found")
+_ENDING: Slot[str, float] = per_object("since when a check is deleted")
 _AT_ONCE = 16
 #: Seconds: between two queries of a job whose node looks free, and at most between two queries of any job.
 _OFTEN, _SELDOM = 1.5, 120.0
@@ -57,10 +62,7 @@ class HealthCheckControl:
     """Runs one check on the nodes of its cluster."""
 
     operator: Operator
-    learned: set[str] = field(default_factory=set)
-    wanted: dict[str, float] = field(default_factory=dict)
     asked: dict[int, float] = field(default_factory=dict)
-    ending: dict[str, float] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> PassOutcome:
         """One pass."""
@@ -82,7 +84,9 @@ class HealthCheckControl:
 
     async def _end(self, obj: Custom) -> PassOutcome:
         """The pass of a check that is being deleted; its status says what it waits for."""
-        outcome = await withdraw(self.operator, obj, _clock() - self.ending.setdefault(obj.metadata.uid, _clock()))
+        outcome = await withdraw(
+            self.operator, obj, _clock() - self.operator.memory(_ENDING).setdefault(obj.metadata.uid, _clock())
+        )
         if outcome.requeue_after is not None:
             await self._write_why(
                 obj, ReportedCondition("Ready", "False", "Deleting", outcome.message), outcome.message
@@ -92,7 +96,7 @@ class HealthCheckControl:
     async def report_error(self, key: Key, error: Exception) -> None:
         """Report an error that stopped a pass; the history stays."""
         if obj := self.operator.stores.healthchecks.get(*key):
-            self.learned.discard(obj.metadata.uid)
+            self.operator.memory(_LEARNED).pop(obj.metadata.uid, None)
             await self.operator.tell_error(kinds.HEALTHCHECK, obj, error)
 
     def _read(self, obj: Custom) -> tuple[HealthCheck | None, Sequence[Problem]]:
@@ -118,10 +122,10 @@ class HealthCheckControl:
         before = books.read(wish.name, self.operator.status.mine(obj), wish.then)
         book = single_node.begin(before, wish, ground.places, now)
         try:
-            if uid not in self.learned:
-                since = self.wanted.setdefault(uid, _clock())
+            if uid not in self.operator.memory(_LEARNED):
+                since = self.operator.memory(_WANTED).setdefault(uid, _clock())
                 book = _learn(book, await ground.client.runs(check_job.job_name(wish.name), since), uid)
-                self.wanted.pop(uid, None)
+                self.operator.memory(_WANTED).pop(uid, None)
             ground = await with_fresh(ground, book)
             ended, waits = await self._fetch_jobs(ground, book)
             nodes = {each.name: each.node for each in ground.places if each.node}
@@ -129,7 +133,7 @@ class HealthCheckControl:
             folded, closes = policy.fold(book, wish, ended, nodes)
             folded = multi_node.advance(folded, wish, ground.places, now)
             plan = policy.decide(folded, wish, ground.places, now, waits)
-            self.learned.discard(uid)
+            self.operator.memory(_LEARNED).pop(uid, None)
             failed = await self._act(
                 ground, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
             )
@@ -145,7 +149,7 @@ class HealthCheckControl:
             obj, ground, before, after, replace(plan, said="; ".join(filter(None, (failed, refused, plan.said))))
         )
         if not refused:
-            self.learned.add(uid)
+            self.operator.memory(_LEARNED)[uid] = True
         is_open = closes or any(each.retest for each in after.runs)
         moments = [plan.again, again, _SOON if is_open else None, _LATER if failed or refused else None]
         return PassOutcome(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import httpx2
 
 from soperator.policy.drain_reasons import JAIL
+from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.render.parts import names
 from soperator.slurmrest.bounded import Bound, TooLarge, opened, whole
 
@@ -30,6 +31,10 @@ class JailReport:
 
     at: float
     said: str | None
+
+
+#: The last report of each worker that was asked.
+REPORTS: Slot[str, JailReport] = per_pod("reports of workers about their jails")
 
 
 async def ask_jail(ip: str) -> str | None:

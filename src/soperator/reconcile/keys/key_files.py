@@ -7,7 +7,7 @@ operators at once only one can succeed.
 
 import base64
 import secrets
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from soperator.kube import kinds
@@ -15,6 +15,7 @@ from soperator.kube.errors import AlreadyExists, Conflict, NotFound
 from soperator.kube.objects import Secret
 from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.policy.cluster.keys import KeySecretSnapshot, KeySecretStep, decide
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import key_versions
 from soperator.render.cluster import database_connection
@@ -30,11 +31,14 @@ from soperator.render.cluster.keys import (
 )
 from soperator.render.parts import labels, names, openssh
 from soperator.render.parts.model import Cluster, Object
+from soperator.runtime.cache.store import Key
 from soperator.runtime.events import EventNote, Regarding
 from soperator.slurm.keys import Held, Version
 
 #: Daemons that keep the key with which they started, by the role of their pods.
 DAEMONS = {"controller": "slurmctld", "login": "sackd", "worker": "slurmd", "accounting": "slurmdbd"}
+#: By the name of a Secret: the versions at which it was right, and the key that it had.
+_RIGHT: Slot[Key, dict[str, tuple[Hashable, Version]]] = per_cluster("Secrets that were right")
 _REST_HOLDERS = frozenset({"controller", "accounting"})
 
 
@@ -62,7 +66,10 @@ async def _one(
     operator: Operator, obj: Custom, cluster: Cluster, name: str, wanted: tuple[str, ...]
 ) -> tuple[KeySecretStep, Version | None]:
     """Look at one Secret, and act on it; return what was decided, and which key is in force if that is certain."""
-    right_before, versions = operator.keys.setdefault(cluster.key, {}), _versions(operator, cluster, name, wanted)
+    right_before, versions = (
+        operator.memory(_RIGHT).setdefault(cluster.key, {}),
+        _versions(operator, cluster, name, wanted),
+    )
     if versions and (right := right_before.get(name)) and right[0] == versions:
         return KeySecretStep(), right[1]
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from soperator.kube import exec as remote
 from soperator.kube import kinds
@@ -18,7 +18,8 @@ from soperator.kube.objects import Secret
 from soperator.kube.views import ObjectMeta, Pod
 from soperator.policy.cluster.key_rotation import RotationSnapshot, decide
 from soperator.reconcile import external_nodes
-from soperator.reconcile.context import Answers, Operator
+from soperator.reconcile.cache.per_object import Slot, per_cluster
+from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import key_files, key_versions
 from soperator.reconcile.keys.key_files import DAEMONS, auth_key, rest_key
 from soperator.render.cluster.keys import (
@@ -31,6 +32,7 @@ from soperator.render.cluster.keys import (
 )
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurm.keys import Held, RotationRecord, turned
 
@@ -71,6 +73,17 @@ class Ask:
         return " ".join((self.uid, self.container, self.verb, *self.files))
 
 
+@dataclass(frozen=True)
+class Answers:
+    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified."""
+
+    taken: dict[str, float] = field(default_factory=dict)
+    poked: set[str] = field(default_factory=set)
+
+
+_ANSWERS: Slot[Key, Answers] = per_cluster("answers of daemons in a rotation")
+
+
 async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     """Take the next step of a rotation that is requested or in progress; `told` is the last one that was carried out, according to the status."""
     auth = _meta(operator, cluster, names.auth_key(cluster.name))
@@ -79,13 +92,13 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
         return Turn(told)
     record = read_record(auth.annotations)
     if not record.stage and cluster.spec.auth.rotate_request in ("", record.request):
-        operator.turning.pop(cluster.key, None)
+        operator.memory(_ANSWERS).pop(cluster.key, None)
         return Turn(record.request)
     made_for = read_record(rest.annotations).request
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
     waits = await _ask_all(operator, cluster, asks) or (_unseen(operator, cluster) if asks else "")
-    answers = operator.turning.get(cluster.key)
+    answers = operator.memory(_ANSWERS).get(cluster.key)
     latest = max(answers.taken.values(), default=0.0) if answers else 0.0
     said = cluster.spec.auth
     strangers = external_nodes.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
@@ -188,7 +201,7 @@ def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[As
 
 async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
     """Ask the daemons that have not confirmed yet; return a message about those that have not reached the stage, empty when all have."""
-    answers = operator.turning.setdefault(cluster.key, Answers())
+    answers = operator.memory(_ANSWERS).setdefault(cluster.key, Answers())
     left = [each for each in asks if str(each) not in answers.taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)
     controllers = [each for each in batch if each.container == "slurmctld"]

@@ -41,8 +41,9 @@ from soperator.policy.workers.types import (
     WorkerPlan,
     WorkerSnapshot,
 )
-from soperator.reconcile import pod_status
-from soperator.reconcile.context import Operator, Unmade
+from soperator.reconcile import inputs, pod_status
+from soperator.reconcile.cache.per_object import Slot, per_object
+from soperator.reconcile.context import Operator
 from soperator.reconcile.nodeset.decision import choose, indexes_of
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet, Object
@@ -62,6 +63,7 @@ _CHANGED = 1.0
 _HOLDS = 5.0
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
+UNMADE: Slot[str, "Unmade"] = per_object("refused pods of a NodeSet")
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {
     Create: ("Create", "PodCreated"),
@@ -83,6 +85,16 @@ _UPDATES: Mapping[Verb, tuple[str, str]] = {
     Verb.DENY: ("Down", "PowerUpDenied"),
     Verb.ALLOW: ("Idle", "PowerUpAllowed"),
 }
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """Why a NodeSet's pods are refused, for which generation of its spec, how often in a row, and until when none is tried (seconds since 1970)."""
+
+    why: str
+    generation: int
+    times: int
+    until: float
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ class Workers:
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
         """Create pods; return why they are refused. After a refusal by a quota, a policy or a webhook the next attempt comes later each time."""
-        meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.unmade
+        meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.memory(UNMADE)
         last = book.get(meta.uid)
         if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
             return last.why
@@ -156,7 +168,7 @@ class Workers:
     @property
     def again(self) -> float | None:
         """In how many seconds to look again at actions that were not carried out: on workers that changed in between, and for refused pods."""
-        last = self.operator.unmade.get(self.obj.metadata.uid)
+        last = self.operator.memory(UNMADE).get(self.obj.metadata.uid)
         refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused
 
@@ -270,12 +282,12 @@ class Workers:
             where = Deletion(uid=pod.uid, version=pod.version)
             name = names.worker_pod(self.cluster.name, self.nodeset.name, index)
             await self.operator.api.delete(kinds.POD, self.nodeset.namespace, name, where)
-            self.operator.deleted.add(pod.uid)
+            self.operator.memory(inputs.DELETED)[pod.uid] = True
 
     async def _register(self, index: int) -> None:
         pod = self._pod(index)
         if pod is not None:
-            self.operator.asked[pod.metadata.uid] = self.operator.wall()
+            self.operator.memory(inputs.REGISTERED)[pod.metadata.uid] = self.operator.wall()
             await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _annotate(self, mark: AnnotatePod, seen: WorkerSnapshot) -> None:

@@ -15,15 +15,19 @@ from soperator.policy.healthcheck.types import CheckHistory
 from soperator.policy.workers.types import DrainNode, WorkerSnapshot
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import read_healthcheck
+from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.healthcheck.context import follows
 from soperator.reconcile.nodeset import node_replacement
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.reconcile.nodeset.decision import listed_after
 from soperator.render.parts.model import HealthCheck
 from soperator.render.slurm_conf import health_checks
+from soperator.runtime.cache.store import Key
 from soperator.runtime.status import ReportedCondition
 from soperator.slurmrest.client import SlurmError
 
+#: Held while nodes of a cluster are drained for a check.
+_DRAINING: Slot[Key, asyncio.Lock] = per_cluster("whether nodes are being drained for a check")
 #: Seconds after which a node with a suspended job is looked at again.
 _SUSPENDED = 10.0
 
@@ -84,7 +88,7 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
     if not any(isinstance(each, DrainNode) for each in verdict.actions):
         return await _take(workers, seen, judged, verdict, policy.drains)
     # The nodes of all NodeSets count, so those of one cluster are drained one NodeSet after the other.
-    async with workers.operator.draining.setdefault(workers.cluster.key, asyncio.Lock()):
+    async with workers.operator.memory(_DRAINING).setdefault(workers.cluster.key, asyncio.Lock()):
         return await _take(workers, seen, judged, verdict, policy.drains, whole=True)
 
 

@@ -11,7 +11,7 @@ from soperator.kube.views import Pod
 from soperator.policy.drain_reasons import JAIL
 from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
 from soperator.reconcile.context import Operator
-from soperator.reconcile.io.jail_watch_client import JailReport
+from soperator.reconcile.io.jail_watch_client import REPORTS, JailReport
 from soperator.render.parts import labels
 from soperator.render.parts.model import NodeSet
 from soperator.slurm import hostlist
@@ -37,7 +37,7 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
     due = sorted((pod for pod in sick if _due(operator, pod) <= now), key=lambda pod: _due(operator, pod))[:_ASKED]
     answers = await asyncio.gather(*(_fetch_reason(operator, pod) for pod in due))
     for pod, said in zip(due, answers, strict=True):
-        operator.jails[pod.metadata.uid] = JailReport(now, said)
+        operator.memory(REPORTS)[pod.metadata.uid] = JailReport(now, said)
     workers = dict(seen.pods)
     for pod in sick:
         index, said = _index(pod), _known_reason(operator, pod)
@@ -55,12 +55,12 @@ def again(operator: Operator, nodeset: NodeSet) -> float | None:
 
 def _forget_well(operator: Operator, nodeset: NodeSet, sick: list[Pod]) -> None:
     """Forget the messages of workers that are ready again: the next fault may be another one."""
-    if not operator.jails:
+    if not operator.memory(REPORTS):
         return
     ill = {each.metadata.uid for each in sick}
     for pod in operator.stores.pods.by("nodeset", (nodeset.namespace, nodeset.name)):
         if pod.metadata.uid not in ill:
-            operator.jails.pop(pod.metadata.uid, None)
+            operator.memory(REPORTS).pop(pod.metadata.uid, None)
 
 
 def _sick(operator: Operator, nodeset: NodeSet) -> list[Pod]:
@@ -69,12 +69,12 @@ def _sick(operator: Operator, nodeset: NodeSet) -> list[Pod]:
 
 
 def _due(operator: Operator, pod: Pod) -> float:
-    heard = operator.jails.get(pod.metadata.uid)
+    heard = operator.memory(REPORTS).get(pod.metadata.uid)
     return heard.at + (_SELDOM if heard.said else _OFTEN) if heard else 0.0
 
 
 def _known_reason(operator: Operator, pod: Pod) -> str | None:
-    heard = operator.jails.get(pod.metadata.uid)
+    heard = operator.memory(REPORTS).get(pod.metadata.uid)
     return heard.said if heard else None
 
 

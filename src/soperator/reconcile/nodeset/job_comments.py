@@ -1,16 +1,22 @@
 """Writes what is wrong with a node into the comments of its jobs; the jobs are listed once for each fault."""
 
+from collections.abc import Mapping
+
 from soperator.policy import drain_reasons
 from soperator.policy.workers import job_comment
 from soperator.policy.workers.types import WorkerSnapshot
+from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.reconcile.nodeset.decision import listed_after
 from soperator.slurmrest.client import SlurmError
 
+#: By a NodeSet: the last comment of each of its nodes.
+_WRITTEN: Slot[str, Mapping[str, str]] = per_object("comments written into jobs")
+
 
 async def write_comments(workers: Workers, seen: WorkerSnapshot) -> str:
     """Write the comments; return what Slurm refused. A new operator writes again; a sentence that a comment already has is not added twice."""
-    known, key = workers.operator.hinted, (workers.nodeset.namespace, workers.nodeset.name)
+    known, key = workers.operator.memory(_WRITTEN), workers.obj.metadata.uid
     wanted = job_comment.hints(seen)
     fresh = {name: says for name, says in wanted.items() if known.get(key, {}).get(name) != says}
     if fresh and workers.client is not None:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from soperator.policy.health import lost_jobs
 from soperator.policy.workers.types import Register, WorkerSnapshot
 from soperator.reconcile import inputs
+from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.reconcile.cache.workers import Worker
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.slurm.job import SlurmJob
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError
 
+#: When slurmd of a pod had started that was found to have lost no job, in seconds since 1970.
+_CLEARED: Slot[str, float] = per_pod("starts of slurmd after which no job was lost")
 #: Seconds until the next look where the jobs could not be listed.
 _SOON = 5.0
 
@@ -54,7 +57,7 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
 
 def _young(workers: Workers, now: float) -> Iterator[Worker]:
     """The workers whose slurmd started recently and was not looked at yet."""
-    cleared = workers.operator.cleared
+    cleared = workers.operator.memory(_CLEARED)
     for each in inputs.roster(workers.operator, workers.nodeset).workers:
         if now - each.began < lost_jobs.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:
             yield each
@@ -62,12 +65,12 @@ def _young(workers: Workers, now: float) -> Iterator[Worker]:
 
 def _clear(workers: Workers, done: Iterable[Worker]) -> None:
     """Note that no ghost is left of before this start; there can be no further one."""
-    workers.operator.cleared.update({each.pod.metadata.uid: each.began for each in done})
+    workers.operator.memory(_CLEARED).update({each.pod.metadata.uid: each.began for each in done})
 
 
 async def _register(workers: Workers, seen: WorkerSnapshot, each: Worker, jobs: Sequence[SlurmJob], now: float) -> str:
     said = lost_jobs.message(_name(seen, each), each.began, jobs)
-    last = max(workers.operator.asked.get(each.pod.metadata.uid, 0.0), each.began)
+    last = max(workers.operator.memory(inputs.REGISTERED).get(each.pod.metadata.uid, 0.0), each.began)
     if each.seen is None or now - last < lost_jobs.AGAIN:
         return said
     refused = await workers.take([Register(each.seen.index, said)], seen)

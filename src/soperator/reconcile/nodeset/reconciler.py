@@ -28,7 +28,7 @@ from soperator.reconcile.nodeset import (
     lost_jobs,
     template_change,
 )
-from soperator.reconcile.nodeset.actions import Workers
+from soperator.reconcile.nodeset.actions import UNMADE, Workers
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.slurm_conf import health_checks
@@ -64,7 +64,6 @@ class NodeSetControl:
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
             self.operator.roster.forget(key)
-            self.operator.hinted.pop(key, None)
             return PassOutcome(_gone(len(self.operator.stores.pods.by("nodeset", key))), is_gone=True)
         if self.operator.stores.pods.by("nodeset", key) and not finalizers.is_ending(obj):
             await finalizers.hold(self.operator, kinds.NODESET, obj)
@@ -100,7 +99,7 @@ class NodeSetControl:
         left = await lost_jobs.find_lost_jobs(workers, seen)
         plan = replace(plan, said="; ".join(filter(None, (plan.said, left.said))))
         short = power_states.trouble(seen) if seen.on_demand else ""
-        last = self.operator.unmade.get(obj.metadata.uid)
+        last = self.operator.memory(UNMADE).get(obj.metadata.uid)
         reason = (
             "Refused" if last and failed == last.why else "SlurmRefused" if failed else "NoCapacity" if short else ""
         )

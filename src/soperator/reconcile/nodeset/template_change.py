@@ -8,10 +8,14 @@ from soperator.kube import kinds
 from soperator.kube.errors import KubeError
 from soperator.kube.objects import WholePod
 from soperator.policy.workers.types import WorkerSnapshot
+from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
 from soperator.render.parts import names
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.worker import pod, template_difference
+
+#: By a NodeSet: the template of an old pod, the present one, and the first difference between them.
+_CHANGES: Slot[str, tuple[str, str, str]] = per_object("what a rollout changes")
 
 
 async def with_change(
@@ -22,14 +26,14 @@ async def with_change(
         return seen
     old = next((each for each in seen.pods.values() if each.template not in ("", seen.template)), None)
     if old is None:
-        operator.changes.pop(uid, None)
+        operator.memory(_CHANGES).pop(uid, None)
         return seen
-    known = operator.changes.get(uid)
+    known = operator.memory(_CHANGES).get(uid)
     if known is None or known[:2] != (old.template, seen.template):
         found = await _first_difference(operator, cluster, nodeset, old.index)
         if found is None:
             return seen
-        known = operator.changes[uid] = (old.template, seen.template, found)
+        known = operator.memory(_CHANGES)[uid] = (old.template, seen.template, found)
     return replace(seen, change=known[2])
 
 
