@@ -36,6 +36,12 @@ class Stage(Protocol):
     async def array(self, *names: str) -> list[int]:
         """The numbers of the tasks of an array, each of which runs on one of these nodes, in whatever order."""
 
+    async def het(self, *names: str) -> list[int]:
+        """The numbers of the components of a heterogeneous batch job, each of which runs on one of these nodes; the leader comes first."""
+
+    async def requeue(self, words: str) -> str:
+        """`scontrol requeue`; what it says where Slurm refuses."""
+
     async def interactive(self, name: str) -> int:
         """A job that is no batch job, and runs on a node."""
 
@@ -198,6 +204,52 @@ async def by_the_number_of_an_array_all_its_tasks_end(stage: Stage) -> None:
     await until(over)
 
 
+async def a_heterogeneous_job_ends_as_a_whole_by_its_leader(stage: Stage) -> None:
+    """Each component names the leader, and may be requeued because the leader may; a signal to the leader's number ends none."""
+    await stage.register("w-0", "w-1")
+    numbers = await stage.het("w-0", "w-1")
+    found = {each.number: each for each in await jobs_of(stage)}
+    assert [(each, found[each].words, found[each].may_requeue) for each in numbers] == [
+        (each, str(numbers[0]), True) for each in numbers
+    ]
+    assert [await stage.rest.job(each) for each in numbers] == [found[each] for each in numbers]
+    await stage.rest.signal(found[numbers[1]].words, "CONT")
+    assert {each.number for each in await jobs_of(stage)} == set(numbers)
+    await stage.rest.cancel(found[numbers[1]].words)
+
+    async def over() -> bool:
+        return await jobs_of(stage) == []
+
+    await until(over)
+
+
+async def a_component_of_a_heterogeneous_job_ends_alone_by_its_number(stage: Stage) -> None:
+    """The leader runs on without it, and it cannot be requeued alone: so the operator must never name a component."""
+    await stage.register("w-0", "w-1")
+    numbers = await stage.het("w-0", "w-1")
+    assert await stage.requeue(str(numbers[1])) != ""
+    assert {each.number for each in await jobs_of(stage)} == set(numbers)
+    await stage.rest.cancel(numbers[1])
+
+    async def alone() -> bool:
+        return [each.number for each in await jobs_of(stage)] == [numbers[0]]
+
+    await until(alone)
+
+
+async def a_heterogeneous_job_waits_again_as_a_whole(stage: Stage) -> None:
+    """By the number of its leader; all its nodes are free then."""
+    await stage.register("w-0", "w-1")
+    numbers = await stage.het("w-0", "w-1")
+    assert await stage.requeue(str(numbers[0])) == ""
+
+    async def waits() -> bool:
+        found = [await stage.rest.run(each) for each in numbers]
+        return all(each is not None and each.is_waiting for each in found)
+
+    await until(waits)
+
+
 async def an_interactive_job_cannot_be_requeued(stage: Stage) -> None:
     """It has no batch script that could begin again."""
     await stage.register("w-0")
@@ -323,6 +375,9 @@ CASES = [
     a_job_holds_all_its_nodes,
     the_last_task_of_an_array_has_its_number,
     by_the_number_of_an_array_all_its_tasks_end,
+    a_heterogeneous_job_ends_as_a_whole_by_its_leader,
+    a_component_of_a_heterogeneous_job_ends_alone_by_its_number,
+    a_heterogeneous_job_waits_again_as_a_whole,
     an_interactive_job_cannot_be_requeued,
     a_record_with_a_job_is_not_removed,
     a_record_in_a_reservation_is_not_removed,

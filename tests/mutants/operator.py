@@ -50,10 +50,24 @@ CONTROL = [
     ),
     Mutant(
         "src/soperator/slurm/job.py",
-        "return self.task or str(self.number)",
+        "return self.task or str(self.leader or self.number)",
         "return str(self.number)",
         "the tasks of an array on other nodes",
         (f"{W}/test_protection.py",),
+    ),
+    Mutant(
+        "src/soperator/slurm/job.py",
+        "str(self.leader or self.number)",
+        "str(self.number)",
+        "a component of a heterogeneous job alone, and the leader runs on without it",
+        (f"{W}/test_protection.py", f"{W}/test_contract.py"),
+    ),
+    Mutant(
+        "src/soperator/slurm/job.py",
+        "replace(each, may_requeue=leaders[each.leader])",
+        "each",
+        "a heterogeneous job that could wait again, because a component without the batch script is on the node",
+        (f"{W}/test_protection.py", f"{W}/test_contract.py"),
     ),
     Mutant(
         f"{C}/keys/key_rotation.py",

@@ -63,6 +63,18 @@ class Real:
         await asyncio.to_thread(self.slurm.until, f"{asked} | wc -l", str(len(names)))
         return [int(each) for each in self.slurm.sh(asked).split()]
 
+    async def het(self, *names: str) -> list[int]:
+        parts = " : ".join(f"-N1 --exclusive --requeue -w {name}" for name in names)
+        number = int(
+            self.slurm.sh(f"sbatch --parsable -o /dev/null {parts} --wrap 'trap : CONT; sleep 300 & wait; wait'")
+        )
+        asked = f"squeue -h -t R -j {number} -o %A"
+        await asyncio.to_thread(self.slurm.until, f"{asked} | wc -l", str(len(names)))
+        return sorted(int(each) for each in self.slurm.sh(asked).split())
+
+    async def requeue(self, words: str) -> str:
+        return self.slurm.sh(f"scontrol requeue {words}")
+
     async def interactive(self, name: str) -> int:
         self.slurm.sh(f"setsid salloc -Q -w {name} --no-shell >/run/said 2>&1")
         await asyncio.to_thread(self.slurm.until, "squeue -h -o %T", "RUNNING")

@@ -137,6 +137,17 @@ async def test_one_task_of_an_array_is_queued_again_and_only_while_it_is_on_the_
     owls.until("squeue -h -o '%K %T' | sort", "0 RUNNING\n1 PENDING")
 
 
+async def test_a_heterogeneous_job_is_queued_again_from_the_node_of_any_component(owls: Slurm) -> None:
+    """By its leader; a command that finds no component on the node leaves it alone."""
+    parts = " : ".join(f"-p owl -N1 --exclusive --requeue -w {each}" for each in ("w-0", "w-1"))
+    number = owls.sh(f"sbatch --parsable -o /dev/null {parts} --wrap 'sleep 100'").strip()
+    owls.until("squeue -h -t R | wc -l", "2")
+    await inside(owls).requeue(CLUSTER, number, "w-9")
+    assert owls.sh("squeue -h -t R | wc -l") == "2\n"
+    await inside(owls).requeue(CLUSTER, number, "w-1")
+    owls.until("squeue -h -o %T", "PENDING\nPENDING")
+
+
 def test_a_held_job_is_queued_and_starts_when_its_nodes_have_registered(owls: Slurm) -> None:
     """What docs/howto/limit-jobs.md tells users: released too early, it waits; without the hold, and with a start time, it is refused."""
     assert REFUSED in owls.sh(f"{LARGE} -N3 --wrap hostname")

@@ -117,8 +117,13 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, json={"jobs": [self.jobs[number] for number in found], "errors": []})
 
     def meant(self, words):
-        """The numbers of the jobs that are meant by a number, or by the name of a task; by an array's, which its last task has too, all its tasks."""
+        """The numbers of the jobs that are meant by a number, or by the name of a task.
+
+        The number of an array, which its last task has too, means all its tasks; that of the leader of a heterogeneous job means all its components.
+        """
         of, _, task = words.partition("_")
+        if parts := [number for number, each in self.jobs.items() if _het(each) == int(of)]:
+            return parts
         tasks = {
             each["array_task_id"]["number"]: number for number, each in self.jobs.items() if _array(each) == int(of)
         }
@@ -251,6 +256,14 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             self.jobs[each] |= {"array_job_id": _whole(number), "array_task_id": _whole(task)}
         return numbers
 
+    def run_het(self, number, *names, requeue=False):
+        """Make a heterogeneous batch job run, one component on each of these nodes; the first is its leader. Returns their numbers."""
+        numbers = [*range(number, number + len(names))]
+        for offset, (each, name) in enumerate(zip(numbers, names, strict=True)):
+            self.run(each, name, requeue=requeue, batch=offset == 0)
+            self.jobs[each] |= {"het_job_id": _whole(number), "het_job_offset": _whole(offset)}
+        return numbers
+
     def suspend(self, number):
         """`scontrol suspend`: the job keeps its nodes, which look idle."""
         self.jobs[number]["job_state"] = ["SUSPENDED"]
@@ -258,10 +271,16 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             self.change(self.nodes[name], add={"IDLE"}, drop={"ALLOCATED", "MIXED"})
 
     def requeue(self, words):
-        """`scontrol requeue`: a batch job waits for its turn again; by the number of an array all its tasks do, also those that have ended."""
+        """`scontrol requeue`: a batch job waits for its turn again; by the number of an array all its tasks do, also those that have ended.
+
+        A heterogeneous job does so as a whole, by its leader, which alone has a batch script.
+        """
         for number in self.meant(words):
             job = self.jobs[number]
-            if not (job["requeue"] and job["batch_flag"]):
+            if not (job["requeue"] and self.jobs[_het(job) or number]["batch_flag"]) or _het(job) not in (
+                0,
+                int(words),
+            ):
                 raise Refused(500, "Requested operation is presently disabled")
             self._free(job)
             job |= {"job_state": ["PENDING"], "nodes": ""}
@@ -302,6 +321,10 @@ def _at(moment):
 
 def _whole(number):
     return {"set": True, "infinite": False, "number": number}
+
+
+def _het(job):
+    return job.get("het_job_id", {"number": 0})["number"]
 
 
 def _array(job):

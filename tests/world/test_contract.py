@@ -8,7 +8,7 @@ import pytest
 
 from soperator.slurmrest.client import SlurmRest
 from tests import contract
-from tests.world.fake_slurm import FakeSlurm
+from tests.world.fake_slurm import FakeSlurm, Refused
 
 
 @dataclass
@@ -40,6 +40,18 @@ class Fake:
         numbers = self.slurm.run_array(self.ran + 1, *names)
         self.ran += len(numbers)
         return numbers
+
+    async def het(self, *names):
+        numbers = self.slurm.run_het(self.ran + 1, *names, requeue=True)
+        self.ran += len(numbers)
+        return numbers
+
+    async def requeue(self, words):
+        try:
+            self.slurm.requeue(words)
+        except Refused as refused:
+            return str(refused)
+        return ""
 
     async def interactive(self, name):
         self.ran += 1

@@ -76,6 +76,20 @@ async def test_a_task_of_an_array_is_ended_alone(then, becomes):
         assert (states, set(town.slurm.signalled)) == ([["RUNNING"], [becomes]], {last})
 
 
+@pytest.mark.parametrize(("then", "becomes"), [("Cancel", "CANCELLED"), ("Requeue", "PENDING")])
+async def test_a_heterogeneous_job_ends_as_a_whole(then, becomes):
+    """A component that is not the leader is on the drained node: the leader does not run on without it, and is warned and ended with it."""
+    town = Town()
+    async with operating(town, execute=Scontrol(town.slurm)):
+        await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
+        numbers = town.slurm.run_het(7, "worker-0", "worker-1", requeue=True)
+        drain = AT_ONCE | {"onTimeout": then, "warningSignal": "USR1"}
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "drain": drain})
+        await until(lambda: "demo-worker-1" not in town.names(kinds.POD), longest=30.0)
+        states = [town.slurm.jobs[each]["job_state"] for each in numbers]
+        assert (states, set(town.slurm.signalled)) == ([[becomes], [becomes]], set(numbers))
+
+
 async def test_a_job_of_two_nodes_keeps_both_workers_until_it_has_ended():
     """The drain of one waits for the job, whose other node stays in service."""
     async with operating(Town()) as town:

@@ -3,8 +3,8 @@
 Source: slurmrestd's data parser; numbers come as `{set, infinite, number}`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -41,6 +41,7 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
     batch_flag: bool | None = None
     array_job_id: Number | int | None = None
     array_task_id: Number | int | None = None
+    het_job_id: Number | int | None = None
     comment: str | None = None
     admin_comment: str | None = None
 
@@ -50,7 +51,7 @@ class SlurmJob:
     """A job that holds nodes.
 
     `began` and `ends` are in seconds since 1970, `ends` is NEVER without a time limit; `comment` is Slurm's AdminComment.
-    `task` is the name of a task of an array, `<array>_<task>`.
+    `task` is the name of a task of an array, `<array>_<task>`. `leader` is the number of the first component of a heterogeneous job, 0 for any other job.
     """
 
     number: int
@@ -60,15 +61,17 @@ class SlurmJob:
     comment: str = ""
     began: float = 0.0
     task: str = ""
+    leader: int = 0
 
     @property
     def words(self) -> str:
         """The id with which Slurm signals, ends or requeues only this job.
 
         The last task of an array has the array's own number, which means all its tasks, on any nodes, and for a requeue also those that have ended
-        (24.11, job_mgr.c, job_str_signal and job_requeue2).
+        (24.11, job_mgr.c, job_str_signal and job_requeue2). A heterogeneous job is ended or requeued as a whole, by the number of its leader: by its own
+        number a component ends alone, and the others run on without it.
         """
-        return self.task or str(self.number)
+        return self.task or str(self.leader or self.number)
 
     @property
     def label(self) -> str:
@@ -89,7 +92,25 @@ def read_job(record: QueuedJob) -> SlurmJob | None:
         comment=record.admin_comment or "",
         began=number(record.start_time),
         task=_task(record),
+        leader=int(number(record.het_job_id)),
     )
+
+
+def with_leaders(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    """The jobs, where each component of a heterogeneous job may be requeued if its leader may: only the leader has the batch script.
+
+    A component whose leader is not among the jobs is a job of its own.
+    """
+    found = list(jobs)
+    leaders = {each.number: each.may_requeue for each in found if each.leader == each.number}
+    return [
+        each
+        if not each.leader
+        else replace(each, may_requeue=leaders[each.leader])
+        if each.leader in leaders
+        else replace(each, leader=0)
+        for each in found
+    ]
 
 
 def _task(record: QueuedJob) -> str:

@@ -14,7 +14,7 @@ import httpx2
 import msgspec
 
 from soperator.slurm.check_job import PREFIX
-from soperator.slurm.job import CheckJob, QueuedJob, SlurmJob, number, read_check_job, read_job
+from soperator.slurm.job import CheckJob, QueuedJob, SlurmJob, number, read_check_job, read_job, with_leaders
 from soperator.slurm.node import RestNode, SlurmNode, read_node
 from soperator.slurmrest.bounded import MIB, Bound, opened, whole
 from soperator.slurmrest.cut import decode, first_error
@@ -135,7 +135,12 @@ class SlurmRest:
     async def job(self, number_of: int) -> SlurmJob | None:
         """Return one job by its number as it is now, None where it no longer has nodes; raises SlurmError."""
         found = await self._job(number_of)
-        return _read(found) if found else None
+        job = _read(found) if found else None
+        if job is None or job.leader in (0, job.number):
+            return job
+        first = await self._job(job.leader)
+        leader = _read(first) if first else None
+        return with_leaders([job, leader] if leader else [job])[0]
 
     async def submit(self, body: Mapping[str, Any]) -> int:
         """Submit a batch job as root, and return its number; raises SlurmError, also where it is not known whether the job was submitted."""
@@ -199,7 +204,7 @@ class SlurmRest:
 
         if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
             raise SlurmError("slurmrestd: GET jobs/: HTTP 304, which was not asked for")
-        return JobQueue(tuple(running), tuple(checks))
+        return JobQueue(tuple(with_leaders(running)), tuple(checks))
 
     async def _job(self, number_of: int) -> QueuedJob | None:
         try:

@@ -67,9 +67,10 @@ awake=$(echo "$found" | sed -En '/ State=[^ ]*POWER(ED_DOWN|ING_DOWN|ING_UP|_UP)
 [ -z "$awake" ] || {{ echo "${{awake% }} is awake by now" >&2; exit 1; }}
 exec {_SCONTROL} "$@"
 """
-#: A command that runs late, or twice, may find the job on other nodes: there the job stays.
+#: A command that runs late, or twice, may find the job on other nodes: there the job stays. A heterogeneous job has a line for each component.
 _REQUEUE = rf"""job=$(timeout 10 {_SCONTROL} -o show job "$2") || exit
-{_SCONTROL} show hostnames "$(echo "$job" | sed -En 's/.* NodeList=([^ ]+) .*/\1/p')" | grep -Fxq "$3" || exit 0
+nodes=$(echo "$job" | sed -En 's/.* NodeList=([^ (]+) .*/\1/p' | tr '\n' ,)
+[ -n "$nodes" ] && {_SCONTROL} show hostnames "${{nodes%,}}" | grep -Fxq "$3" || exit 0
 exec {_SCONTROL} "$1" "$2"
 """
 _KEYS_SCRIPT = "/usr/lib/soperator/keys"

@@ -244,8 +244,8 @@ class Workers:
             case DeleteNodeRecord() if client:
                 await client.delete(node)
             case SignalJobs(_, why, jobs, signal) if client:
-                for job in jobs if signal else ():
-                    await client.signal(job.words, signal)
+                for words in dict.fromkeys(job.words for job in jobs if signal):
+                    await client.signal(words, signal)
                 await client.drain(node, why)
             case EndJobs() if client:
                 await self._end_jobs(action, node, client)
@@ -253,7 +253,7 @@ class Workers:
     async def _end_jobs(self, end: EndJobs, node: str, client: SlurmRest) -> None:
         """End jobs; one that Slurm does not end delays no other. Raises SlurmError with the first refusal."""
         refused: list[SlurmError] = []
-        for job in end.jobs:
+        for job in {each.words: each for each in end.jobs}.values():
             try:
                 if end.requeue and job.may_requeue:
                     await self.operator.inside.requeue(self.cluster, job.words, node)
