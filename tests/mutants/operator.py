@@ -7,6 +7,13 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{R}/controller.py",
+        "if self.queue.active < MOST and worker is not None and not worker.cancelling():",
+        "if False:",
+        "the clusters of others, for minutes, while slurmctld hangs in two namespaces",
+        (f"{U}/runtime/test_places.py",),
+    ),
+    Mutant(
         f"{C}/nodeset/actions.py",
         "if decided.is_over and not (isinstance(each, AnnotatePod) and each.protected):",
         "if False:",

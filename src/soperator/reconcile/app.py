@@ -52,7 +52,7 @@ from soperator.runtime.status import StatusWriter
 from soperator.runtime.workqueue import Queue
 from soperator.slurmrest.client import SlurmRest
 
-#: The most passes of one kind at once, and of those in one namespace, so that a slow Slurm does not delay other namespaces.
+#: The most passes of one kind at once, and of those in one namespace, so that a slow Slurm does not delay other namespaces (docs/decisions/0113).
 _PLACES, _OF_ONE = 8, 4
 
 

@@ -8,6 +8,9 @@ last one of the key, so that an idle operator is silent.
 After a pass its key rests, by default for four times the CPU time that went by: a pass over five thousand pods, woken by each of them, would leave no
 time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator gathers more events into each
 pass.
+
+A pass that has lasted for `SLOW` seconds waits for an answer, mostly from a container of the object's owner. It no longer counts among the passes
+that run at once, so that a few clusters whose slurmctld hangs delay no other.
 """
 
 import asyncio
@@ -25,6 +28,8 @@ from soperator.runtime.workqueue import Queue
 
 #: The rest after a pass, in times of the CPU seconds that it took, and at most in seconds.
 REST, LONGEST_REST = 4.0, 0.5
+#: Seconds after which another pass may begin beside one that waits, and the most passes of a controller at once, with those that wait.
+SLOW, MOST = 10.0, 64
 #: Seconds after which what was refused for good is tried once more: an admission policy refuses in the same words as a schema, and may have changed.
 REFUSED = 300.0
 
@@ -72,12 +77,24 @@ class Controller:
         """Work until the queue is closed and every pass that had begun has ended."""
         async with asyncio.TaskGroup() as group:
             for number in range(self.workers):
-                group.create_task(self._work(), name=f"{self.name}-{number}")
+                group.create_task(self._work(group), name=f"{self.name}-{number}")
 
-    async def _work(self) -> None:
-        while (key := await self.queue.get()) is not None:
-            with structlog.contextvars.bound_contextvars(controller=self.name, key="/".join(key)):
-                await self.once(key)
+    async def _work(self, group: asyncio.TaskGroup) -> None:
+        """Work on keys; a worker whose pass is slow is replaced by another, and ends with that pass."""
+        successor: list[asyncio.Task[None]] = []
+        worker = asyncio.current_task()
+
+        def replace() -> None:
+            if self.queue.active < MOST and worker is not None and not worker.cancelling():
+                successor.append(group.create_task(self._work(group), name=f"{self.name}-more"))
+
+        while not successor and (key := await self.queue.get()) is not None:
+            timer = asyncio.get_running_loop().call_later(SLOW, replace)
+            try:
+                with structlog.contextvars.bound_contextvars(controller=self.name, key="/".join(key)):
+                    await self.once(key)
+            finally:
+                timer.cancel()
 
     async def once(self, key: Key) -> None:
         """Run one pass on a key that was taken from the queue, and give the key back."""

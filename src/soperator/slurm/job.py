@@ -51,7 +51,7 @@ class SlurmJob:
     """A job that holds nodes.
 
     `began` and `ends` are in seconds since 1970, `ends` is NEVER without a time limit; `comment` is Slurm's AdminComment.
-    `task` is the name of a task of an array, `<array>_<task>`. `leader` is the number of the first component of a heterogeneous job, 0 for any other job.
+    `task` is the name of a task of an array, `<array>_<task>`; `leader` is the number of the first component of a heterogeneous job, else 0.
     """
 
     number: int
@@ -68,8 +68,8 @@ class SlurmJob:
         """The id with which Slurm signals, ends or requeues only this job.
 
         The last task of an array has the array's own number, which means all its tasks, on any nodes, and for a requeue also those that have ended
-        (24.11, job_mgr.c, job_str_signal and job_requeue2). A heterogeneous job is ended or requeued as a whole, by the number of its leader: by its own
-        number a component ends alone, and the others run on without it.
+        (24.11, job_mgr.c, job_str_signal and job_requeue2). A heterogeneous job is ended or requeued as a whole, by the number of its leader: by its
+        own number a component ends alone, and the others run on without it.
         """
         return self.task or str(self.leader or self.number)
 
