@@ -7,6 +7,13 @@ HELD, TOWN = f"{T}/test_protection.py", f"{T}/test_rollout.py"
 
 POLICY = [
     Mutant(
+        f"{D}/cluster/slurm_config.py",
+        "is_unknown = not state.generation and seen.has_run",
+        "is_unknown = False",
+        "a slurmctld that runs with files that were deleted, to a spec that nobody has tried",
+        ("tests/world/test_configuration.py",),
+    ),
+    Mutant(
         f"{D}/cluster/keys.py",
         "if seen.holders and not seen.is_rotated and not _is_known(seen, kept):",
         "if seen.holders and not kept.notes and not _is_known(seen, kept):",

@@ -298,6 +298,26 @@ async def test_another_configuration_is_tried_also_when_what_was_known_of_the_fo
     assert "MaxStepCount=5" in conf(town)
 
 
+@pytest.mark.parametrize("is_status_wiped", [False, True])
+async def test_nothing_is_written_untried_while_a_slurmctld_that_has_run_cannot_be_asked(town, is_status_wiped):
+    """Files, copies and note were deleted and the spec is another: that nobody answers does not say that nothing runs."""
+    before, answered = live(town)["data"], town.running
+    town.running = ""
+    town.slurm.down = True
+    for name in ("demo-config", *kept(town)):
+        town.fake.world.remove(kinds.CONFIGMAP, NS, name)
+    if is_status_wiped:
+        town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"status": None})
+    town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
+    await asyncio.sleep(2)
+    assert live(town) is None or live(town)["data"] == before
+    assert [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
+    town.running, town.slurm.down = answered, False
+    town.trial_ends()
+    await town.settle(quiet=1.2)
+    assert "MaxStepCount=5" in conf(town)
+
+
 async def test_a_deleted_configuration_comes_back_before_another_is_tried(town):
     """The kept copy of what slurmctld runs with is what a rollback of the new one restores."""
     before = live(town)["data"]

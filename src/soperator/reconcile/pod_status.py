@@ -55,6 +55,14 @@ def is_running(pod: Pod, container: str) -> bool:
     return any(each.name == container and each.state.running for each in pod.status.container_statuses)
 
 
+def has_run(pod: Pod, container: str) -> bool:
+    """Whether a container has ever been started in this pod."""
+    found = next((each for each in pod.status.container_statuses if each.name == container), None)
+    if found is None:
+        return is_ready(pod)
+    return bool(found.state.running or found.state.terminated or found.last_state.terminated)
+
+
 def began(pod: Pod, container: str) -> float:
     """When a running container was started, in seconds since 1970; 0 where it does not run."""
     found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)

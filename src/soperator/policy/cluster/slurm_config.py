@@ -3,7 +3,7 @@
 A generation is tried on a trial slurmctld, written, activated when slurmctld's pod has the new files, and good when slurmctld reports that it runs
 with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself again, so a file that it refuses shows as a slurmctld
 that does not come back: then the last good generation is written again. Invariants, tested by interrupting at every step:
-- A generation that replaces a good one has passed its trial.
+- A generation that replaces a good one, or an unknown one under a slurmctld that has run, has passed its trial.
 - The last good generation is kept until slurmctld has reported that it runs with another.
 - A generation that was rolled back is not written again, until somebody requests it.
 - No generation is rolled back without a sign that it is the cause: a slurmctld that ended, or one that reports another generation.
@@ -64,7 +64,8 @@ class ConfigSnapshot:
     """The observed state.
 
     `wanted` is empty for a spec that is refused; `fallen` is the last log line of a slurmctld that ended and has not started again. `behind` are
-    daemons that have not read what slurmctld runs with, `silent` those of which that is not known.
+    daemons that have not read what slurmctld runs with, `silent` those of which that is not known. `has_run` is whether slurmctld has run with any
+    files, as far as Kubernetes shows.
     """
 
     wanted: str
@@ -77,6 +78,7 @@ class ConfigSnapshot:
     is_fallen_new: bool = True
     behind: Collection[str] = ()
     silent: Collection[str] = ()
+    has_run: bool = False
 
 
 Act = Literal["rest", "write", "try", "drop", "nudge", "ask", "note", "restore", "revive"]
@@ -95,7 +97,8 @@ class ConfigStep:
 def decide(seen: ConfigSnapshot) -> ConfigStep:
     """Return the next step on the way to the wanted generation."""
     state = seen.state
-    runs = bool(seen.heard and seen.heard.running)
+    is_unknown = not state.generation and seen.has_run  # its files were deleted, and it may still run with them
+    runs = is_unknown or bool(seen.heard and seen.heard.running)
     if seen.wanted not in ("", state.generation) and not state.good and not runs:  # nothing that it could harm
         begun = ConfigState(seen.wanted, since=seen.now, asked=seen.wanted, asked_at=seen.now, fixed=seen.fixed)
         return ConfigStep("write", begun, "Starting", "slurmctld is to start")

@@ -157,7 +157,17 @@ async def _seen(
         is_fallen_new=made is None or made.timestamp() >= state.since,
         behind=[name for name, has in daemons.items() if has is False],
         silent=[name for name, has in daemons.items() if has is None],
+        has_run=_has_run(operator, cluster, controllers),
     )
+
+
+def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -> bool:
+    """Whether slurmctld is there and has run: its pod shows that, or the status has a configuration that was applied."""
+    if operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name)) is None:
+        return False
+    obj = operator.stores.clusters.get(*cluster.key)
+    told = operator.status.current(obj).get("config", "") if obj else ""
+    return bool(told) or any(pod_status.has_run(each, "slurmctld") for each in controllers)
 
 
 async def running(operator: Operator, cluster: Cluster) -> str:
