@@ -1,10 +1,12 @@
 """Counts beside their limits: what `make test` can judge on any machine, while times are for `make bench` on a quiet one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 #: Units of figures that do not depend on how fast the machine is.
 UNITS = ("requests", "per min")
+#: Requests that a scene makes more of the longer it takes: the Lease, its Events, and questions that nobody in a bench answers.
+_BY_TIME = ("lease", "event", "get", "watch")
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,11 @@ class Measured:
     unit: str
     value: float
     limit: float | None
+
+
+def without_time(value: float, parts: Mapping[str, float]) -> float:
+    """Return a scene's requests less those whose number grows with the scene's length; `parts` are its requests by verb."""
+    return value - sum(parts.get(f"requests: {verb}", 0.0) for verb in _BY_TIME)
 
 
 def faults(measured: Iterable[Measured]) -> list[str]:

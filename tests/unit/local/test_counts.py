@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.bench.counts import Measured, faults, verdict
+from local.bench.counts import Measured, faults, verdict, without_time
 
 
 def test_a_count_over_its_limit_is_named_and_a_time_is_not() -> None:
@@ -28,3 +28,10 @@ def test_a_count_over_its_limit_is_named_and_a_time_is_not() -> None:
 def test_the_verdict_is_an_exit_status(measured: list[Measured], status: int) -> None:
     """A bench that counted nothing has proved nothing."""
     assert verdict(measured) == status
+
+
+def test_a_slow_machine_adds_no_requests_to_a_scene() -> None:
+    """Renewals of the Lease, Events and questions without an answer grow with the time that a scene takes, and writes of objects do not."""
+    quick = {"requests: create": 1003.0, "requests: patch": 33.0, "requests: lease": 4.0, "requests: get": 43.0}
+    slow = quick | {"requests: lease": 19.0, "requests: get": 116.0, "requests: event": 25.0}
+    assert without_time(sum(slow.values()), slow) == without_time(sum(quick.values()), quick) == 1036.0
