@@ -139,7 +139,7 @@ async def test_a_token_that_slurm_does_not_take_is_told():
     async with operating(Town()) as town:
         await town.up(CLUSTER, ONE)
         town.slurm.key = b"another key"
-        await town.told(kinds.SLURMCLUSTER, "demo", "it does not take our token", longest=30.0)
+        await town.told(kinds.SLURMCLUSTER, "demo", "it rejects the operator's token", longest=30.0)
         asked = len(town.slurm.asked)
         town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 0})
         await asyncio.sleep(20.0)

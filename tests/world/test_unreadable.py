@@ -111,7 +111,7 @@ async def test_the_gpus_of_a_nodeset_that_is_refused_stay_in_the_configuration()
         town.apply(kinds.NODESET, "h100", GPUS | {"extraConf": "Gres=gpu:h100:1"})
         town.apply(kinds.NODESET, "never", GPUS | {"extraConf": "Gres=gpu:h100:1"})
         await asyncio.sleep(20)
-        assert "say it in gpu" in town.status(kinds.NODESET, "h100")["why"]
+        assert "set it in gpu" in town.status(kinds.NODESET, "h100")["why"]
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
         assert not [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCount=777"}}})

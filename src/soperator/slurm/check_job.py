@@ -1,10 +1,10 @@
-"""The Slurm job of a deep check: its partitions in slurm.conf, and what is submitted.
+"""The Slurm job of a deep check: its partitions in slurm.conf, and the request that submits it.
 
-Two partitions, which only root may use and sinfo does not show. Jobs of the first are preempted by any other job; jobs of the second start before all
-others, and it is used only for nodes that are drained for the check itself (docs/decisions/0054).
+Deep checks have two partitions, which only root may use and sinfo does not show. Any other job preempts a job of the first. A job of the second
+starts before all others, and the operator uses it only for nodes that are drained for the check itself (docs/decisions/0054).
 
-The job runs as root of the jail, because only an administrator may write AdminComment, the only field of a job for more than 1,023 characters (found
-by trying with 24.11). So the result in it was written by root, and the job needs no credentials.
+The job runs as root of the jail, because only an administrator may write AdminComment, the only field of a job that holds more than 1,023 characters
+(tried with 24.11). So only root can have written the result, and the job needs no credentials.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ def script(name: str, text: str) -> str:
 def submission(
     owner: str, check: str, nodes: Sequence[str], text: str, minutes: int, retest: bool, gpus: int = 0
 ) -> dict[str, Any]:
-    """Return what is posted to slurmrestd for these nodes; it has them to itself. `owner` is the uid of the HealthCheck."""
+    """Return the body of slurmrestd's POST job/submit for a job that has these nodes to itself. `owner` is the uid of the HealthCheck."""
     job: dict[str, Any] = {
         "name": job_name(check),
         "partition": RETEST if retest else PARTITION,
@@ -75,22 +75,22 @@ def submission(
 
 
 def is_of(job: CheckJob, owner: str) -> bool:
-    """Return whether a job is one that the operator submitted for this HealthCheck.
+    """Return whether the operator submitted the job for this HealthCheck.
 
-    Any user may give a job such a name and comment; Slurm itself vouches for the owner and for partitions that only root may use.
+    Any user may give a job such a name and comment. Only Slurm sets the owner, and only root may use the partitions.
     """
     return job.owner == owner and job.user == 0 and job.partition in (PARTITION, RETEST)
 
 
 def said_of(comment: str) -> tuple[int, str] | None:
-    """Return the exit code and the last output in a job's AdminComment; None where the job did not write them."""
+    """Return the exit code and the last output in a job's AdminComment; None if the job did not write them."""
     first, _, rest = comment.partition("\n")
     code = first.removeprefix(_MARK)
     return (int(code), rest) if first.startswith(_MARK) and code.isdecimal() else None
 
 
 def partitions(preempts: bool) -> list[Mapping[str, str]]:
-    """Return the two partitions as lines of slurm.conf."""
+    """Return the two partitions of deep checks as lines of slurm.conf."""
     first = {"PartitionName": PARTITION, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}
     first |= {"PriorityTier": "0"} | ({"PreemptMode": "CANCEL"} if preempts else {})
     second = {"PartitionName": RETEST, "Nodes": "ALL", "Hidden": "YES", "RootOnly": "YES"}

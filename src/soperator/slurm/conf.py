@@ -1,11 +1,13 @@
 """Slurm's configuration files as values, and their one parser.
 
-A file is a list of lines, a line is a list of `Key=Value` pairs: `NodeSet=a Feature=a` is one line with two. Configuration is data and not
-a template, so quoting is decided in one place and `parse(render(lines)) == lines` can be tested.
+A file is a list of lines, a line is a list of `Key=Value` pairs: `NodeSet=a Feature=a` is one line with two. Configuration is data and not a
+template, so one function decides how values are quoted, and tests compare `parse(render(lines))` with `lines`.
 
-Text is read exactly as Slurm reads it, because a line that we read differently is a line that escapes the checks: comments are removed before
-continuations, even between quotation marks; keys ignore case; `Key = value` and `Key+=value` are settings. A backslash before `#` or another
-backslash takes its meaning away. Source: slurm.conf(5), parse_config.c of 24.11.
+The parser reads text exactly as Slurm does, because a line that it reads differently escapes the checks. Slurm removes comments before it joins
+continued lines, even between quotation marks. It ignores the case of keys. `Key = value` and `Key+=value` are settings. A backslash before `#` or
+another backslash takes its meaning away.
+
+Source: slurm.conf(5), parse_config.c of 24.11.
 """
 
 import re
@@ -31,18 +33,18 @@ class Line:
     number: int = 0
 
     def get(self, key: str) -> str | None:
-        """Return the value of a key; its case is ignored, as Slurm does."""
+        """Return the value of a key, without regard to its case; None if the line lacks it."""
         return next((v for k, v in self.pairs if k.lower() == key.lower()), None)
 
     @property
     def head(self) -> str:
-        """The first key, which names the kind of the line."""
+        """The first key, which names the kind of the line, such as NodeName."""
         return self.pairs[0][0]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One `key=value` and the number of the line on which its logical line begins; `rest` is what Slurm cannot read."""
+    """One `key=value` and the number of the line on which its logical line begins; `rest` is text that Slurm cannot read."""
 
     key: str
     value: str
@@ -51,7 +53,7 @@ class Setting:
 
 
 def line(**pairs: str | int) -> Line:
-    """Return a line from keyword arguments, in their order."""
+    """Return a line of the keyword arguments, in their order."""
     return Line(tuple((key, str(value)) for key, value in pairs.items()))
 
 
@@ -61,7 +63,7 @@ def lines(settings: Mapping[str, str | int]) -> list[Line]:
 
 
 def render(content: Iterable[Line]) -> str:
-    """Return the text of a file; raises ConfError for a key or value that cannot be written so that Slurm reads it back."""
+    """Return the text of a file; raises ConfError for a key or a value that Slurm would not read back as it is."""
     return "".join(" ".join(_pair(key, value) for key, value in each.pairs) + "\n" for each in content)
 
 
@@ -78,9 +80,9 @@ def parse(text: str) -> list[Line]:
 
 
 def settings(text: str) -> Iterator[Setting]:
-    """Yield the settings of a file as Slurm reads them; `Include` is a setting too, and unreadable text has no key.
+    """Yield the settings of a file as Slurm reads them; `Include` is a setting too, and text that Slurm cannot read has no key.
 
-    Of a line that is about one thing, such as a node, only the first pair is a setting.
+    If a line describes one object, such as a node, only its first pair is a setting.
     """
     for number, logical in _logical_lines(text):
         if include := _INCLUDE.match(logical):
@@ -95,7 +97,7 @@ def settings(text: str) -> Iterator[Setting]:
 
 
 def _pairs(logical: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the pairs of a logical line, and what follows them that Slurm cannot read."""
+    """Return the pairs of a logical line, and the rest of the line, which Slurm cannot read."""
     found, at = [], 0
     while match := _PAIR.match(logical, at):
         found.append((match[1], match[2].strip('"')))
@@ -107,7 +109,7 @@ def _pair(key: str, value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.]+", key):
         raise ConfError(f"{key!r} cannot be a key of a Slurm configuration file")
     if re.search(r'[\n\r"]', value):
-        raise ConfError(f"{key}: the value {value!r} holds a line break or a quotation mark")
+        raise ConfError(f"{key}: the value {value!r} contains a line break or a quotation mark")
     escaped = re.sub(r"([\\#])", r"\\\1", value)
     return f'{key}="{escaped}"' if re.search(r"\s", value) or not value else f"{key}={escaped}"
 

@@ -1,7 +1,7 @@
-"""The cause of a daemon's end from its log, as one message.
+"""The error that ended a Slurm daemon, read from its log as one message.
 
-A daemon writes a line for each step that failed, from the cause to the end, among lines that are not a cause. The message has the first errors and
-the last line. Source: slurmctld of 24.11 with an empty state.
+A daemon logs one line for each step that failed, from the cause to the end, between lines of other subjects. So the message contains the first errors
+and the last fatal line. Source: slurmctld of 24.11 with an empty state.
 """
 
 import re
@@ -16,7 +16,7 @@ _LONGEST = 600
 
 
 def cause(log: str) -> str:
-    """Return the message from a log; empty where the log has no error."""
+    """Return the message; empty if the log has no error."""
     found = [(match[1], match[2].strip()) for match in map(_LINE.search, log.splitlines()) if match]
     errors = [text for kind, text in found if kind == "error" and not _NO_CAUSE.search(text)]
     last = [text for kind, text in found if kind == "fatal"][-1:]

@@ -1,4 +1,4 @@
-"""Slurm's host lists: `worker-[0-2,5],login-0`.
+"""Slurm's host lists, such as `worker-[0-2,5],login-0`, parsed and written here, because the pure packages cannot call scontrol.
 
 Source: scontrol(1), `show hostnames`; ranges may be padded with zeros, and a name may hold several brackets.
 """
@@ -17,7 +17,7 @@ _MARKS = re.compile(r"[\[\],]")
 
 
 def number(text: str) -> int | None:
-    """Return the number in a text of ASCII digits without leading zeros; None for any other text."""
+    """Return the number that a text of ASCII digits without leading zeros represents; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and str(int(text)) == text else None
 
 
@@ -42,17 +42,17 @@ def _pieces(text: str) -> Iterator[str]:
                 begin = mark.end()
             case "[" | "]":
                 if inside != (mark[0] == "]"):
-                    raise ValueError(f"no host list, its brackets do not match: {text[:80]}")
+                    raise ValueError(f"not a host list, because its brackets do not match: {text[:80]}")
                 inside = not inside
     if inside:
-        raise ValueError(f"no host list, its brackets do not match: {text[:80]}")
+        raise ValueError(f"not a host list, because its brackets do not match: {text[:80]}")
     yield from filter(None, [text[begin:]])
 
 
 def _names(piece: str, brackets: int = 0) -> Iterator[str]:
     before, bracket, rest = piece.partition("[")
     if len(before) > _LONGEST or brackets > _BRACKETS:
-        raise ValueError(f"no name of a host: {piece[:80]}")
+        raise ValueError(f"not the name of a host: {piece[:80]}")
     if not bracket:
         yield piece
         return
@@ -60,14 +60,14 @@ def _names(piece: str, brackets: int = 0) -> Iterator[str]:
     for each in ranges.split(","):
         low, _, high = each.partition("-")
         if not _RANGE.fullmatch(each):
-            raise ValueError(f"no number of a host: {each[:80]}")
+            raise ValueError(f"not the number of a host: {each[:80]}")
         for number in range(int(low), int(high or low) + 1):
             for tail in _names(after, brackets + 1) if after else ("",):
                 yield f"{before}{number:0{len(low)}d}{tail}"
 
 
 def compress(names: Iterable[str]) -> str:
-    """Return the shortest host list of names that end in a number, in one order whatever theirs was: `a-[0-2,5],b-0`."""
+    """Return the shortest host list of names that end in a number, such as `a-[0-2,5],b-0`; it does not depend on their order."""
     numbers: dict[str, list[int]] = {}
     plain: list[str] = []
     for name in set(names):

@@ -1,4 +1,4 @@
-"""A job as Slurm reports it, with the fields that matter for a drain.
+"""A job as Slurm reports it, reduced to the fields that a drain or a deep check needs.
 
 Source: slurmrestd's data parser; numbers come as `{set, infinite, number}`.
 """
@@ -16,7 +16,7 @@ _RUNNING = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "SIGNALI
 
 
 class Number(msgspec.Struct, frozen=True, gc=False):
-    """A number of the REST parser."""
+    """A number of slurmrestd's data parser."""
 
     set: bool = True
     infinite: bool = False
@@ -24,7 +24,7 @@ class Number(msgspec.Struct, frozen=True, gc=False):
 
 
 class QueuedJob(msgspec.Struct, frozen=True, gc=False):
-    """The fields that the operator reads of a job in the queue; others are not decoded."""
+    """The fields that the operator reads of a job in the queue; the decoder skips all others."""
 
     job_id: int
     job_state: list[str] | None = None
@@ -48,9 +48,9 @@ class QueuedJob(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class SlurmJob:
-    """A job that holds nodes.
+    """A job that holds nodes, running or suspended.
 
-    `began` and `ends` are in seconds since 1970, `ends` is NEVER without a time limit; `comment` is Slurm's AdminComment.
+    `began` and `ends` are in seconds since 1970, `ends` is NEVER if the job has no time limit; `comment` is Slurm's AdminComment.
     `task` is the name of a task of an array, `<array>_<task>`; `leader` is the number of the first component of a heterogeneous job, else 0.
     """
 
@@ -75,12 +75,12 @@ class SlurmJob:
 
     @property
     def label(self) -> str:
-        """The job in two words."""
+        """The job as messages name it, for example `job 12_3`."""
         return f"job {self.words}"
 
 
 def read_job(record: QueuedJob) -> SlurmJob | None:
-    """Return the job of a record; None for one that waits or has ended. Raises ValueError for an invalid list of nodes."""
+    """Return the job of a record; None for a pending or ended job. Raises ValueError for an invalid list of nodes."""
     if not record.nodes or not _RUNNING.intersection(record.job_state or ()):
         return None
     limit, end = number(record.time_limit), number(record.end_time)
@@ -121,7 +121,7 @@ def _task(record: QueuedJob) -> str:
 
 @dataclass(frozen=True)
 class CheckJob:
-    """A job of a deep check, in any state; times in seconds since 1970, 0 where they are not known."""
+    """A job of a deep check, in any state; times are in seconds since 1970, 0 if Slurm does not report them."""
 
     number: int
     name: str
@@ -138,7 +138,7 @@ class CheckJob:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job has not started."""
+        """Whether the job is pending."""
         return bool(self.states & {"PENDING", "REQUEUED", "REQUEUE_HOLD"})
 
     @property
@@ -166,7 +166,7 @@ _OVER = frozenset(
 
 
 def read_check_job(record: QueuedJob) -> CheckJob:
-    """Return the job of a record as that of a check."""
+    """Return a record as the job of a deep check."""
     return CheckJob(
         number=record.job_id,
         name=record.name or "",

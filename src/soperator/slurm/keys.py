@@ -1,7 +1,7 @@
-"""The files of Slurm's and munge's keys at each stage of a rotation.
+"""The files of Slurm's and munge's keys at each stage of a rotation; with stages, every daemon can verify what the others sign.
 
-If slurm.jwks exists, auth/slurm reads it instead of slurm.key: a list of keys, each with an id, one of which is the default and signs. A token
-without an id is verified with the default key, so daemons that only have slurm.key are accepted while that key signs. Source: internal.c of
+If slurm.jwks exists, auth/slurm reads it instead of slurm.key: a list of keys, each with an id, one of which is the default and signs. A daemon
+verifies a token without an id with the default key, so daemons that only have slurm.key are accepted while that key signs. Source: internal.c of
 auth/slurm in 24.11.
 """
 
@@ -20,7 +20,9 @@ _FIRST = ":first"
 
 @dataclass(frozen=True)
 class RotationRecord:
-    """The record on a Secret: the last request, its stage (empty: carried out), and since when no daemon signs with the former key."""
+    """The record of a rotation on a Secret: the last request, its stage (empty: complete), and the time since which no daemon signs with the
+    former key.
+    """
 
     request: str = ""
     stage: Stage = ""
@@ -29,7 +31,7 @@ class RotationRecord:
 
 @dataclass(frozen=True)
 class Version:
-    """Which keys a Secret has: the digest of its files, and the last rotation with its stage, from its annotations."""
+    """The keys that a Secret has: the digest of its files, and the last rotation with its stage, from its annotations."""
 
     digest: str
     request: str = ""
@@ -38,7 +40,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Held:
-    """The content of a Secret: its files, the record of a rotation, and whether a person brought it. Its repr shows no key."""
+    """The content of a Secret: its files, the record of a rotation, and whether a person provided it. Its repr shows no key."""
 
     files: Mapping[str, bytes] = field(repr=False)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -46,16 +48,16 @@ class Held:
 
     @property
     def digest(self) -> str:
-        """32 hex digits that change with the files; keys are random, so the digest does not reveal them."""
+        """A hash of the files, 32 hex digits; keys are random, so the hash does not reveal them."""
         return _digest(sorted(self.files.items()))
 
     @property
     def checksum(self) -> str:
-        """32 hex digits that change with any part of the content."""
+        """A hash of the whole content, 32 hex digits."""
         return _digest([*sorted(self.files.items()), *sorted(self.notes.items()), ("", str(self.is_brought))])
 
     def is_whole(self, wanted: tuple[str, ...]) -> bool:
-        """Return whether each wanted file is there, and has something in it."""
+        """Return whether each required file exists and is not empty."""
         return all(self.files.get(each) for each in wanted)
 
 
@@ -68,7 +70,7 @@ def _digest(pairs: Sequence[tuple[str, bytes | str]]) -> str:
 
 
 def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -> dict[str, bytes]:
-    """Return the files at a stage, from those of the stage before; `fresh` is the new key where one is created."""
+    """Return the files at a stage, from those of the stage before; `fresh` is the new key, if this stage creates one."""
     match record.stage:
         case "Laid":
             return {"munge.key": fresh}
@@ -83,7 +85,7 @@ def turned(content: Mapping[str, bytes], record: RotationRecord, fresh: bytes) -
 
 
 def known(content: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """Return each key with its id, the one that signs first."""
+    """Return each key with its id; the key that signs comes first."""
     if "slurm.jwks" not in content:
         return [(_FIRST, content["slurm.key"])]
     found = json.loads(content["slurm.jwks"])["keys"]

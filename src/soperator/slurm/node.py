@@ -1,8 +1,8 @@
 """A Slurm node as Slurm reports it, with the properties that the policies use.
 
 A state is a base (IDLE, ALLOCATED, MIXED, DOWN, UNKNOWN, FUTURE, ERROR) and flags (DRAIN, COMPLETING, NOT_RESPONDING, …). Drained means DRAIN set
-*and* none of ALLOCATED, MIXED and COMPLETING *and* no suspended job (`held`): another operator took DRAIN with ALLOCATED for drained and killed jobs.
-Source: slurm.h NODE_STATE_*, slurmrestd's data parser.
+*and* none of ALLOCATED, MIXED and COMPLETING *and* no suspended job (`held`): another operator treated DRAIN with ALLOCATED as drained, and killed
+jobs. Source: slurm.h NODE_STATE_*, slurmrestd's data parser.
 """
 
 import re
@@ -45,7 +45,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SlurmNode:
-    """One Slurm node at the time of one answer.
+    """One Slurm node at the time of one answer of slurmrestd.
 
     `is_held` is true where only the list of jobs shows that a job is on it: a suspended job whose memory Slurm does not count leaves its node IDLE,
     with its processes in memory (24.11, SelectTypeParameters=CR_Core).
@@ -66,7 +66,7 @@ class SlurmNode:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job is on it or is still being cleaned up; a state that we do not know counts as busy."""
+        """Whether a job is on the node or is still being cleaned up; a state that this release does not know counts as busy."""
         return self.is_held or bool(self.states & _BUSY) or not self.states & _QUIET
 
     @property
@@ -81,7 +81,7 @@ class SlurmNode:
 
     @property
     def is_down(self) -> bool:
-        """Whether Slurm has given it up."""
+        """Whether Slurm has set the node DOWN."""
         return "DOWN" in self.states
 
     @property
@@ -91,41 +91,41 @@ class SlurmNode:
 
     @property
     def is_ours(self) -> bool:
-        """Whether its reason is one that we wrote."""
+        """Whether the operator wrote the node's reason."""
         return self.reason.startswith(REASON_PREFIX)
 
     @property
     def is_administrators(self) -> bool:
-        """Whether a person took it out of service; slurmctld and the operator sign as SlurmUser."""
+        """Whether a person took the node out of service; slurmctld and the operator sign as SlurmUser."""
         return self.reason_by not in ("", "slurm") and (self.is_draining or self.is_down) and not self.is_ours
 
     @property
     def is_slurms(self) -> bool:
-        """Whether slurmctld itself drained the node, because a job could not be launched or did not end; it never undoes that."""
+        """Whether slurmctld itself drained the node, because a job failed to start or did not end; slurmctld never resumes such a node itself."""
         return self.reason_by == "slurm" and self.is_draining and not self.is_ours
 
     @property
     def remedy(self) -> str:
-        """The remedy for a drain that slurmctld set.
+        """The remedy for a drain that slurmctld set, as a message.
 
-        A slurmctld that was killed may assign job numbers again that a slurmd still knows, and then refuses; after slurmd has executed itself again
-        it knows only running jobs (slurmd/req.c, `_launch_job_test`).
+        A slurmctld that was killed may reuse job ids that a slurmd still knows, and slurmd refuses such jobs. After a reconfigure slurmd has executed
+        itself again, and knows only running jobs (slurmd/req.c, `_launch_job_test`).
         """
         return (
             "run scontrol reconfigure, then resume it"
             if self.reason == "Duplicate jobid"
-            else "when the cause is gone, resume it by scontrol"
+            else "when the cause is gone, resume it with scontrol"
         )
 
     @property
     def state_text(self) -> str:
-        """The state in Slurm's words, with the reason where there is one, without flags that every worker has."""
+        """The state in Slurm's words, with the reason if the node has one, without the flags that every worker has."""
         state = "+".join(sorted(self.states - _ALWAYS)) or "UNKNOWN"
         return f"{state} ({self.reason})" if self.reason else state
 
 
 def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, SlurmNode]:
-    """Return the nodes, where those with a suspended job, which their state does not show, count as busy."""
+    """Return the nodes by name; a node with a suspended job, which its state does not show, counts as busy."""
     holders = {name for job in jobs for name in job.nodes}
     return {
         name: replace(each, is_held=True) if name in holders and not each.is_busy else each
@@ -134,7 +134,9 @@ def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, 
 
 
 class RestNode(msgspec.Struct, frozen=True, gc=False):
-    """The fields that we read of a node in slurmrestd's JSON; others are not decoded. Records are kept to detect changes."""
+    """The fields that the operator reads of a node in slurmrestd's JSON; the decoder skips all others. The operator keeps records to detect
+    changes.
+    """
 
     name: str
     state: frozenset[str] | None = None
@@ -154,7 +156,7 @@ class RestNode(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_node(record: RestNode) -> SlurmNode:
-    """Return a node from its record."""
+    """Return the node that a record describes."""
     return SlurmNode(
         name=record.name,
         states=record.state or frozenset(),
@@ -172,5 +174,5 @@ def read_node(record: RestNode) -> SlurmNode:
 
 @lru_cache(maxsize=256)
 def _shape(cpus: int, memory: int, features: tuple[str, ...], weight: int, gres: str) -> Shape:
-    """Return a shape; equal nodes share one object. The sockets and the types of shards, which slurmd adds to GRES, are left out."""
+    """Return the shape of a node; equal nodes share one object. GRES is without the sockets and the types of shards that slurmd adds."""
     return Shape(cpus, memory, frozenset(features), weight, _SHARD_TYPE.sub("shard:", _SOCKETS.sub("", gres)))

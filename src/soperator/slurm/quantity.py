@@ -1,7 +1,7 @@
-"""Kubernetes quantities as Slurm counts: whole CPUs, and memory in MiB.
+"""Kubernetes quantities in Slurm's units: whole CPUs, and memory in MiB.
 
-A Slurm node may allocate its pod's limit. Without that setting slurmd reports the whole machine, and Slurm would over-commit the pod unnoticed.
-Source: Kubernetes' resource quantities, slurm.conf(5) RealMemory.
+A Slurm node may allocate at most its pod's limits. Without these numbers slurmd reports the whole machine, and Slurm over-commits the pod without an
+error. Source: Kubernetes' resource quantities, slurm.conf(5) RealMemory.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,17 @@ def quantity(text: str) -> float:
     digits = text.rstrip("mkKMGTPEi")
     unit = text[len(digits) :]
     if unit not in _FACTORS:
-        raise ValueError(f"{text!r} is not a Kubernetes quantity")
+        raise ValueError(
+            f"{text!r} is not a Kubernetes quantity: write a number with a suffix, for example 500m or 16Gi"
+        )
     return float(digits) * _FACTORS[unit]
 
 
 def cpus(resources: Mapping[str, str]) -> int | None:
-    """Whole CPUs, at least one; None where they are not set."""
+    """Return whole CPUs, at least one; None if the resources set none."""
     return max(1, int(quantity(resources["cpu"]))) if "cpu" in resources else None
 
 
 def memory_mib(resources: Mapping[str, str]) -> int | None:
-    """Memory in whole MiB; None where it is not set."""
+    """Return memory in whole MiB; None if the resources set none."""
     return int(quantity(resources["memory"]) // 2**20) if "memory" in resources else None

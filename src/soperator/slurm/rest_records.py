@@ -1,4 +1,4 @@
-"""The records of slurmrestd, with the fields that are counted; others are not decoded.
+"""The records of slurmrestd, reduced to the fields that the exporter counts, because decoding whole records of a large queue is slow.
 
 Source: slurmrestd's data parser, and answers of slurmrestd 24.11 (tests/unit/slurm/answers).
 """
@@ -16,7 +16,7 @@ _TASKS = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 
 
 class NodeRecord(RestNode, frozen=True, gc=False):
-    """A node with its resources; memory in MiB."""
+    """A node with its resources; memory is in MiB."""
 
     alloc_cpus: int = 0
     alloc_memory: int = 0
@@ -25,7 +25,7 @@ class NodeRecord(RestNode, frozen=True, gc=False):
 
 
 class JobRecord(msgspec.Struct, frozen=True, gc=False):
-    """A job; times in seconds since 1970."""
+    """A job; times are in seconds since 1970."""
 
     job_id: int
     job_state: list[str] | None = None
@@ -50,19 +50,19 @@ class _State(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionRecord(msgspec.Struct, frozen=True, gc=False):
-    """A partition, and whether it takes and starts jobs."""
+    """A partition, and whether it accepts and starts jobs."""
 
     name: str
     partition: _State | None = None
 
     @property
     def is_up(self) -> bool:
-        """Whether it starts jobs."""
+        """Whether the partition starts jobs."""
         return bool(self.partition and "UP" in (self.partition.state or ()))
 
 
 class ReservationRecord(msgspec.Struct, frozen=True, gc=False):
-    """A reservation."""
+    """A reservation of nodes, with its times in seconds since 1970."""
 
     name: str
     node_count: int = 0
@@ -71,7 +71,7 @@ class ReservationRecord(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rpc(msgspec.Struct, frozen=True, gc=False):
-    """How many requests of one kind, or of one user, came, and their total time in microseconds."""
+    """The number of requests of one kind or one user, and their total time in microseconds."""
 
     count: int = 0
     total_time: int = 0
@@ -81,7 +81,7 @@ class Rpc(msgspec.Struct, frozen=True, gc=False):
 
 
 class Statistics(msgspec.Struct, frozen=True, gc=False):
-    """slurmctld's statistics; times in microseconds. Source: sdiag(1)."""
+    """slurmctld's statistics; times are in microseconds. Source: sdiag(1)."""
 
     schedule_cycle_total: int = 0
     schedule_cycle_sum: int = 0
@@ -107,14 +107,14 @@ class Statistics(msgspec.Struct, frozen=True, gc=False):
 
 
 def value(raw: Number | int | None) -> float:
-    """Return a number of the parser: NEVER for an infinite one, 0 for one that is not set."""
+    """Return a number of the data parser: NEVER for an infinite one, 0 for one that is not set."""
     if isinstance(raw, Number):
         return NEVER if raw.infinite else float(raw.number or 0) if raw.set else 0.0
     return float(raw or 0)
 
 
 def gres(text: str | None) -> dict[str, int]:
-    """Return how many there are of each kind and type in `gpu:h100:8(S:0-1),shard:16`; a type is part of the name: `gpu:h100`."""
+    """Return the number of each kind of GRES in a text such as `gpu:h100:8(S:0-1),shard:16`; a type is part of the name, `gpu:h100`."""
     found: dict[str, int] = {}
     for kind, type_, number, unit in _GRES.findall(text or ""):
         name = f"{kind}:{type_}" if type_ else kind
@@ -123,20 +123,20 @@ def gres(text: str | None) -> dict[str, int]:
 
 
 def gpus(job: JobRecord) -> int:
-    """Return how many GPUs a job has on all its nodes."""
+    """Return the number of GPUs that a job has on all its nodes together."""
     counted = [gres(each) for each in job.gres_detail or ()]
     return sum(many for each in counted for name, many in each.items() if name.partition(":")[0] == "gpu")
 
 
 def cpus(job: JobRecord) -> int:
-    """Return how many CPUs a job has."""
+    """Return the number of CPUs that a job has on all its nodes together."""
     before, _, after = (job.tres_alloc_str or "").partition("cpu=")
     number = after.partition(",")[0]
     return int(number) if number.isdecimal() and (not before or before.endswith(",")) else 0
 
 
 def tasks(job: JobRecord) -> int:
-    """Return how many jobs a record represents: the tasks of an array that wait are one record, `1-20:2,30%4`. A long list is cut by Slurm."""
+    """Return the number of jobs that a record represents: the pending tasks of an array are one record, `1-20:2,30%4`. Slurm shortens a long list."""
     if not job.array_task_string:
         return 1
     count = 0

@@ -1,7 +1,7 @@
-"""The language of sacctmgr: fields of associations and QOS, what it prints, and the words of a command.
+"""The language of sacctmgr: the fields of associations and QOS, its output, and the arguments of its commands.
 
-A field is written and printed under one name. Values are compared by their meaning: sacctmgr prints 90 minutes as 01:30:00, and ten thousand
-megabytes in several ways. Found by trying every field against sacctmgr 24.11.5 (docs/decisions/0066).
+A field has the same name in commands and in the output. Values are compared by their meaning, because sacctmgr prints 90 minutes as 01:30:00, and ten
+thousand megabytes in several ways. Source: every field was tried with sacctmgr 24.11.5 (docs/decisions/0066).
 """
 
 import re
@@ -85,7 +85,7 @@ EVERYWHERE = ("show", "assoc", "wopl", "format=Cluster,Account,User,QOS,DefaultQ
 
 
 def users_of(printed: str, qos: str) -> list[str]:
-    """Return the associations of all clusters that may use a QOS, from sacctmgr's answer to `EVERYWHERE`."""
+    """Return the associations of all clusters that may use a QOS, from sacctmgr's output for `EVERYWHERE`."""
     rows = _rows(printed, 5)
     found = ((cluster, account, user) for cluster, account, user, names, own in rows if qos in (*names.split(","), own))
     return [f"{user or 'all'} in {account} of cluster {cluster}" for cluster, account, user in found]
@@ -93,7 +93,7 @@ def users_of(printed: str, qos: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Association:
-    """An account of the cluster (`user` is empty), or a user in it, perhaps for one partition only."""
+    """An account of the cluster (`user` is empty), or a user in it, for all partitions or for one."""
 
     account: str
     user: str
@@ -106,7 +106,9 @@ class Association:
 
 @dataclass(frozen=True)
 class AssociationTable:
-    """The database's content for one cluster; `accounts` are organization and description, `defaults` the default account of each user."""
+    """The content of the accounting database for one cluster; `accounts` holds organization and description of each account, `defaults` the
+    default account of each user.
+    """
 
     associations: tuple[Association, ...] = ()
     accounts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -114,7 +116,7 @@ class AssociationTable:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
     def account(self, name: str) -> Association | None:
-        """Return the account itself, where the cluster has it."""
+        """Return the account's own association; None if the cluster does not have it."""
         return self.parents.get(name)
 
     @property
@@ -124,10 +126,10 @@ class AssociationTable:
 
 
 def read(printed: str) -> AssociationTable:
-    """Return the records in sacctmgr's answers to `QUESTIONS`; raises ValueError for any other text. A line that is not a record is skipped."""
+    """Return the records in sacctmgr's output for `QUESTIONS`, without lines that are not records; raises ValueError for any other text."""
     parts = printed.split(f"{BETWEEN}\n")
     if len(parts) != len(QUESTIONS):
-        raise ValueError("sacctmgr did not answer all that it was asked")
+        raise ValueError("sacctmgr did not answer every query")
     first, accounts, qos, users = parts
     return AssociationTable(
         tuple(_association(each) for each in _rows(first, len(_ASSOCIATIONS))),
@@ -148,13 +150,13 @@ def _association(row: Sequence[str]) -> Association:
 
 
 def fault(sort: Sort, value: str) -> str:
-    """Return what is wrong with the value of a field; empty when it is valid."""
+    """Return the fault in the value of a field; empty if the value is valid."""
     pattern, said = _SHAPES[sort]
     return "" if re.fullmatch(pattern, value) else f"write {said}"
 
 
 def differ(sort: Sort, one: str, other: str) -> bool:
-    """Return whether two values mean something else; what cannot be read is compared as text."""
+    """Return whether two values differ in meaning; values that are not numbers are compared as text."""
     try:
         return _meaning(sort, one) != _meaning(sort, other)
     except ValueError:
@@ -162,7 +164,7 @@ def differ(sort: Sort, one: str, other: str) -> bool:
 
 
 def off(name: str, sort: Sort, now: str) -> str | None:
-    """Return the value that clears a field; None where it is clear."""
+    """Return the value that clears a field; None if it is already clear."""
     if now in ("", *_UNSET.get(name, ())):
         return None
     if sort == "tres":
@@ -171,7 +173,7 @@ def off(name: str, sort: Sort, now: str) -> str | None:
 
 
 def written(sort: Sort, wanted: str, now: str) -> str:
-    """Return the value with which a field that has the value `now` gets the wanted one: an unwanted TRES is cleared by name."""
+    """Return the value that changes a field from `now` to the desired value; it clears an unwanted TRES by name."""
     if sort != "tres":
         return wanted
     gone = [f"{each}=-1" for each in _tres(now) if each not in _tres(wanted)]
@@ -209,7 +211,9 @@ def _amount(name: str, count: str) -> float | str:
 
 
 def minutes(value: str) -> int:
-    """Return a time of Slurm in minutes, rounded up as Slurm does: minutes, minutes:seconds, hours:minutes:seconds, or any of these behind days."""
+    """Return a time of Slurm in minutes, rounded up as Slurm does. Formats: minutes, minutes:seconds, hours:minutes:seconds, or days- before any
+    of these.
+    """
     days, dash, rest = value.rpartition("-")
     parts = [int(each) for each in rest.split(":")]
     if dash:
@@ -221,7 +225,7 @@ def minutes(value: str) -> int:
 
 
 def _seconds(value: str) -> int:
-    """Return seconds, or hours:minutes:seconds behind days as sacctmgr prints them."""
+    """Return a time in seconds as sacctmgr prints it: seconds, or days-hours:minutes:seconds."""
     days, _, rest = value.rpartition("-")
     total = 0
     for each in rest.split(":"):
@@ -230,5 +234,5 @@ def _seconds(value: str) -> int:
 
 
 def words(fields: Fields) -> tuple[str, ...]:
-    """Fields as `name=value` arguments of sacctmgr."""
+    """Return the fields as `name=value` arguments of sacctmgr."""
     return tuple(f"{name}={value}" for name, value in fields.items())

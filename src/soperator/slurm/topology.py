@@ -1,10 +1,10 @@
-"""topology.conf: which nodes are close to each other, from each node's location.
+"""topology.conf: it tells Slurm which nodes are close to each other, and is computed from each node's location.
 
-A location is a path of names from the farthest level to the closest, empty where it is not known. What Slurm 24.11 makes of the file was tried on
-24.11.5 (docs/decisions/0076): slurmctld looks the nodes up when it reads the file and at no other time, and logs an error for each that it does not
-know. So the file names the nodes that Slurm knows, and no others. A block with fewer known nodes than the smallest size ends slurmctld, and a node
-can be deleted at any time: so each block holds spares too, which are FUTURE in slurm.conf and never come. Source: topology.conf(5),
-topology/tree/switch_record.c and topology/block/block_record.c of 24.11.
+A location is a path of names from the outermost level to the innermost, empty if it is not known. slurmctld looks the nodes up only when it reads the
+file, and logs an error for each node that it does not know (tried with 24.11.5, docs/decisions/0076). So the file names only nodes that Slurm knows.
+slurmctld exits if a block has fewer known nodes than the smallest block size, and a node can be deleted at any time. So each block also has spare
+nodes, which are FUTURE in slurm.conf and never register. Source: topology.conf(5), topology/tree/switch_record.c and topology/block/block_record.c of
+24.11.
 """
 
 import hashlib
@@ -27,7 +27,9 @@ _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def name(place: Place) -> str:
-    """Return the name of a switch or block: its path with dots, or a short hash of it where Slurm could not parse that name or could confuse it."""
+    """Return the name of a switch or block: its path with dots, or a short hash of it if Slurm could not parse that name or would confuse it with
+    another.
+    """
     plain = ".".join(each or UNKNOWN for each in place)
     is_own = all(_PLAIN.fullmatch(each) and each != UNKNOWN for each in place if each) and plain != ROOT
     if is_own and len(plain) <= _LONGEST and not _DIGITS.search(plain):
@@ -36,7 +38,7 @@ def name(place: Place) -> str:
 
 
 def tree(places: Mapping[str, Place]) -> str:
-    """Return the file for topology/tree: one switch for each location and each level above it, and one root."""
+    """Return topology.conf for topology/tree: one switch for each location and each level above it, and one root."""
     leaves = _by_place(places)
     inner: dict[Place, set[Place]] = {}
     for leaf in leaves:
@@ -50,7 +52,7 @@ def tree(places: Mapping[str, Place]) -> str:
 
 
 def blocks(places: Mapping[str, Place], sizes: Sequence[int]) -> str:
-    """Return the file for topology/block: one block for each place, in an order in which those that lie close follow each other."""
+    """Return topology.conf for topology/block: one block for each location, ordered so that close locations follow each other."""
     leaves = _by_place(places)
     lines = [
         conf.line(BlockName=name(place), Nodes=f"{hostlist.compress(nodes)},{_spares(number, sizes[0])}")
@@ -60,7 +62,7 @@ def blocks(places: Mapping[str, Place], sizes: Sequence[int]) -> str:
 
 
 def spares(places: Mapping[str, Place], sizes: Sequence[int]) -> conf.Line:
-    """Return the line of slurm.conf with the spares of all blocks."""
+    """Return the line of slurm.conf that defines the spare nodes of all blocks."""
     each = (_spares(number, sizes[0]) for number in range(len(_by_place(places))))
     return conf.line(NodeName=",".join(each), State="FUTURE")
 
@@ -77,12 +79,12 @@ def _by_place(places: Mapping[str, Place]) -> dict[Place, list[str]]:
 
 
 def note(places: Mapping[str, Place]) -> list[list[str]]:
-    """Places in few words: a host list and the path of each."""
+    """Return the locations as one message: a host list and the path of each."""
     return [[hostlist.compress(nodes), *place] for place, nodes in _by_place(places).items()]
 
 
 def read_note(text: str) -> dict[str, Place]:
-    """Return the locations from an annotation in JSON; none where it cannot be read, for example because somebody edited it."""
+    """Return the locations that an annotation holds as JSON; none if it is invalid, for example because a person edited it."""
     try:
         found = json.loads(text or "[]")
         return {node: tuple(map(str, place)) for nodes, *place in found for node in hostlist.expand(nodes)}
@@ -93,7 +95,7 @@ def read_note(text: str) -> dict[str, Place]:
 def found(shown: str) -> list[str] | None:
     """Return the nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology root`; None for any other answer.
 
-    The names of a leaf are those in the file, but those of a higher switch are the nodes that were found (topology/tree/switch_record.c,
+    A leaf switch lists the names in the file, but a higher switch lists the nodes that slurmctld found (topology/tree/switch_record.c,
     _log_switches).
     """
     said = re.search(rf"^SwitchName={ROOT} .*?\bNodes=(\S+)", shown, re.MULTILINE)

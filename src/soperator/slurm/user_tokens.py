@@ -1,11 +1,11 @@
-"""The record of a user's token in a Secret."""
+"""The record of a user's token in a Secret, from which the operator knows when to replace the token without reading it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class TokenNote:
-    """The token's user, its expiry (seconds since 1970), its life in seconds, and the version of the key that signed it."""
+    """A token's user, its expiry (seconds since 1970), its lifetime in seconds, and the version of the key that signed it."""
 
     user: str
     ends: float

@@ -1,1 +1,1 @@
-"""The only code that speaks HTTP to slurmrestd."""
+"""The only code that sends HTTP to slurmrestd."""

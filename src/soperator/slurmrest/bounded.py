@@ -1,7 +1,7 @@
-"""Reads an answer within bounds of bytes and of time.
+"""Reads an answer within bounds on its bytes and its time, so that a hostile slurmrestd harms only its own cluster.
 
-slurmrestd and the programs of a worker run in containers of the cluster's owner, and the operator serves other clusters too. An answer that never
-begins, never ends, comes a byte a second, or grows by decompression must affect only its own cluster.
+slurmrestd and the programs of a worker run in containers of the cluster's owner, and the operator serves other clusters too. An answer may never
+begin, never end, arrive at a byte a second, or grow by decompression.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class TooLarge(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Bound:
-    """The bounds of an answer: its bytes, its total seconds, and the seconds without a byte."""
+    """The bounds of an answer: bytes, total seconds, and seconds without a byte."""
 
     most: int
     seconds: float
@@ -46,7 +46,7 @@ async def chunks(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
     """Yield the bytes of a body, piece by piece; raises TooLarge."""
     # Accept-Encoding asks for plain bytes. A compressed answer could grow a thousandfold in one piece.
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise TooLarge("the answer is compressed, which was not asked for")
+        raise TooLarge("the answer is compressed, although the request did not allow it")
     read = 0
     async for chunk in response.aiter_bytes():
         read += len(chunk)

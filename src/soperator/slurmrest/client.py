@@ -1,7 +1,7 @@
-"""slurmrestd as a handful of verbs, on one data parser, which 24.11 to 26.05 share.
+"""A client of slurmrestd: one method per request, on one data parser, which 24.11 to 26.05 share.
 
-Every answer that is not clearly a success is an error, which callers treat as "busy". Each answer is read within bounds of bytes and of time. Source:
-Slurm's OpenAPI of 24.11.
+Every answer that is not clearly a success is an error, so that callers can treat the nodes as busy. The client reads each answer within bounds on its
+bytes and its time. Source: Slurm's OpenAPI of 24.11.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class NodeList:
 
 
 class SlurmRest:
-    """One cluster's slurmrestd, spoken to as SlurmUser with tokens of ten minutes."""
+    """A client of one cluster's slurmrestd, as SlurmUser, with tokens that live ten minutes."""
 
     def __init__(self, address: str, key: bytes, transport: httpx2.AsyncBaseTransport | None = None) -> None:
         self._key = key
@@ -64,7 +64,7 @@ class SlurmRest:
         return (await self.fetch_nodes()).nodes
 
     async def fetch_nodes(self) -> NodeList:
-        """Return all nodes; a node whose record is the same as in the last answer is the same object. Raises SlurmError."""
+        """Return all nodes; a node with an unchanged record is the same object as in the last answer. Raises SlurmError."""
         read: dict[str, tuple[RestNode, SlurmNode]] = {}
 
         def take(record: RestNode) -> None:
@@ -74,25 +74,25 @@ class SlurmRest:
 
         said = await records(self._client, self._request("GET", "nodes/"), "nodes", RestNode, take, _NODES)
         if said is None:
-            raise SlurmError("slurmrestd: GET nodes/: HTTP 304, which was not asked for")
+            raise SlurmError("slurmrestd: GET nodes/: HTTP 304, although the request had no time to compare with")
         self._read = read
         return NodeList({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
-        """Return these nodes by name, with one request for each; raises SlurmError, also for a node that Slurm does not know."""
+        """Return these nodes by name, with one request each; raises SlurmError, also for a node that Slurm does not know."""
         answers = await asyncio.gather(*(self._call("GET", f"node/{name}") for name in names))
         found = [record for answer in answers for record in _list(answer, "nodes", RestNode, "node/")]
         return {record.name: self._node(record)[1] for record in found}
 
     async def clock(self, node: str) -> float:
-        """slurmctld's time, in whole seconds since 1970, from a query of a known node; 0 where the answer has none. Raises SlurmError."""
+        """Return slurmctld's time, in whole seconds since 1970, from a query of a known node; 0 if the answer has none. Raises SlurmError."""
         return number((await self._call("GET", f"node/{node}")).get("last_update"))
 
     async def has_changed(self, moment: int) -> bool:
-        """Return whether the nodes may have changed since that time; raises SlurmError without an answer.
+        """Return whether the nodes may have changed since `since`; raises SlurmError without an answer.
 
-        slurmctld compares the time with that of its last change of any node, with a margin of a second. 24.11 answers 304 when there was none, and
-        fails when there was one, because it also queries the partitions with that time: so every answer but 304 means yes.
+        slurmctld compares the time with its last change of any node, with a margin of a second. 24.11 answers 304 without a change. With a change it
+        fails, because it also queries the partitions with that time. So every answer except 304 means yes.
         """
         if not moment:
             return True
@@ -105,15 +105,15 @@ class SlurmRest:
         return known if known is not None and known[0] == record else (record, read_node(record))
 
     async def drain(self, node: str, reason: str) -> None:
-        """Let no new job start on a node; raises SlurmError."""
+        """Drain a node, so that no new job starts on it; raises SlurmError."""
         await self._call("POST", f"node/{node}", {"state": ["DRAIN"], "reason": reason})
 
     async def resume(self, node: str) -> None:
-        """Undo a drain; raises SlurmError."""
+        """Resume a drained node; raises SlurmError."""
         await self._call("POST", f"node/{node}", {"state": ["RESUME"]})
 
     async def save(self, node: str) -> None:
-        """Have slurmctld save all its nodes to disk, by an update of one node that changes nothing; raises SlurmError."""
+        """Make slurmctld save all its nodes to disk, by an update of one node without a change; raises SlurmError."""
         await self._call("POST", f"node/{node}", {})
 
     async def delete(self, node: str) -> None:
@@ -124,16 +124,16 @@ class SlurmRest:
         await self._call("DELETE", f"node/{node}")
 
     async def jobs(self, since: float = float("-inf")) -> list[SlurmJob]:
-        """Return the jobs that have nodes, from a list that was requested later than `since`; raises SlurmError, also while a long list is still
-        being read.
+        """Return the jobs that have nodes, from a list that was requested after `since`; raises SlurmError, also while a long list is still being
+        read.
 
-        All callers share one list (`joblist`), so it may be some seconds old, and older where it is long. Before a job is ended, `job` reads that job
-        again. `since` is by the clock of the event loop.
+        All callers share one list (`joblist`), so it may be some seconds old, and older if it is long. `job` reads one job again before it is ended.
+        `since` is by the clock of the event loop.
         """
         return list((await self._queue.get(since)).running)
 
     async def job(self, number_of: int) -> SlurmJob | None:
-        """Return one job by its number as it is now, None where it no longer has nodes; raises SlurmError."""
+        """Return the present state of one job by its id; None if it no longer has nodes. Raises SlurmError."""
         found = await self._job(number_of)
         job = _read(found) if found else None
         if job is None or job.leader in (0, job.number):
@@ -143,28 +143,27 @@ class SlurmRest:
         return with_leaders([job, leader] if leader else [job])[0]
 
     async def submit(self, body: Mapping[str, Any]) -> int:
-        """Submit a batch job as root, and return its number; raises SlurmError, also where it is not known whether the job was submitted."""
+        """Submit a batch job as root, and return its id; raises SlurmError, also if the job may have been submitted."""
         answer = await self._call("POST", "job/submit", body, user="root")
         number_of = answer.get("job_id")
         if not isinstance(number_of, int) or not number_of:
-            raise SlurmError("slurmrestd: POST job/submit: the answer has no job")
+            raise SlurmError("slurmrestd: POST job/submit: the answer has no id of a job")
         return number_of
 
     async def runs(self, name: str, since: float = float("-inf")) -> list[CheckJob]:
-        """Return the jobs of deep checks with this name, including recently ended ones, from a list requested later than `since`; raises
-        SlurmError.
+        """Return the jobs of deep checks with this name, including recently ended ones, from a list requested after `since`; raises SlurmError.
 
         Only root's jobs count, because any user can give a job such a name.
         """
         return [each for each in (await self._queue.get(since)).checks if each.name == name]
 
     async def run(self, job: int) -> CheckJob | None:
-        """Return one job, None where Slurm no longer knows it; raises SlurmError."""
+        """Return one job of a deep check; None if Slurm no longer knows it. Raises SlurmError."""
         found = await self._job(job)
         return read_check_job(found) if found else None
 
     async def signal(self, job: int | str, signal: str) -> None:
-        """Send a signal to all processes of a job, by its `words`; raises SlurmError."""
+        """Send a signal to all processes of a job, by the id that Slurm's commands use for it; raises SlurmError."""
         await self._call("DELETE", f"job/{job}?signal={signal}&flags=FULL_JOB")
 
     async def comment(self, job: int, text: str) -> None:
@@ -172,20 +171,20 @@ class SlurmRest:
         await self._call("POST", f"job/{job}", {"admin_comment": text})
 
     async def cancel(self, job: int | str) -> None:
-        """End a job for good, by its `words`; raises SlurmError."""
+        """End a job without a requeue, by the id that Slurm's commands use for it; raises SlurmError."""
         await self._call("DELETE", f"job/{job}")
 
     async def reconfigure(self) -> None:
-        """Have slurmctld read its files again and send them to every daemon; raises SlurmError."""
+        """Make slurmctld read its files again and send them to every daemon; raises SlurmError."""
         await self._call("GET", "reconfigure/")
 
     async def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         self._queue.close()
         await self._client.aclose()
 
     async def _load(self) -> JobQueue:
-        """Return the queue; only jobs that have nodes and those of deep checks are kept."""
+        """Request the queue, and return the jobs that have nodes and those of deep checks."""
         running: list[SlurmJob] = []
         checks: list[CheckJob] = []
         held = 0
@@ -195,7 +194,7 @@ class SlurmRest:
             if job := _read(record):
                 held += len(job.nodes)
                 if held > _MOST_HELD:
-                    raise SlurmError(f"slurmrestd: GET jobs/: jobs hold more than {_MOST_HELD} nodes together")
+                    raise SlurmError(f"slurmrestd: GET jobs/: the jobs hold more than {_MOST_HELD} nodes together")
                 running.append(job)
             if record.user_id == 0 and (record.name or "").startswith(PREFIX):
                 checks.append(read_check_job(record))
@@ -203,7 +202,7 @@ class SlurmRest:
                 raise SlurmError(f"slurmrestd: GET jobs/: more than {_MOST_JOBS} jobs run")
 
         if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
-            raise SlurmError("slurmrestd: GET jobs/: HTTP 304, which was not asked for")
+            raise SlurmError("slurmrestd: GET jobs/: HTTP 304, although the request had no time to compare with")
         return JobQueue(tuple(with_leaders(running)), tuple(checks))
 
     async def _job(self, number_of: int) -> QueuedJob | None:
@@ -229,9 +228,11 @@ class SlurmRest:
         try:
             answer = decode(text or b"{}", dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise SlurmError(f"slurmrestd: {asked}: HTTP 200, and the answer is no JSON object") from error
+            raise SlurmError(f"slurmrestd: {asked}: HTTP 200, but the answer is not a JSON object") from error
         if errors := answer.get("errors"):
-            raise SlurmError(f"slurmrestd: {asked}: {first_error(errors) or 'it says no more than that it failed'}")
+            raise SlurmError(
+                f"slurmrestd: {asked}: {first_error(errors) or 'the answer reports a failure without a cause'}"
+            )
         return answer
 
     def _request(
@@ -247,7 +248,7 @@ class SlurmRest:
 
 
 def _asked(verb: str, path: str) -> str:
-    """Return a request as an error names it, without its query, which has the time in it: so the text of a lasting error does not change."""
+    """Return the name of a request for an error, without its query: the query holds the time, and the text of a lasting error must not change."""
     return f"{verb} {path.partition('?')[0]}"
 
 
@@ -259,10 +260,10 @@ def _read(record: QueuedJob) -> SlurmJob | None:
 
 
 def _list(answer: Mapping[str, Any], what: str, type_: type[T], asked: str) -> list[T]:
-    """Return a list that an answer must have: an answer without it does not mean that there are no records."""
+    """Return a list of an answer; raises SlurmError if it is missing, because its absence does not mean that there are no records."""
     if what not in answer:
-        raise SlurmError(f"slurmrestd: GET {asked}: the answer has no {what}")
+        raise SlurmError(f"slurmrestd: GET {asked}: the answer has no field {what}")
     try:
         return msgspec.convert(answer[what] or [], list[type_], strict=False)  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
-        raise SlurmError(f"slurmrestd: GET {asked}: the answer is not understood: {error}") from error
+        raise SlurmError(f"slurmrestd: GET {asked}: the answer is invalid: {error}") from error

@@ -1,8 +1,8 @@
-"""A list of slurmrestd, read as a stream: each record is passed on when it is complete, and not kept.
+"""Reads a list of slurmrestd as a stream: it passes on each record when that is complete, and keeps none.
 
-A job is 14 KB of JSON, so fifty thousand are 700 MB, of which only one piece at a time is in memory. slurmrestd begins each record of a list with the
-same field, written the same way. So the records are cut there; the decoder verifies a cut, and if it is wrong the next one is tried. Users' texts
-contain no such beginning, because JSON escapes quotation marks within a text.
+A job is 14 KB of JSON, so fifty thousand jobs are 700 MB, of which memory holds only one piece at a time. slurmrestd begins each record of a list
+with the same field, written the same way, so the stream is cut there. The decoder verifies a cut, and if it is wrong tries the next one. Text of
+users cannot contain such a beginning, because JSON escapes quotation marks inside a text.
 """
 
 import re
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Cut(Generic[T]):
-    """Takes the bytes of an answer, and passes on the records of its list `what`; raises SlurmError for any other answer."""
+    """A parser that takes the bytes of an answer and passes on the records of its list `what`; raises SlurmError for any other answer."""
 
     def __init__(self, what: str, type_: type[T], take: Callable[[T], None]) -> None:
         self._what = what
@@ -39,7 +39,7 @@ class Cut(Generic[T]):
         self._in_vain = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes, and pass on the records that they complete."""
         self._rest += chunk
         if not self._mark and not self._find():
             return
@@ -50,7 +50,7 @@ class Cut(Generic[T]):
             end = self._next(end + 1)
         del self._rest[:begin]
         if len(self._rest) > _LONGEST:
-            raise self._error(f"the answer has a record of more than {_LONGEST >> 20} MiB")
+            raise self._error(f"a record of the answer has more than {_LONGEST >> 20} MiB")
         self._seen = len(self._rest) - len(self._mark)
 
     def finish(self) -> dict[str, Any]:
@@ -63,12 +63,12 @@ class Cut(Generic[T]):
                 self._take(msgspec.convert(each, self._decoder.type, strict=False))
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             if whole.lstrip()[:1] != b"{":
-                raise self._error("HTTP 200, and the answer is no JSON object") from error
-            raise self._error(f"the answer is not understood: {error}") from error
+                raise self._error("HTTP 200, but the answer is not a JSON object") from error
+            raise self._error(f"the answer is invalid: {error}") from error
         if errors := said.get("errors"):
-            raise self._error(first_error(errors) or "it says no more than that it failed")
+            raise self._error(first_error(errors) or "the answer reports a failure without a cause")
         if not has_list:
-            raise self._error(f"the answer has no {self._what}")
+            raise self._error(f"the answer has no field {self._what}")
         return said
 
     def _find(self) -> bool:
@@ -79,7 +79,7 @@ class Cut(Generic[T]):
         found = self._begin.search(self._rest)
         if found is None:
             if len(self._rest) > _HEAD:
-                raise self._error(f"the answer has no {self._what}")
+                raise self._error(f"the answer has no field {self._what}")
             return False
         self._mark, self._head = found[1], bytes(self._rest[: found.start(1)])
         del self._rest[: found.start(1)]
@@ -89,15 +89,15 @@ class Cut(Generic[T]):
         return self._rest.find(self._mark, since)
 
     def _one(self, record: bytearray) -> bool:
-        """Pass a record on; False where the bytes are only a part of one."""
+        """Pass a record on, and return True; return False if the bytes are only a part of a record."""
         try:
             self._take(decode(record, self._decoder.type, self._decoder))
         except msgspec.ValidationError as error:
-            raise self._error(f"the answer is not understood: {error}") from error
+            raise self._error(f"the answer is invalid: {error}") from error
         except msgspec.DecodeError:
             self._in_vain += len(record)
             if self._in_vain > _IN_VAIN:
-                raise self._error("the answer is not understood: its records cannot be told apart") from None
+                raise self._error("the answer is invalid: the beginnings of its records cannot be found") from None
             return False
         return True
 
@@ -106,12 +106,12 @@ class Cut(Generic[T]):
 
 
 def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decoder[T] | None = None) -> T:
-    """Decode; bytes that are no UTF-8, which Slurm takes from users and hands on, become U+FFFD."""
+    """Decode bytes; replace invalid UTF-8, which Slurm accepts from users, with U+FFFD."""
     decoder = decoder or msgspec.json.Decoder(type_)
     try:
         return decoder.decode(text)
     except RecursionError as error:
-        raise msgspec.DecodeError("it is nested too deep") from error
+        raise msgspec.DecodeError("its JSON is nested too deeply") from error
     except (UnicodeDecodeError, msgspec.DecodeError) as error:
         plain = text.decode("utf-8", "replace").encode()
         if plain == text:
@@ -122,7 +122,7 @@ def decode(text: bytes | bytearray, type_: type[T], decoder: msgspec.json.Decode
 
 
 def first_error(errors: object) -> str:
-    """Return the first of Slurm's own errors in an answer; empty where it has none."""
+    """Return the first of Slurm's own errors in an answer; empty if it has none."""
     found = errors if isinstance(errors, list) else []
     said = next((each for each in found if isinstance(each, dict)), {})
     return str(said.get("error") or said.get("description") or "")

@@ -1,9 +1,9 @@
-"""Errors of a slurmrestd without a usable answer."""
+"""Errors of requests to slurmrestd, apart from the client, so that callers and tests need not import HTTP."""
 
 
 class SlurmError(Exception):
-    """slurmrestd could not be reached, or refused a request; the text says which."""
+    """slurmrestd could not be reached, or refused a request; the text names the request and the cause."""
 
 
 class SlurmDenied(SlurmError):  # noqa: N818
-    """slurmrestd rejects our token: the key has changed."""
+    """slurmrestd rejected the operator's token, because the key has changed."""

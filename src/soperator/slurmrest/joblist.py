@@ -1,9 +1,8 @@
 """The queue of one cluster, read once for all callers.
 
 slurmrestd 24.11 can filter jobs neither by node nor by state (its query has `update_time` and `flags` alone), and takes about a second for each
-thousand of them before its first byte. So one list serves every pass for `KEPT` seconds; there is never a second request at the same time, and no
-call waits longer than `PATIENCE` seconds: a pass that needs the list comes again, and until then does what needs no list. After a long request that
-failed, the next one is delayed.
+thousand of them before its first byte. So one list serves every pass for `KEPT` seconds, and at most one request runs at a time. No call waits longer
+than `PATIENCE` seconds: a pass without the list does all that does not need it, and is requeued. After a long request fails, the next one is delayed.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ KEPT, PATIENCE, PAUSE = 15.0, 5.0, 30.0
 
 @dataclass(frozen=True)
 class JobQueue:
-    """The jobs that have nodes, and root's jobs of deep checks, including waiting and ended ones."""
+    """The jobs that have nodes, and root's jobs of deep checks, including pending and ended ones."""
 
     running: tuple[SlurmJob, ...] = ()
     checks: tuple[CheckJob, ...] = ()
@@ -39,7 +38,7 @@ class JobList:
         self._failed: tuple[SlurmError, float] | None = None
 
     async def get(self, since: float = float("-inf")) -> JobQueue:
-        """Return a list that was requested later than `since`; raises SlurmError, also where it does not arrive within `PATIENCE` seconds."""
+        """Return a list that was requested after `since`; raises SlurmError, also if it does not arrive within `PATIENCE` seconds."""
         end = _clock() + PATIENCE
         while True:
             if self._known is not None and self._asked > since:
@@ -50,14 +49,14 @@ class JobList:
             task, asked = self._begin(), self._asked
             done, _ = await asyncio.wait({task}, timeout=max(0.0, end - _clock()))
             if not done:
-                raise SlurmError("the list of jobs is not there yet")
+                raise SlurmError("the list of jobs has not arrived yet")
             if task.cancelled():
-                raise SlurmError("the list of jobs was given up because the connection is closed")
+                raise SlurmError("the list of jobs was cancelled because the connection is closed")
             if is_new or asked > since:
                 return task.result()
 
     def close(self) -> None:
-        """Cancel the running request, and forget the list."""
+        """Cancel the running request, and drop the list."""
         if self._task is not None:
             self._task.cancel()
         self._drop()
@@ -86,7 +85,7 @@ class JobList:
             self._failed = error, _clock() + PAUSE
 
     def _drop(self) -> None:
-        """Forget the list: of fifty thousand running jobs it has some forty megabytes."""
+        """Drop the list: for fifty thousand running jobs it takes about forty megabytes."""
         self._known = None
         if self._dropper is not None:
             self._dropper.cancel()

@@ -1,4 +1,4 @@
-"""Requests one list of slurmrestd and reads it record by record, within bounds of bytes and time."""
+"""Requests one list of slurmrestd and reads it record by record, within bounds on bytes and time, so that memory holds one record at a time."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -44,16 +44,16 @@ async def records(
 
 
 async def body_of(client: httpx2.AsyncClient, request: httpx2.Request, what: str, bound: Bound) -> bytearray:
-    """Return the body of a successful answer; raises SlurmError within `told`."""
+    """Return the body of a successful answer; raises SlurmError for any other."""
     async with opened(client, request, bound) as response:
         await check(response, f"GET {what}/")
         return await whole(response, bound.most)
 
 
 async def check(response: httpx2.Response, asked: str) -> None:
-    """Raise SlurmError, with Slurm's own message where there is one, for an answer with the status of an error."""
+    """Raise SlurmError for an answer with the status of an error, with Slurm's own message if it has one."""
     if response.status_code in _DENIED:
-        raise SlurmDenied(f"slurmrestd: {asked}: HTTP {response.status_code}, it does not take our token")
+        raise SlurmDenied(f"slurmrestd: {asked}: HTTP {response.status_code}, it rejects the operator's token")
     if response.status_code < httpx2.codes.BAD_REQUEST:
         return
     try:
@@ -65,13 +65,13 @@ async def check(response: httpx2.Response, asked: str) -> None:
 
 @contextlib.asynccontextmanager
 async def errors_as_slurm_errors(asked: str, bound: Bound) -> AsyncIterator[None]:
-    """Raise errors of the transport as SlurmError."""
+    """Raise errors of the transport as SlurmError, with the request and the cause."""
     try:
         yield
     except httpx2.TimeoutException as error:
         raise SlurmError(f"slurmrestd: {asked}: no answer within {bound.silence:.0f} s") from error
     except TimeoutError as error:
-        raise SlurmError(f"slurmrestd: {asked}: the answer has not ended within {bound.seconds:.0f} s") from error
+        raise SlurmError(f"slurmrestd: {asked}: the answer was not complete within {bound.seconds:.0f} s") from error
     except httpx2.HTTPError as error:
         raise SlurmError(f"slurmrestd: {asked}: {str(error) or type(error).__name__}") from error
     except TooLarge as error:

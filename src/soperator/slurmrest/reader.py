@@ -1,4 +1,4 @@
-"""Lists of one cluster's slurmrestd for a program that only counts: with the credentials' user, and only if they have changed."""
+"""Reads lists of one cluster's slurmrestd for a program that only counts: as the user of its credentials, and only lists that have changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,9 @@ Credentials = Callable[[], tuple[str, str]]
 
 @dataclass(frozen=True)
 class RestAnswer:
-    """The result of one request: its time by slurmctld's clock, 0 where it has none; whether anything has changed; the rest of the answer."""
+    """The result of one request: its time by slurmctld's clock (0 if the answer has none), whether anything has changed, and the rest of the
+    answer.
+    """
 
     moment: int
     has_news: bool = True
@@ -30,7 +32,7 @@ class RestAnswer:
 
 
 class ListReader:
-    """Reads lists of one cluster's slurmrestd as the user of the credentials."""
+    """A reader of one cluster's slurmrestd, as the user of the credentials."""
 
     def __init__(
         self, address: str, credentials: Credentials, transport: httpx2.AsyncBaseTransport | None = None
@@ -41,7 +43,7 @@ class ListReader:
         )
 
     async def records(self, what: str, type_: type[T], take: Callable[[T], None], since: int = 0) -> RestAnswer:
-        """Pass on the records of a list; none if nothing has changed since the given time. Raises SlurmError, perhaps after some were passed on."""
+        """Pass on the records of a list; none without a change since the given time. Raises SlurmError, perhaps after some were passed on."""
         path = f"{what}/?update_time={since}" if since else f"{what}/"
         request = self._client.build_request("GET", path, headers=self._headers())
         said = await records(self._client, request, what, type_, take, JOBS if what == "jobs" else _OTHERS)
@@ -54,17 +56,17 @@ class ListReader:
         return RestAnswer(int(moment) if isinstance(moment, int | float) else 0, said=said)
 
     async def one(self, what: str, name: str, type_: type[T]) -> T:
-        """Return the object `name` of an answer; raises SlurmError."""
+        """Return the object `name` of the answer to GET `what`; raises SlurmError."""
         request = self._client.build_request("GET", f"{what}/", headers=self._headers())
         async with errors_as_slurm_errors(f"GET {what}/", _OTHERS):
             body = await body_of(self._client, request, what, _OTHERS)
         try:
             return msgspec.convert(decode(body, dict[str, Any])[name], type_, strict=False)
         except (msgspec.DecodeError, msgspec.ValidationError, KeyError) as error:
-            raise SlurmError(f"slurmrestd: GET {what}/: the answer is not understood: {error}") from error
+            raise SlurmError(f"slurmrestd: GET {what}/: the answer is invalid: {error}") from error
 
     async def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     def _headers(self) -> dict[str, str]:

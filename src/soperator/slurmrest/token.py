@@ -1,6 +1,6 @@
-"""JSON web tokens for slurmrestd, signed with the cluster's key.
+"""JSON web tokens for slurmrestd, signed with the cluster's key for each client, so that no token is stored.
 
-HS256 over `sun` (the user), `iat` and `exp`, as Slurm's auth/jwt reads them. The time is an argument.
+HS256 over `sun` (the user), `iat` and `exp`, as Slurm's auth/jwt reads them. The time is an argument, which keeps the functions pure.
 """
 
 import base64
@@ -10,7 +10,7 @@ import json
 
 
 def sign(key: bytes, user: str, now: int, lifetime: int) -> str:
-    """Return a token for `user`, valid from `now` for `lifetime` seconds."""
+    """Return a token for `user` that is valid from `now` for `lifetime` seconds."""
     header = _encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
     claims = _encode(json.dumps({"sun": user, "iat": now, "exp": now + lifetime}).encode())
     signature = hmac.new(key, f"{header}.{claims}".encode(), hashlib.sha256).digest()

@@ -46,7 +46,7 @@ def test_a_line_of_slurm_conf_is_shown_with_what_it_takes():
     """The difference, the setting, and that daemons read it without a restart."""
     said = told(live(cluster()), cluster(config={"extraLines": {"slurm": "MaxJobCount=5"}}))
     assert "+MaxJobCount=5" in said
-    assert "configuration (MaxJobCount): every daemon reads it (reconfigure)" in said
+    assert "configuration (MaxJobCount): every daemon reads the new files (reconfigure)" in said
     assert "StatefulSet/demo-controller" not in said
 
 

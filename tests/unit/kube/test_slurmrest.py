@@ -42,9 +42,9 @@ async def test_an_answer_with_nodes_is_read():
         (httpx2.Response(503), "GET nodes/: HTTP 503$"),
         (httpx2.Response(500, json={"errors": [{"error": "Access denied"}]}), "GET nodes/: Access denied"),
         (httpx2.Response(200, json={"errors": [{"description": "no controller"}]}), "GET nodes/: no controller"),
-        (httpx2.Response(200, text="welcome"), "GET nodes/: HTTP 200, and the answer is no JSON object"),
-        (httpx2.Response(200, json=[]), "no JSON object"),
-        (httpx2.Response(200), "the answer has no nodes"),
+        (httpx2.Response(200, text="welcome"), "GET nodes/: HTTP 200, but the answer is not a JSON object"),
+        (httpx2.Response(200, json=[]), "not a JSON object"),
+        (httpx2.Response(200), "the answer has no field nodes"),
     ],
 )
 async def test_anything_else_is_an_error_that_says_what_it_was(answer, said):

@@ -126,7 +126,7 @@ BUSY = ("ALLOCATED",)
 async def test_a_busy_node_is_drained_though_the_jobs_cannot_be_listed():
     """Of whom is drained first the jobs tell, but a drain ends none: without their list it must not stay out."""
     slurm = Slurm(node(0, *BUSY), node(1, *BUSY))
-    slurm.jobs_refused = "the list of jobs is not there yet"
+    slurm.jobs_refused = "the list of jobs has not arrived yet"
     plan, said = await choose(seen(*slurm.now.values(), wanted=1), slurm)
     assert [each.index for each in plan.actions if isinstance(each, DrainNode)] == [1]
     assert "the jobs are not known" in said
@@ -170,7 +170,7 @@ async def test_nobody_is_warned_or_ended_while_the_jobs_are_not_known():
     for end in ("", OVER):
         before = pressed(end)
         slurm = Slurm(*before.nodes.values())
-        slurm.jobs_refused = "the list of jobs is not there yet"
+        slurm.jobs_refused = "the list of jobs has not arrived yet"
         plan, said = await choose(before, slurm)
         assert not [each for each in plan.actions if isinstance(each, SignalJobs | EndJobs)]
         assert "no job is warned or ended" in said

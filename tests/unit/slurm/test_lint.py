@@ -133,7 +133,7 @@ def test_plugins_are_named_by_their_whole_path() -> None:
     assert lint_plugins("plugstack", good) == []
     problems = lint_plugins("plugstack", bad)
     assert [problem.field for problem in problems] == [f"plugstack, line {number}" for number in (1, 2, 3, 4)]
-    assert problems[3].remedy.startswith("the operator loads it itself")
+    assert problems[3].remedy.startswith("the operator loads this plugin itself")
 
 
 def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
@@ -142,8 +142,8 @@ def test_slurmd_conf_must_not_say_what_the_nodeset_says() -> None:
         {"clusterRef": {"name": "demo"}, "extraConf": "MemSpecLimit=512 cpus=4 Gres=gpu:1"}
     )
     assert [(problem.value, problem.remedy.split(":")[0]) for problem in lint_nodeset(spec)] == [
-        ("cpus=4", "say it in resources"),
-        ("Gres=gpu:1", "say it in gpu"),
+        ("cpus=4", "set it in resources"),
+        ("Gres=gpu:1", "set it in gpu"),
     ]
 
 

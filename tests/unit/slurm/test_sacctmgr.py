@@ -56,7 +56,7 @@ def test_a_line_that_is_no_record_is_skipped():
 
 def test_half_an_answer_is_none():
     """One that was cut off says nothing."""
-    with pytest.raises(ValueError, match="did not answer all"):
+    with pytest.raises(ValueError, match="did not answer every query"):
         sacctmgr.read(printed([row("root")]).partition(BETWEEN)[0])
 
 

@@ -89,10 +89,10 @@ def test_the_note_of_places_is_read_back(places):
             "SwitchName=a Switches=b\nSwitchName=b Nodes=n\nSwitchName=c Switches=c,a",
             ("line 3: c: this switch is below",),
         ),
-        ("SwitchName=a Switches=b[", ("line 1: b[: Slurm could not read it",)),
+        ("SwitchName=a Switches=b[", ("line 1: b[: it is no host list",)),
         ("SwitchName=a Switches=b[0-99999999]", ("line 1: b[0-99999999]: ", "more than 8192")),
         (f"SwitchName={'a' * 65} Nodes=n", ("at most 64 characters",)),
-        (f"SwitchName=a{'1' * 20} Nodes=n", ("at most 19 of them",)),
+        (f"SwitchName=a{'1' * 20} Nodes=n", ("at most 19 digits",)),
     ],
 )
 def test_what_slurmctld_would_end_over_is_told_before(text, words):
@@ -133,4 +133,4 @@ def test_a_tree_as_in_the_manual_has_no_problem():
 def test_blanks_around_the_equals_sign_hide_no_switch():
     """Slurm reads them, so a name that stands twice is reported."""
     text = "SwitchName = a Nodes = n-0\nSwitchName= a Nodes =n-1\n"
-    assert {each.remedy for each in switch_problems(text)} == {"another switch has this name: choose a new one"}
+    assert {each.remedy for each in switch_problems(text)} == {"another switch has this name: choose another name"}

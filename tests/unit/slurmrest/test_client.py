@@ -68,7 +68,7 @@ async def test_without_a_moment_nobody_is_asked():
         (200, {"errors": [{"error": "Protocol authentication error"}]}, "Protocol authentication error"),
         (500, {"errors": []}, "HTTP 500"),
         (502, b"<html>", "HTTP 502"),
-        (200, b"<html>", "no JSON object"),
+        (200, b"<html>", "not a JSON object"),
         (200, {"nodes": [{"state": ["IDLE"]}]}, "name"),
     ],
 )
@@ -83,9 +83,9 @@ async def test_every_answer_that_is_not_plainly_a_success_is_an_error(status, bo
 async def test_an_answer_without_jobs_does_not_say_that_there_are_none(body):
     """Whoever counts his jobs by it would submit each of them twice."""
     rest, _ = client((200, body), (200, body))
-    with pytest.raises(SlurmError, match="GET jobs/: the answer has no jobs"):
+    with pytest.raises(SlurmError, match="GET jobs/: the answer has no field jobs"):
         await rest.jobs()
-    with pytest.raises(SlurmError, match="GET jobs/: the answer has no jobs"):
+    with pytest.raises(SlurmError, match="GET jobs/: the answer has no field jobs"):
         await rest.runs("soperator-")
 
 
@@ -104,7 +104,7 @@ async def test_a_warning_goes_to_the_batch_script_too():
 
 @pytest.mark.parametrize(
     ("body", "said"),
-    [({"jobs": [], "errors": [{"description": "Zero Bytes"}]}, "Zero Bytes"), ({"errors": []}, "has no jobs")],
+    [({"jobs": [], "errors": [{"description": "Zero Bytes"}]}, "Zero Bytes"), ({"errors": []}, "has no field jobs")],
 )
 async def test_an_answer_about_one_job_that_is_no_success_does_not_say_that_it_has_ended(body, said):
     """24.11 answers some failures with 200; whoever takes them for the end of the job lets its node go."""

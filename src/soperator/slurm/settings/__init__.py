@@ -1,1 +1,1 @@
-"""The settings of Slurm's files: which there are, which are ours, and what a change of them means."""
+"""The settings of Slurm's files: the keywords that exist, those that the operator owns, and the effect of a change."""

@@ -1,7 +1,7 @@
-"""What a change of Slurm's files requires: nothing, a reconfigure, or more.
+"""The effect of a change of Slurm's files: none, a reconfigure, or a restart of slurmctld.
 
-Since 23.11 a reconfigure makes each daemon execute itself again, so that it reads every setting except those whose resources stay open. Source:
-scontrol(1) and slurm.conf(5) of 24.11.
+Since 23.11 a reconfigure makes each daemon execute itself again, so that it reads every setting except those whose resources stay open across the
+exec. Source: scontrol(1) and slurm.conf(5) of 24.11.
 """
 
 import difflib
@@ -32,16 +32,16 @@ FIXED = frozenset(
 #: Settings whose change is a danger for running jobs, with the statement of Slurm's manual.
 DANGERS: Mapping[str, str] = MappingProxyType(
     {
-        "switchtype": "records of all jobs may be lost: change it only while no job is running or waiting",
-        "proctracktype": "jobs that run were begun with the former: change it only while none runs",
-        "selecttypeparameters": "running jobs were placed by the former plugin: some may be requeued or ended",
+        "switchtype": "the records of all jobs may be lost: change it only while no job is running or pending",
+        "proctracktype": "running jobs use the former value: change it only while no job is running",
+        "selecttypeparameters": "the former plugin placed the running jobs: slurmctld may requeue or end some",
     }
 )
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Which files and settings change, whether slurmctld has to restart, and the dangers, each as a sentence."""
+    """The files and settings that change, whether slurmctld must restart, and the dangers, each as a sentence."""
 
     files: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -50,16 +50,18 @@ class Effect:
 
     @property
     def act(self) -> str:
-        """What happens, in words."""
+        """The effect of the change, as a message."""
         if not self.files:
             return "nothing"
         return (
-            "slurmctld restarts, then every daemon reads it" if self.restarts else "every daemon reads it (reconfigure)"
+            "slurmctld restarts, then every daemon reads the new files"
+            if self.restarts
+            else "every daemon reads the new files (reconfigure)"
         )
 
 
 def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
-    """Return what the change from one set of files to another requires."""
+    """Return the effect of a change from one set of files to another."""
     files = tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
     before, after = _settings(old.get("slurm.conf", "")), _settings(new.get("slurm.conf", ""))
     changed = tuple(key for key in sorted({*before, *after}) if before.get(key) != after.get(key))
@@ -69,7 +71,7 @@ def effect(old: Mapping[str, str], new: Mapping[str, str]) -> Effect:
 
 
 def fixed(files: Mapping[str, str]) -> str:
-    """Return the settings of slurm.conf that only a restart changes, as one text."""
+    """Return the settings of slurm.conf that only a restart changes, as one text that is compared with that of the running slurmctld."""
     found = _settings(files.get("slurm.conf", ""))
     return " ".join(f"{key}={','.join(found[key])}" for key in sorted(FIXED & found.keys()))
 
@@ -82,7 +84,7 @@ def diff(old: Mapping[str, str], new: Mapping[str, str], around: int = 3) -> Ite
 
 
 def _settings(text: str) -> dict[str, list[str]]:
-    """Return the values of each setting by its name in small letters; the name of the generation is not a value."""
+    """Return the values of each setting by its name in lower case, without the line that names the generation."""
     found: dict[str, list[str]] = {}
     for each in settings(text):
         value = ",".join(word for word in each.value.split(",") if not word.startswith("generation="))
@@ -95,7 +97,7 @@ _REPEATED = frozenset({"slurmctldhost", "partitionname", "nodeset", "nodename", 
 
 
 def _spelled(key: str, *sets: Mapping[str, str]) -> str:
-    """Return the name as it is written in the files."""
+    """Return the name of a setting as the files spell it."""
     return next(
         (each.key for files in sets for each in settings(files.get("slurm.conf", "")) if each.key.lower() == key), key
     )

@@ -1,6 +1,6 @@
 """Checks whether a person's additions to Slurm's files are compatible with the operator's lines.
 
-Reports name the line by its number, so that a person finds it.
+Slurm itself reports a contradiction late or never. Each problem names the line by its number.
 """
 
 import difflib
@@ -31,7 +31,7 @@ MOST = 100
 def lint_text(
     field: str, text: str, owned: Mapping[str, str], known: Collection[str] = (), what: str = "slurm.conf"
 ) -> list[Problem]:
-    """Return what is wrong with extra lines of a file: owned settings, includes, unreadable lines, and with `known` unknown settings."""
+    """Return the faults in extra lines of a file: owned settings, includes, lines that Slurm cannot read, and with `known` also unknown settings."""
     remedies = {key.lower(): remedy for key, remedy in owned.items()}
     names = {key.lower(): key for key in known}
     found: list[Problem] = []
@@ -43,7 +43,7 @@ def lint_text(
             remedy = "Slurm reads Key=Value only: correct the line or remove it"
             found.append(Problem(where, setting.rest[:80], remedy))
         elif setting.key == "Include":
-            remedy = "the pods have no such file: write its lines here"
+            remedy = "the pods do not have the included file: write its lines here"
             found.append(Problem(where, f"Include {setting.value}"[:80], remedy))
         elif remedy := remedies.get(setting.key.lower(), ""):
             found.append(Problem(where, f"{setting.key}={setting.value}"[:80], remedy))
@@ -53,14 +53,14 @@ def lint_text(
 
 
 def _unknown(key: str, names: Mapping[str, str], what: str) -> str:
-    """Return what to do about a key that Slurm does not know."""
+    """Return the remedy for a key that Slurm does not know, with similar keys."""
     near = difflib.get_close_matches(key.lower(), names, 1, 0.8)
     meant = f": write {names[near[0]]}" if near else ": correct it or remove the line"
     return f"{what} of Slurm {keywords.VERSION} has no such setting{meant}"
 
 
 def lint_plugins(field: str, text: str) -> list[Problem]:
-    """Return what is wrong with extra lines of plugstack.conf: one that Slurm cannot read makes every srun fail, or is passed over."""
+    """Return the faults in extra lines of plugstack.conf; Slurm skips a line that it cannot read, or every srun fails."""
     found = []
     for number, line in enumerate(text.split("\n"), 1):
         words = line.partition("#")[0].split()
@@ -68,16 +68,18 @@ def lint_plugins(field: str, text: str) -> list[Problem]:
             continue
         where, remedy = f"{field}, line {number}", ""
         if words[0] not in ("required", "optional") or len(words) < 2 or not words[1].startswith("/"):
-            remedy = "write required or optional, the plugin's whole path, and its arguments"
+            remedy = "write required or optional, the absolute path of the plugin, and its arguments"
         elif words[1].endswith(("/spank_jail.so", "/spank_container.so")):
-            remedy = "the operator loads it itself; its arguments are in spec.jobContainers"
+            remedy = (
+                "the operator loads this plugin itself: remove the line, and set its arguments in spec.jobContainers"
+            )
         if remedy:
             found.append(Problem(where, line.strip()[:80], remedy))
     return found
 
 
 def lint_scripts(config: Config) -> list[Problem]:
-    """Return what is wrong with the scripts: one that the kernel could not start would drain every node that takes a job."""
+    """Return the faults in the scripts; a script that the kernel cannot start would drain every node that a job starts on."""
     found = []
     for field, text in (("prolog", config.prolog), ("epilog", config.epilog)):
         if text and not text.startswith("#!/"):
@@ -120,9 +122,9 @@ def lint_nodeset(spec: NodeSetSpec, has_own_slurm: bool = False) -> list[Problem
 
 
 def shared_lines(extra: str, shared: Mapping[str, str] = SHARED) -> str:
-    """Return the lines that follow the extra lines of slurm.conf, for lists (`shared`) that hold values of ours and theirs.
+    """Return the lines to append to the extra lines of slurm.conf, for lists (`shared`) with values of the operator and of a person.
 
-    Of two settings of one key Slurm takes the last. Without an extra setting of such a key there are no lines. An empty line comes first, because the
+    Slurm uses the last of two settings of one key. Without an extra setting of such a key there are no lines. An empty line comes first, because the
     extra lines may end in a backslash.
     """
     lines = []
@@ -145,5 +147,7 @@ def _option(field: str, key: str, value: str, known: Mapping[str, str]) -> list[
         meant = f": write {known[near[0]]}" if near else ": correct it or remove it"
         return [Problem(field, value, f"a partition of Slurm {keywords.VERSION} has no such option{meant}")]
     if not value or re.search(r'[\s"#\\]', value):
-        return [Problem(field, value, "a value must not be empty nor hold spaces, quotation marks, # or backslashes")]
+        return [
+            Problem(field, value, "the value is empty, or has spaces, quotation marks, # or backslashes: remove them")
+        ]
     return []

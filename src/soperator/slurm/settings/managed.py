@@ -1,14 +1,14 @@
-"""The settings of Slurm's files that the operator owns, each with the field in which a person sets it instead.
+"""The settings of Slurm's files that the operator owns, each with the field that sets it instead.
 
-A setting is owned when another value would contradict what the operator renders: with two writers the next restart may be an outage. Everything else
-in slurm.conf(5) is the administrator's. Two lists are shared: a person's values are merged with ours.
+The operator owns a setting if another value would contradict the rendered files: with two writers the next restart may be an outage. All other
+settings of slurm.conf(5) belong to the administrator. Two lists are shared: the operator merges its values with the administrator's.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 _FIXED = "the operator sets it and relies on it: remove the line"
-_AUTH = "it follows from auth.type: set that, and remove the line"
+_AUTH = "it follows from auth.type: set that field, and remove the line"
 _NAME = "it follows from metadata.name: remove the line"
 
 #: Settings of slurm.conf, by their names in slurm.conf(5).
@@ -27,35 +27,35 @@ OWNED: Mapping[str, str] = MappingProxyType(
         "DownNodes": "nodes register by themselves: set the state of a node with scontrol, and remove the line",
         "JobContainerType": "its plugin puts jobs into the jail: remove the line",
         "MaxNodeCount": _FIXED,
-        "NodeName": "nodes register by themselves: make a NodeSet, and remove the line",
-        "NodeSet": "each NodeSet object is one: make a NodeSet, and remove the line",
-        "PartitionName": "say it in spec.partitions, its settings in options there, and remove the line",
+        "NodeName": "nodes register by themselves: create a NodeSet, and remove the line",
+        "NodeSet": "each NodeSet object defines one: create a NodeSet, and remove the line",
+        "PartitionName": "define it in spec.partitions, with its settings in options, and remove the line",
         "PlugStackConfig": "its plugin puts jobs into the jail: remove the line",
         "PluginDir": "plugins come with the image: remove the line",
-        "ReturnToService": "pods change their hosts, and nodes must come back by themselves: remove the line",
+        "ReturnToService": "pods change their hosts, and nodes must register again by themselves: remove the line",
         "SelectType": "nodes that register by themselves need select/cons_tres: remove the line",
         "SlurmctldAddr": _NAME,
         "SlurmctldHost": _NAME,
         "SlurmctldPidFile": _FIXED,
         "SlurmctldPort": _FIXED,
         "SlurmctldPortRange": _FIXED,
-        "SlurmdParameters": "say it in extraConf of the NodeSet, and remove the line",
+        "SlurmdParameters": "set it in extraConf of the NodeSet, and remove the line",
         "SlurmdPidFile": _FIXED,
         "SlurmdPort": _FIXED,
         "SlurmdSpoolDir": _FIXED,
         "SlurmdUser": _FIXED,
         "SlurmUser": _FIXED,
-        "StateSaveLocation": "it is the claim of controller.state: remove the line",
+        "StateSaveLocation": "the claim of controller.state holds it: remove the line",
     }
 )
 
-_DATABASE = "slurmdbd is the operator's: say it in spec.accounting, and remove the line"
+_DATABASE = "the operator runs slurmdbd: set it in spec.accounting, and remove the line"
 
 #: Settings of slurm.conf that are the operator's too where accounting is on.
 ACCOUNTING: Mapping[str, str] = MappingProxyType(
     {
         "AccountingStorageBackupHost": _DATABASE,
-        "AccountingStorageEnforce": "say it in spec.accounting.enforce, and remove the line",
+        "AccountingStorageEnforce": "set it in spec.accounting.enforce, and remove the line",
         "AccountingStorageHost": _DATABASE,
         "AccountingStoragePass": _DATABASE,
         "AccountingStoragePort": _DATABASE,
@@ -78,26 +78,26 @@ SHARED: Mapping[str, str] = MappingProxyType(
 #: Settings of a node that the NodeSet determines, for `slurmd --conf`.
 OWNED_NODE: Mapping[str, str] = MappingProxyType(
     {
-        "CPUs": "say it in resources: Slurm's node is as large as the pod",
-        "Feature": "say it in features",
-        "Features": "say it in features",
-        "Gres": "say it in gpu",
-        "NodeAddr": "the pod's address follows its registration: remove it",
+        "CPUs": "set it in resources: a Slurm node is as large as its pod",
+        "Feature": "set it in features",
+        "Features": "set it in features",
+        "Gres": "set it in gpu",
+        "NodeAddr": "slurmd registers with the pod's address: remove it",
         "NodeHostname": "it is the pod's host name: remove it",
         "NodeName": "it is the pod's host name: remove it",
         "Port": _FIXED.replace("the line", "it"),
-        "RealMemory": "say it in resources: Slurm's node is as large as the pod",
-        "State": "set the state of a node with scontrol: remove it",
-        "Weight": "say it in weight",
+        "RealMemory": "set it in resources: a Slurm node is as large as its pod",
+        "State": "remove it, and set the state of a node with scontrol",
+        "Weight": "set it in weight",
     }
 )
 
 #: Settings of a partition that have a field of their own.
 OWNED_PARTITION: Mapping[str, str] = MappingProxyType(
     {
-        "Default": "say it in default",
-        "Hidden": "say it in hidden",
-        "Nodes": "say it in nodeSets and features",
-        "PartitionName": "say it in name",
+        "Default": "set it in default",
+        "Hidden": "set it in hidden",
+        "Nodes": "set it in nodeSets and features",
+        "PartitionName": "set it in name",
     }
 )

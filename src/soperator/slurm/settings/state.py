@@ -1,4 +1,4 @@
-"""The record of a change of Slurm's files. It is stored only in the same object as the files."""
+"""The record of a change of Slurm's files. It is stored in the ConfigMap of the files, so that one write changes both."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 class ConfigState:
     """The record in the annotations of the files' ConfigMap; times are in seconds since the epoch.
 
-    `generation` is that of the files, `good` the last one that slurmctld ran with, `asked` the one that it was told to activate. `refused` was rolled
-    back for the cause in `refusal`. `fixed` names the settings that only a restart changes.
+    `generation` is that of the files, `good` the last one that slurmctld ran with, `asked` the one that the operator requested it to load. `refused`
+    is the generation that was rolled back, `refusal` the cause. `fixed` holds the settings that only a restart changes.
     """
 
     generation: str = ""
@@ -24,16 +24,16 @@ class ConfigState:
 
     @property
     def is_settled(self) -> bool:
-        """Whether slurmctld runs with the files and was told to activate them."""
+        """Whether slurmctld runs with the files, and the operator had requested it to load them."""
         return bool(self.good) and self.generation == self.good == self.asked
 
     def text(self) -> str:
-        """Return as it is written."""
+        """Return the record as the text of the annotation."""
         return json.dumps({key: value for key, value in asdict(self).items() if value}, sort_keys=True)
 
 
 def read_state(text: str) -> ConfigState:
-    """Return the record from its text; an empty one where the text cannot be read."""
+    """Return the record that a text holds; an empty record if the text is invalid."""
     try:
         found = json.loads(text or "{}")
         return ConfigState(

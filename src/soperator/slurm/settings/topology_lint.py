@@ -1,4 +1,4 @@
-"""Checks whether slurmctld can read a person's topology.conf: it reports little about a faulty one, and ends.
+"""Checks whether slurmctld can read a person's topology.conf, because slurmctld exits on a faulty file and reports little about the cause.
 
 Source: topology/tree/switch_record.c of 24.11.
 """
@@ -19,7 +19,7 @@ _TOLD = 100
 
 
 def switch_problems(text: str) -> list[Problem]:
-    """Return what is wrong with the switches of a topology.conf; `lint_text` reports lines that cannot be read."""
+    """Return the faults in the switches of a topology.conf; `lint_text` reports lines that Slurm cannot read."""
     try:
         lines = [each for each in conf.parse(text) if each.get("SwitchName")]
     except conf.ConfError:
@@ -32,7 +32,9 @@ def switch_problems(text: str) -> list[Problem]:
         try:
             below[name] = hostlist.expand(said, room)
         except ValueError as error:
-            remedy = f"Slurm could not read it, or all lines together name more than {MOST} switches ({error}): correct Switches"
+            remedy = (
+                f"it is no host list, or all lines together name more than {MOST} switches ({error}): correct Switches"
+            )
             return [Problem(f"{FIELD}, line {each.number}", said[:80], remedy)]
         room -= len(below[name])
     found = (problem for each in lines for problem in _line(each, counts, below))
@@ -42,13 +44,19 @@ def switch_problems(text: str) -> list[Problem]:
 def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     name, where = line.get("SwitchName") or "", f"{FIELD}, line {line.number}"
     if len(name) > _LONGEST:
-        yield Problem(where, name[:80], f"a switch's name may have at most {_LONGEST} characters: choose a shorter one")
+        yield Problem(
+            where, name[:80], f"a switch's name may have at most {_LONGEST} characters: choose a shorter name"
+        )
     if len(name) - len(name.rstrip("0123456789")) > 19:
-        yield Problem(where, name[:80], "Slurm reads the digits at the end as a number: at most 19 of them")
+        yield Problem(
+            where, name[:80], "Slurm reads the digits at the end of the name as a number: use at most 19 digits"
+        )
     if counts[name] > 1:
-        yield Problem(where, name, "another switch has this name: choose a new one")
+        yield Problem(where, name, "another switch has this name: choose another name")
     if bool(line.get("Nodes")) == bool(line.get("Switches")):
-        yield Problem(where, name, "a switch has either nodes or switches below it: give one of Nodes and Switches")
+        yield Problem(
+            where, name, "a switch has either nodes or switches below it: set exactly one of Nodes and Switches"
+        )
     for child in below.get(name, ()):
         if child not in below:
             yield Problem(
@@ -57,7 +65,7 @@ def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str,
 
 
 def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    """Yield a switch that is below itself; each switch is visited once."""
+    """Yield a problem for each switch that is below itself; visits each switch once."""
     numbers = {line.get("SwitchName") or "": line.number for line in lines}
     done: set[str] = set()
     for first in numbers:
@@ -71,7 +79,9 @@ def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> I
             elif child in path:
                 names = list(path)
                 name = min(names[names.index(child) :], key=numbers.__getitem__)
-                remedy = "this switch is below itself: its Switches must name only switches farther from the root"
+                remedy = (
+                    "this switch is below itself: name in its Switches only switches that are farther from the root"
+                )
                 yield Problem(f"{FIELD}, line {numbers[name]}", name, remedy)
                 return
             else:
