@@ -4,7 +4,9 @@ People type `soperator --help` first and often, so the verbs' modules import onl
 in the input ends with one line per fault and exit code 1, never with a traceback.
 """
 
+import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -18,6 +20,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from soperator import __version__
+
+        typer.echo(f"soperator {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    kubeconfig: Annotated[
+        str, typer.Option(metavar="FILE", help="Kubeconfig to use instead of KUBECONFIG and ~/.kube/config.")
+    ] = "",
+    context: Annotated[str, typer.Option(metavar="NAME", help="Context to use instead of the current one.")] = "",
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Slurm clusters as Kubernetes resources."""
+    if kubeconfig:
+        os.environ["KUBECONFIG"] = kubeconfig
+    if context:
+        os.environ["SOPERATOR_CONTEXT"] = context
+
+
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
 app.command("render")(render.render)
@@ -30,11 +59,24 @@ app.command("operator")(operator.operator)
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. An error that no verb expects ends with one line and exit code 70, or with a traceback where SOPERATOR_DEBUG is set."""
     try:
         app()
     except BrokenPipeError:
         sys.stderr.close()
+    except Exception as error:
+        if os.environ.get("SOPERATOR_DEBUG"):
+            raise
+        print(_sentence(error), file=sys.stderr)
+        sys.exit(70)
+
+
+def _sentence(error: Exception) -> str:
+    from soperator.kube.errors import KubeError
+
+    if isinstance(error, KubeError):
+        return str(error)
+    return f"soperator failed: {type(error).__name__}: {error}; run it again with SOPERATOR_DEBUG=1 and report what it prints"
 
 
 if __name__ == "__main__":

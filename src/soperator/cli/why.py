@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.support.errors import no_answer
 from soperator.cli.support.say import line, say
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def why(
         )
         raise typer.Exit(1) from None
     except KubeError as error:
-        say(f"Kubernetes did not answer: {error}", err=True)
+        say(no_answer(error), err=True)
         raise typer.Exit(1) from None
     say(said)
     raise typer.Exit(0 if is_well else 1)

@@ -107,14 +107,13 @@ def connect(user_agent: str, transport: httpx2.AsyncBaseTransport | None = None)
     """Return an authenticated client and the default namespace, from the Pod's service account or from KUBECONFIG.
 
     Proxy variables of the environment are honoured only for a remote cluster from a kubeconfig: a proxy rarely reaches loopback or a Pod's own API
-    server. Raises lightkube's ConfigError if there is no cluster.
+    server. Raises NoCluster.
     """
     from lightkube.config.client_adapter import ConnectionParams
-    from lightkube.config.kubeconfig import KubeConfig
 
-    config = KubeConfig.from_env().get()
-    if config is None:
-        raise ValueError("the kubeconfig has no current context")
+    from soperator.kube.kubeconfig import configuration
+
+    config = configuration()
     is_remote = config.fname is not None and urlsplit(config.cluster.server).hostname not in LOOPBACK
     params = ConnectionParams(trust_env=is_remote, transport=transport)  # type: ignore[arg-type]
     client = httpx2.AsyncClient(

@@ -24,8 +24,15 @@ def report_errors(cluster: str) -> Iterator[None]:
     except NotFound as error:
         why = f"SlurmCluster {cluster}: {error}"
     except KubeError as error:
-        why = f"Kubernetes did not answer: {error}"
+        why = no_answer(error)
     else:
         return
     say(why, err=True)
     raise typer.Exit(1) from None
+
+
+def no_answer(error: Exception) -> str:
+    """Why Kubernetes gave no answer; where no kubeconfig names a cluster, that is the whole sentence."""
+    from soperator.kube.kubeconfig import NoCluster
+
+    return str(error) if isinstance(error, NoCluster) else f"Kubernetes did not answer: {error}"

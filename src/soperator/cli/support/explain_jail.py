@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from soperator.cli.support.errors import no_answer
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def explain_jail(cluster: str, nodeset: str, files: Sequence[Path], namespace: s
         say(str(error), err=True)
         raise typer.Exit(1) from None
     except KubeError as error:
-        say(f"Kubernetes did not answer: {error}", err=True)
+        say(no_answer(error), err=True)
         raise typer.Exit(1) from None
 
 
