@@ -40,7 +40,7 @@ built: machine ## build the programs of Kubernetes and all images; `make demo` d
 images: machine ## build the images whose inputs changed
 	python3 -m local.images build
 
-demo: venv ## a Slurm cluster on a local Kubernetes (or on KUBECONFIG's), and the main job in it
+demo: venv ## a Slurm cluster on a local Kubernetes, and the main job in it; ON=FILE: in the cluster of that kubeconfig instead
 	$(PYTHON) -m local.demo
 
 monitoring: venv ## a Prometheus with our alerts beside the local cluster, with the metrics of its Slurm clusters on

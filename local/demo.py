@@ -1,7 +1,7 @@
 """The main job: from nothing to a trained classifier in a Slurm cluster, as a user would do it.
 
 Everything here is a command that a person could type: helm for the installation, kubectl to look, ssh to work. With
-`KUBECONFIG` set the same happens in that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of
+`ON`, the path of a kubeconfig, the same happens in that cluster, where the images have to be pullable (`SOPERATOR_IMAGES` is the prefix of
 their names); without it the local one is started.
 """
 
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,10 +93,9 @@ def main() -> int:
 
 def prepare(clock: Clock) -> Target:
     """The cluster to install into, started and with the images in it where it is ours."""
-    given = os.environ.get("KUBECONFIG", "")
-    if given and Path(given).resolve() != (STATE / "kubeconfig").resolve():
-        clock.say(f"using the cluster of KUBECONFIG={given}")
-        return Target(given, os.environ["PATH"], is_local=False)
+    if chosen := chosen_kubeconfig(os.environ):
+        clock.say(f"using the cluster of {chosen}")
+        return Target(chosen, os.environ["PATH"], is_local=False)
     for module, words in (
         ("local", ["machine"]),
         ("local.images", ["build"]),
@@ -105,6 +105,20 @@ def prepare(clock: Clock) -> Target:
     clock.say("Kubernetes runs; bringing the images to its Nodes")
     _self("local", "load", *[str(image.tar) for image in images.built()])
     return local_target()
+
+
+def chosen_kubeconfig(environment: Mapping[str, str]) -> str:
+    """Return the kubeconfig of the cluster to install into, empty for the local one.
+
+    A cluster that is not ours has to be named in ON: a KUBECONFIG that somebody has set for other work is none. Raises DemoError.
+    """
+    named, given = environment.get("ON", ""), environment.get("KUBECONFIG", "")
+    if named or not given or Path(given).resolve() == (STATE / "kubeconfig").resolve():
+        return named
+    raise DemoError(
+        f"KUBECONFIG={given} is not the local cluster: `make demo ON={given}` installs into that one; "
+        "for a local one run `unset KUBECONFIG`"
+    )
 
 
 def local_target() -> Target:

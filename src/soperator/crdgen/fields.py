@@ -71,9 +71,8 @@ def type_of(schema: Schema) -> str:
 
 def describe(path: str) -> str:
     """Return the documentation of `cluster.login.service` and the like; KeyError says what is wrong with a path."""
-    kind, *steps = path.replace("[]", "").split(".")
-    if kind not in KINDS:
-        raise KeyError(f"{kind}: there is no such kind: choose {' or '.join(KINDS)}")
+    named, *steps = path.replace("[]", "").split(".")
+    kind = _kind(named)
     steps = steps[1:] if steps[:1] == ["spec"] else steps
     schema, here = structural(KINDS[kind].spec), kind
     for step in steps:
@@ -82,6 +81,15 @@ def describe(path: str) -> str:
             raise KeyError(f"{here}: there is no field {step}; there are: {', '.join(inner) or 'none'}")
         schema, here = inner[step], f"{here}.{step}"
     return "\n".join(_page(here, schema))
+
+
+def _kind(name: str) -> str:
+    """The kind of this name: ours, or one that kubectl knows, in any case. Raises KeyError."""
+    wanted = name.lower()
+    for kind, each in KINDS.items():
+        if wanted in (kind, each.kind.lower(), each.plural, *each.short_names):
+            return kind
+    raise KeyError(f"{name}: there is no such kind: choose {' or '.join(KINDS)}")
 
 
 def _page(path: str, schema: Schema) -> Iterator[str]:

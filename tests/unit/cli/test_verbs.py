@@ -180,6 +180,12 @@ def test_explain_shows_a_field_and_its_inner_fields() -> None:
     assert "belong together" in done.output
 
 
+@pytest.mark.parametrize("name", ["cluster", "slurmcluster", "SlurmClusters", "slc"])
+def test_explain_knows_the_names_that_kubectl_knows(name: str) -> None:
+    """A kind is found by our name, its own, its plural and its short name."""
+    assert RUN.invoke(app, ["explain", f"{name}.login"]).stdout.startswith("cluster.login: ")
+
+
 def test_explain_of_a_wrong_field_names_the_right_ones() -> None:
     """Exit code 1 and one line."""
     done = RUN.invoke(app, ["explain", "nodeset.gpus"])

@@ -1,6 +1,8 @@
 """What `make demo` says when its job is refused."""
 
-from local.demo import explained
+import pytest
+
+from local.demo import STATE, DemoError, chosen_kubeconfig, explained
 
 
 def test_a_demand_for_accounts_is_told_with_its_remedies():
@@ -12,3 +14,14 @@ def test_a_demand_for_accounts_is_told_with_its_remedies():
     assert "sacctmgr -i add user alice account=demo" in said
     assert '{"spec": {"accounting": {"enforce": null}}}' in said
     assert explained("sbatch: error: something else") == "sbatch: error: something else"
+
+
+def test_a_foreign_cluster_has_to_be_named():
+    """A KUBECONFIG that is set for other work is refused with both ways on; ON names a cluster, and the local one needs no name."""
+    with pytest.raises(
+        DemoError, match=r"KUBECONFIG=/prod is not the local cluster: `make demo ON=/prod`.*unset KUBECONFIG"
+    ):
+        chosen_kubeconfig({"KUBECONFIG": "/prod"})
+    assert chosen_kubeconfig({"KUBECONFIG": "/prod", "ON": "/prod"}) == "/prod"
+    assert chosen_kubeconfig({"KUBECONFIG": str(STATE / "kubeconfig")}) == ""
+    assert chosen_kubeconfig({}) == ""
