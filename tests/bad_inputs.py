@@ -39,6 +39,13 @@ def _memory(size: object = "1Gi", **said: Any) -> dict[str, Any]:
     return {"jail": {"submounts": [{"path": "/data", "tmpfs": {"size": size}, **said}]}}
 
 
+def _service(path: str, **said: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = {"service": said}
+    for key in reversed(path.split(".")):
+        spec = {key: spec}
+    return spec
+
+
 def _cluster(field: str, server: str, spec: dict[str, Any], lint: str = "") -> Bad:
     return Bad("SlurmCluster", spec, field, server, lint)
 
@@ -144,6 +151,26 @@ CASES = (
         "spec.login.service.loadBalancerSourceRanges",
         "LoadBalancer only",
         {"login": {"service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}},
+    ),
+    *(
+        _cluster(f"spec.{path}.service.{field}", words, _service(path, **said))
+        for path in ("login", "rest.users")
+        for field, words, said in (
+            ("loadBalancerClass", "LoadBalancer only", {"type": "ClusterIP", "loadBalancerClass": "a.b/c"}),
+            ("ipFamilies", "the same family twice", {"type": "ClusterIP", "ipFamilies": ["IPv6", "IPv6"]}),
+            ("ipFamilies", "needs ipFamilyPolicy", {"type": "ClusterIP", "ipFamilies": ["IPv6", "IPv4"]}),
+        )
+    ),
+    _cluster(
+        "spec.login.service.loadBalancerClass",
+        "should match",
+        _service("login", type="LoadBalancer", loadBalancerClass="a b"),
+        "so that it matches",
+    ),
+    _cluster(
+        "spec.rest.users.service.externalTrafficPolicy",
+        "choose one of them",
+        _service("rest.users", externalTrafficPolicy="Local"),
     ),
     Bad("SlurmCluster", {}, "metadata.name", "at most 30 characters", name="a" * 31),
     Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="1a"),

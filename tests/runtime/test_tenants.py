@@ -17,7 +17,12 @@ Object = dict[str, Any]
 Try = Callable[..., str]
 TEAM = "registry.test/team/"
 TIMEOUT = "service.test/idle-timeout"
-WORDS = ["--set", f"tenants.restrict=true,tenants.images={{{TEAM}}},tenants.serviceAnnotations={{{TIMEOUT}}}"]
+POOL, INSIDE = "pool.test/name", "pool.test/internal"
+WORDS = [
+    "--set",
+    f"tenants.restrict=true,tenants.images={{{TEAM}}},tenants.serviceAnnotations={{{TIMEOUT}}},"
+    f"tenants.serviceLabels={{{POOL}}},tenants.loadBalancerClasses={{{INSIDE}}}",
+]
 
 ALLOWED = {
     "nothing but what is needed": {"clusterRef": {"name": "demo"}},
@@ -84,6 +89,7 @@ REFUSED = {
 }
 #: Where a SlurmCluster has a podTemplate.
 ROLES = (
+    ("jail",),
     ("controller",),
     ("login",),
     ("rest",),
@@ -107,6 +113,9 @@ CLUSTERS_ALLOWED = {
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
     "a Secret that is there for such clusters": {"sssd": {"configSecretName": "slurm-ldap"}},
     "an annotation that is allowed": {"login": {"service": {"annotations": {TIMEOUT: "60"}}}},
+    "a label and a class that are allowed": {
+        "login": {"service": {"type": "LoadBalancer", "labels": {POOL: "a"}, "loadBalancerClass": INSIDE}}
+    },
     "checks that drain": {"health": {"mode": "Drain", "onFailure": {"disk-full": "Drain"}}},
 }
 CLUSTERS_REFUSED = {
@@ -148,6 +157,21 @@ CLUSTERS_REFUSED = {
     "the same for REST": (
         {"rest": {"users": {"service": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "a.b"}}}}},
         "service.annotations",
+    ),
+    "an address of a pool that a label chooses": (
+        {"login": {"service": {"labels": {"pool.test/other": "a"}}}},
+        "service.labels",
+    ),
+    "a program that makes load balancers of others": (
+        {
+            "rest": {
+                "users": {
+                    "tls": {"secretName": "slurm-tls"},
+                    "service": {"type": "LoadBalancer", "loadBalancerClass": "other"},
+                }
+            }
+        },
+        "service.loadBalancerClass",
     ),
     "a check of its own that cordons Nodes": (
         {"health": {"customChecks": [{"name": "mine", "run": ["/bin/false"], "onFailure": "Replace"}]}},

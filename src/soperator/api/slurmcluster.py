@@ -24,6 +24,7 @@ from soperator.api.fields.external_nodes import ExternalNodes
 from soperator.api.fields.health import HealthSpec
 from soperator.api.fields.metrics import MetricsSpec
 from soperator.api.fields.rest import RestSpec
+from soperator.api.fields.service import LoginService
 from soperator.api.fields.topology import Topology
 from soperator.api.fields.upgrade import Upgrade
 
@@ -150,6 +151,10 @@ class Jail(Model):
     submounts: list[Submount] = Field(
         default_factory=list, max_length=64, description=("Other storage at paths inside the jail, on every node.")
     )
+    pod_template: Opaque = Field(
+        default_factory=dict,
+        description="The same escape hatch as of a role, for the Jobs that fill the jail and make mount points in it.",
+    )
 
     @property
     def has_job(self) -> bool:
@@ -180,34 +185,6 @@ class ControllerSpec(Model):
     )
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmctld may run.")
     pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
-
-
-class LoginService(Model):
-    """How users reach the login nodes."""
-
-    type: Literal["NodePort", "LoadBalancer", "ClusterIP"] = Field(
-        default="NodePort", description=("Type of the Service for SSH.")
-    )
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=22, description="Port of the Service.")
-    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(
-        default=0, description=("Fixed NodePort; 0 lets Kubernetes choose.")
-    )
-    annotations: dict[str, str] = Field(
-        default_factory=dict, description=("Annotations of the Service, for a cloud's load balancer.")
-    )
-    load_balancer_source_ranges: list[str] = Field(
-        default_factory=list, max_length=64, description=("Networks that a load balancer lets in.")
-    )
-    session_affinity: Literal["ClientIP", "None"] = Field(
-        default="ClientIP",
-        description=(
-            "ClientIP: a client comes to the login node of its last session, where its tmux and its editor's server run. None: to any."
-        ),
-    )
-    external_traffic_policy: Literal["Cluster", "Local"] = Field(
-        default="Cluster",
-        description="Cluster: every Node answers. Local: only Nodes that run a login pod do, and sshd sees the address of the client.",
-    )
 
 
 class Login(Model):

@@ -38,6 +38,18 @@ AT = "spec.podTemplate.spec.containers[0].securityContext"
             "spec.podTemplate.spec.volumes[0].hostPath.path",
         ),
         ({"volumes": [{"name": "a", "hostPath": {"path": "/data"}}]}, "spec.volumes[0].hostPath.path"),
+        ({"podTemplate": {"spec": {"securityContext": None}}}, "spec.podTemplate.spec.securityContext"),
+        (
+            {"podTemplate": {"spec": {"securityContext": {"seccompProfile": None}}}},
+            "spec.podTemplate.spec.securityContext.seccompProfile",
+        ),
+        ({"podTemplate": {"spec": {"containers": [{"name": "slurmd", "securityContext": None}]}}}, AT),
+        (container(capabilities=None), f"{AT}.capabilities.drop"),
+        (container(capabilities={"drop": []}), f"{AT}.capabilities.drop"),
+        (
+            {"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
+            "spec.volumes[0].projected.sources",
+        ),
         ({"submounts": [{"path": "/a", "hostPath": {"path": "/etc/kubernetes"}}]}, "spec.submounts[0]"),
         ({"submounts": [{"path": "/a", "volume": {"hostPath": {"path": "/"}}}]}, "spec.submounts[0]"),
     ],
@@ -58,6 +70,17 @@ def test_each_wall_that_a_role_of_a_cluster_takes_down_is_found():
     fields = [each.field for each in cluster_loosened(SlurmClusterSpec.model_validate(spec))]
     at = AT.removeprefix("spec.")
     assert fields == ["spec.jail.submounts[0]", f"spec.login.{at}.privileged", f"spec.metrics.exporter.{at}.privileged"]
+
+
+@pytest.mark.parametrize("said", [{"runAsUser": 0}, {"runAsUser": None}, {"allowPrivilegeEscalation": True}])
+def test_root_of_a_pod_without_a_user_namespace_is_found(said):
+    """It is root of the Node, where root of login and of a worker is nobody."""
+    spec = SlurmClusterSpec.model_validate(
+        {"controller": container(**said), "login": container(**said), "jail": container(**said)}
+    )
+    field = f"spec.controller.{AT.removeprefix('spec.')}.{next(iter(said))}"
+    assert [each.field for each in cluster_loosened(spec)] == [field]
+    assert found(**container(**said)) == []
 
 
 @pytest.mark.parametrize(

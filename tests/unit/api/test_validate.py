@@ -217,6 +217,22 @@ def test_a_source_range_must_be_a_network() -> None:
         ({"spec": "x"}, "spec.podTemplate.spec"),
         ({"spec": {"volumes": [{"name": "jail", "$patch": "delete"}]}}, "spec.podTemplate.spec.volumes[0].$patch"),
         ({"spec": {"$retainKeys": ["x"]}}, "spec.podTemplate.spec.$retainKeys"),
+        ({"spec": {"volumes": None}}, "spec.podTemplate.spec.volumes"),
+        ({"spec": {"volumes": ["x"]}}, "spec.podTemplate.spec.volumes[0]"),
+        ({"spec": {"volumes": [{"emptyDir": {}}]}}, "spec.podTemplate.spec.volumes[0].name"),
+        (
+            {"spec": {"containers": [{"name": "slurmd", "volumeMounts": [{"name": "x"}]}]}},
+            "spec.podTemplate.spec.containers[0].volumeMounts[0].mountPath",
+        ),
+        (
+            {"spec": {"containers": [{"name": "x", "ports": [{"name": "http"}]}]}},
+            "spec.podTemplate.spec.containers[0].ports[0].containerPort",
+        ),
+        (
+            {"spec": {"initContainers": [{"name": "x", "env": {"A": "b"}}]}},
+            "spec.podTemplate.spec.initContainers[0].env",
+        ),
+        ({"metadata": {"labels": None}}, "spec.podTemplate.metadata.labels"),
     ],
 )
 def test_a_pod_template_must_not_say_what_holds_a_worker_together(template: dict[str, Any], field: str) -> None:
@@ -228,6 +244,7 @@ def test_a_pod_template_must_not_say_what_holds_a_worker_together(template: dict
 @pytest.mark.parametrize(
     ("spec", "path", "main"),
     [
+        ({"jail": "T"}, "jail", "seal"),
         ({"controller": "T"}, "controller", "slurmctld"),
         ({"login": "T"}, "login", "sshd"),
         ({"rest": "T"}, "rest", "slurmrestd"),
@@ -250,6 +267,38 @@ def test_a_pod_template_of_a_role_must_not_say_what_holds_it_together(
     at = f"spec.{path}.podTemplate.spec"
     assert [each.field for each in of_role(bad)] == [f"{at}.hostNetwork", f"{at}.containers[0].image"]
     assert of_role({"metadata": {"annotations": {"a/b": "c"}}, "spec": {"runtimeClassName": "kata"}}) == []
+
+
+def test_the_resources_of_a_container_without_a_field_are_the_pod_templates() -> None:
+    """nginx before users' slurmrestd, whose own resources are a field."""
+    sized = {"resources": {"limits": {"memory": "1Gi"}}}
+    template = {
+        "spec": {
+            "initContainers": [{"name": "slurmrestd", **sized}],
+            "containers": [{"name": "proxy", **sized}],
+        }
+    }
+    (problem,) = validate_cluster("demo", cluster(rest={"users": {"podTemplate": template}}), world())
+    assert problem.field == "spec.rest.users.podTemplate.spec.initContainers[0].resources"
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ({"labels": {"app.kubernetes.io/name": "x"}}, "labels", "app.kubernetes.io/name"),
+        ({"annotations": {"slurm.soperator.io/x": "x"}}, "annotations", "slurm.soperator.io/x"),
+        ({"labels": {"a b": "x"}}, "labels", "a b"),
+        ({"annotations": {"x/y/z": "x"}}, "annotations", "x/y/z"),
+    ],
+)
+def test_a_service_has_labels_and_annotations_that_kubernetes_takes(
+    said: dict[str, Any], field: str, value: str
+) -> None:
+    """Those of the operator find the Service again."""
+    spec = cluster(login={"service": said}, rest={"users": {"service": said}})
+    found = validate_cluster("demo", spec, world())
+    paths = ("spec.login.service", "spec.rest.users.service")
+    assert {(each.field, each.value) for each in found} == {(f"{path}.{field}", value) for path in paths}
 
 
 def test_a_pod_template_may_say_what_we_have_no_field_for() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.render.cluster import objects
+from soperator.render.jail import mount_points, populate_job
 from soperator.render.parts.model import Cluster, Defaults
 
 DEFAULTS = Defaults("slurm:1", "login:1", "munge:1", "populate:1", "jail:1")
@@ -49,3 +50,19 @@ def test_a_pod_template_is_merged_over_its_role(path, name):
         "runtimeClassName": "kata",
         "containers": [*was["spec"]["containers"], {"name": "agent", "image": "agent:1"}],
     }
+
+
+def test_the_pod_template_of_the_jail_is_merged_over_its_jobs_and_over_nothing_else():
+    """The Job that fills the jail, and the one that makes mount points in it."""
+    jail = {"submounts": [{"path": "/data", "claimName": "data"}]}
+    plain, given = (
+        Cluster("slurm", "demo", "1", SlurmClusterSpec.model_validate({"jail": jail | more}))
+        for more in ({}, {"podTemplate": GIVEN})
+    )
+    for render in (populate_job.render_populate, lambda *said: mount_points.render_mount_points(said[0], [], said[1])):
+        (was,), (made,) = (render(each, DEFAULTS) for each in (plain, given))
+        was, made = was["spec"]["template"], made["spec"]["template"]
+        assert made["spec"]["containers"] == [*was["spec"]["containers"], {"name": "agent", "image": "agent:1"}]
+        assert made["spec"]["runtimeClassName"] == "kata"
+        assert made["metadata"]["labels"] == was["metadata"]["labels"]
+    assert templates({"jail": {"podTemplate": GIVEN}}) == templates({})

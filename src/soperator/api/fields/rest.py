@@ -1,13 +1,14 @@
 """slurmrestd in the spec of a SlurmCluster: the operator's own, and one for users."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from soperator.api.base import DNS_NAME, Model, Opaque, Problem
 from soperator.api.common import POD_TEMPLATE, Resources, Scheduling
 from soperator.api.fields.change import Duration, seconds
+from soperator.api.fields.service import RestService
 from soperator.api.validation.cel import Rule
 
 #: Users who may do everything in Slurm: a token for them is not stored in a Secret, nor created by accident.
@@ -16,21 +17,6 @@ ADMINISTRATORS = ("root", "slurm")
 USER = r"^[A-Za-z_][A-Za-z0-9_.@-]*$"
 #: The bounds of a renewed token's life, in seconds: short enough to limit the damage of a leak, long enough for a renewal in time.
 _SHORTEST, _LONGEST = 600, 7 * 86400
-
-
-class RestService(Model):
-    """How users reach slurmrestd."""
-
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
-        default="ClusterIP", description="Type of the Service."
-    )
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=6820, description="Port of the Service.")
-    node_port: Annotated[int, Field(ge=0, le=65535)] = Field(
-        default=0, description="Fixed NodePort; 0 lets Kubernetes choose."
-    )
-    annotations: dict[str, str] = Field(
-        default_factory=dict, description="Annotations of the Service, for a cloud's load balancer."
-    )
 
 
 class RestTls(Model):

@@ -20,7 +20,7 @@ from soperator.api.fields.health import REPLACE
 from soperator.api.fields.jail_refill import ASKED, REFILL
 from soperator.api.fields.power import POWER_SAVING
 from soperator.api.fields.rest import REST_USERS
-from soperator.api.fields.service import SERVICE
+from soperator.api.fields.service import SERVICE, LoginService, RestService
 from soperator.api.fields.topology import TOPOLOGY
 from soperator.api.healthcheck import HEALTHCHECK
 from soperator.api.nodeset import (
@@ -30,7 +30,6 @@ from soperator.api.nodeset import (
     Gpu,
 )
 from soperator.api.slurmcluster import (
-    LoginService,
     Partition,
     Refill,
     SlurmClusterSpec,
@@ -56,25 +55,6 @@ OWNED_OPTIONS = ("PartitionName", "Nodes", "Default", "Hidden")
 
 _CLUSTER_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
-
-LOGIN_SERVICE = (
-    *SERVICE,
-    Rule(
-        cel="self.type != 'ClusterIP' || self.externalTrafficPolicy != 'Local'",
-        message=(
-            "externalTrafficPolicy Local works with type NodePort or LoadBalancer only: choose one of them, or "
-            "remove externalTrafficPolicy"
-        ),
-        holds=lambda service: service.type != "ClusterIP" or service.external_traffic_policy != "Local",
-        field="external_traffic_policy",
-    ),
-    Rule(
-        cel="self.type == 'LoadBalancer' || size(self.?loadBalancerSourceRanges.orValue([])) == 0",
-        message="loadBalancerSourceRanges works with type LoadBalancer only: choose it, or remove loadBalancerSourceRanges",
-        holds=lambda service: service.type == "LoadBalancer" or not service.load_balancer_source_ranges,
-        field="load_balancer_source_ranges",
-    ),
-)
 
 _SPELLINGS = tuple(spelling for key in OWNED_OPTIONS for spelling in (key, key.lower(), key.upper()))
 
@@ -212,7 +192,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         Tmpfs.__name__: TMPFS,
         Gpu.__name__: GPU,
         Driver.__name__: DRIVER,
-        LoginService.__name__: LOGIN_SERVICE,
+        LoginService.__name__: SERVICE,
         Partition.__name__: PARTITION,
         SlurmClusterSpec.__name__: CLUSTER,
         "NodeSetSpec": NODESET,
@@ -231,7 +211,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "StateClaim": CLAIM,
         "Accounting": ACCOUNTING,
         "Topology": TOPOLOGY,
-        "RestService": SERVICE,
+        RestService.__name__: SERVICE,
         "RestUsers": REST_USERS,
     }
 )

@@ -22,7 +22,7 @@ _SYSTEM = re.compile(
 def loosened(spec: NodeSetSpec) -> list[Problem]:
     """Return each field of a NodeSet that weakens the isolation, with its effect."""
     return [
-        *_template("podTemplate", spec.pod_template),
+        *_template("podTemplate", spec.pod_template, True),
         *_volumes("volumes", spec.volumes),
         *submounts_loosened("submounts", spec.submounts),
     ]
@@ -32,7 +32,11 @@ def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
     """Return each field of a SlurmCluster that takes a wall down."""
     return [
         *submounts_loosened("jail.submounts", spec.jail.submounts),
-        *(each for path, _, template in role_templates(spec) for each in _template(f"{path}.podTemplate", template)),
+        *(
+            problem
+            for each in role_templates(spec)
+            for problem in _template(f"{each.path}.podTemplate", each.template, each.has_users)
+        ),
     ]
 
 
@@ -48,11 +52,15 @@ def submounts_loosened(field: str, submounts: Sequence[Submount]) -> Iterator[Pr
             )
 
 
-def _template(at: str, template: Mapping[str, Any]) -> Iterator[Problem]:
+def _template(at: str, template: Mapping[str, Any], has_users: bool) -> Iterator[Problem]:
     pod = _map(template.get("spec"))
     yield from _pod(f"{at}.spec", pod)
-    yield from _containers(f"{at}.spec", pod)
+    yield from _containers(f"{at}.spec", pod, has_users)
     yield from _volumes(f"{at}.spec.volumes", _list(pod.get("volumes")))
+
+
+_OPEN_KERNEL = "every system call of the Node's kernel is open"
+_OWN_RIGHTS = "the operator's own limits of rights are gone"
 
 
 def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
@@ -67,9 +75,12 @@ def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
             pod.get("automountServiceAccountToken"),
             "credentials of Kubernetes are in the pod",
         ),
+        "securityContext": ("null" if _is_null(pod, "securityContext") else "", _OWN_RIGHTS),
         "securityContext.seccompProfile": (
-            _type(security.get("seccompProfile")) == "Unconfined" and "Unconfined",
-            "every system call of the Node's kernel is open",
+            "null"
+            if _is_null(security, "seccompProfile")
+            else _type(security.get("seccompProfile")) == "Unconfined" and "Unconfined",
+            _OPEN_KERNEL,
         ),
     }
     for field, (value, why) in told.items():
@@ -77,37 +88,51 @@ def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"spec.{at}.{field}", str(value)[:80], f"{why}: remove it")
 
 
-def _containers(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
+def _containers(at: str, pod: Mapping[str, Any], has_users: bool) -> Iterator[Problem]:
     for field in ("containers", "initContainers"):
         for number, container in enumerate(_list(pod.get(field))):
-            where, security = (
-                f"spec.{at}.{field}[{number}].securityContext",
-                _map(container.get("securityContext")),
-            )
-            added = _map(security.get("capabilities")).get("add")
-            told: dict[str, tuple[object, str]] = {
-                "privileged": (security.get("privileged") is True, "it has every right on the Node"),
-                "capabilities.add": (
-                    ", ".join(map(str, added)) if isinstance(added, list) else "",
-                    "rights that the pod does not need",
-                ),
-                "procMount": (
-                    security.get("procMount") == "Unmasked",
-                    "settings of the Node's kernel are in its /proc",
-                ),
-                "seccompProfile": (
-                    _type(security.get("seccompProfile")) == "Unconfined",
-                    "every system call of the Node's kernel is open",
-                ),
-            }
+            where = f"spec.{at}.{field}[{number}].securityContext"
+            if _is_null(container, "securityContext"):
+                yield Problem(where, "null", f"{_OWN_RIGHTS}: remove it")
+            told = _rights(_map(container.get("securityContext")))
+            if not has_users:
+                told |= _root(_map(container.get("securityContext")))
             for key, (value, why) in told.items():
                 if value:
-                    text = (
-                        value
-                        if isinstance(value, str)
-                        else str(security.get(key) if key != "seccompProfile" else "Unconfined")
-                    )
-                    yield Problem(f"{where}.{key}", text[:80], f"{why}: remove it")
+                    yield Problem(f"{where}.{key}", value[:80], f"{why}: remove it")
+
+
+def _rights(security: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """What a container's security context opens, empty where it does not, by its field, with the effect."""
+    capabilities = _map(security.get("capabilities"))
+    added, is_kept = capabilities.get("add"), "drop" in capabilities and not capabilities["drop"]
+    is_kept = is_kept or _is_null(security, "capabilities")
+    is_unconfined = _type(security.get("seccompProfile")) == "Unconfined"
+    return {
+        "privileged": ("True" if security.get("privileged") is True else "", "it has every right on the Node"),
+        "capabilities.add": (
+            ", ".join(map(str, added)) if isinstance(added, list) else "",
+            "rights that the pod does not need",
+        ),
+        "capabilities.drop": ("nothing" if is_kept else "", "rights that the pod does not need"),
+        "procMount": (
+            "Unmasked" if security.get("procMount") == "Unmasked" else "",
+            "settings of the Node's kernel are in its /proc",
+        ),
+        "seccompProfile": ("Unconfined" if is_unconfined else "", _OPEN_KERNEL),
+    }
+
+
+def _root(security: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The same of root, in a pod without a user namespace."""
+    is_root = "runAsUser" in security and security["runAsUser"] in (0, None)
+    return {
+        "runAsUser": (str(security.get("runAsUser")) if is_root else "", "its root is root of the Node"),
+        "allowPrivilegeEscalation": (
+            "True" if security.get("allowPrivilegeEscalation") is True else "",
+            "a program may gain rights that its user does not have",
+        ),
+    }
 
 
 def _volumes(field: str, volumes: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
@@ -115,6 +140,15 @@ def _volumes(field: str, volumes: Iterable[Mapping[str, Any]]) -> Iterator[Probl
         if path := _path(volume):
             remedy = "a folder of the Node is in the pod, whose root is root there too: use a claim"
             yield Problem(f"spec.{field}[{number}].hostPath.path", path[:80], remedy)
+        sources = _list(_map(volume.get("projected")).get("sources"))
+        if any("serviceAccountToken" in each for each in sources):
+            at = f"spec.{field}[{number}].projected.sources"
+            yield Problem(at, "serviceAccountToken", "credentials of Kubernetes are in the pod: remove it")
+
+
+def _is_null(fields: Mapping[str, Any], key: str) -> bool:
+    """Whether a template removes what the operator put there."""
+    return key in fields and fields[key] is None
 
 
 def _path(volume: Mapping[str, Any]) -> str:

@@ -7,13 +7,14 @@ field that does the same, instead of being silently overridden.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import Problem
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.api.validation.merge_keys import list_problems
 
 WORKER = "slurmd"
 
@@ -56,14 +57,17 @@ _ROLE_SPEC: Mapping[str, str] = MappingProxyType(
         "restartPolicy": "these pods are always restarted: remove it",
     }
 )
+_STARTED = "the image's entry script starts it: remove it"
 _ROLE_CONTAINER: Mapping[str, str] = MappingProxyType(
     {
-        "command": "the image's entry script starts it: remove it",
-        "args": "the image's entry script starts it: remove it",
+        "command": _STARTED,
+        "args": _STARTED,
         "image": "say it in images of the SlurmCluster",
         "resources": "say resources, beside podTemplate",
     }
 )
+#: The same for containers whose resources have no field.
+_UNSIZED: Mapping[str, str] = MappingProxyType({key: _ROLE_CONTAINER[key] for key in ("command", "args", "image")})
 _OURS = "slurm.soperator.io/"
 _NAMES = (
     *(
@@ -101,7 +105,7 @@ _MOUNTS = (
 def pod_problems(spec: NodeSetSpec) -> list[Problem]:
     """Return what podTemplate, volumes and volumeMounts must not say."""
     return [
-        *_template(spec.pod_template),
+        *_template(spec.pod_template, {WORKER: _CONTAINER}, _SPEC),
         *_volumes(spec),
         *(
             problem
@@ -111,32 +115,44 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
     ]
 
 
-def role_templates(spec: SlurmClusterSpec) -> Iterable[tuple[str, str, Mapping[str, Any]]]:
-    """Return the path in the spec, the main container and the podTemplate of each role of a cluster."""
-    yield "controller", "slurmctld", spec.controller.pod_template
-    yield "login", "sshd", spec.login.pod_template
-    yield "rest", "slurmrestd", spec.rest.pod_template
+@dataclass(frozen=True)
+class RoleTemplate:
+    """The podTemplate of a role: its path in the spec, and what it must not say of the role's own containers."""
+
+    path: str
+    template: Mapping[str, Any]
+    containers: Mapping[str, Mapping[str, str]]
+    #: Whether the pods have a user namespace, in which root is nobody on the Node.
+    has_users: bool = False
+
+
+def role_templates(spec: SlurmClusterSpec) -> Iterable[RoleTemplate]:
+    """Return the podTemplate of each role of a cluster."""
+    sized = _ROLE_CONTAINER
+    jobs = dict.fromkeys(("script", "copy", "seal", "mount-points"), _UNSIZED)
+    yield RoleTemplate("jail", spec.jail.pod_template, jobs, has_users=True)
+    yield RoleTemplate("controller", spec.controller.pod_template, {"slurmctld": sized})
+    yield RoleTemplate("login", spec.login.pod_template, {"sshd": sized}, has_users=True)
+    yield RoleTemplate("rest", spec.rest.pod_template, {"slurmrestd": sized})
     if spec.rest.users:
-        yield "rest.users", "proxy", spec.rest.users.pod_template
+        yield RoleTemplate("rest.users", spec.rest.users.pod_template, {"slurmrestd": sized, "proxy": _UNSIZED})
     if spec.accounting:
-        yield "accounting.slurmdbd", "slurmdbd", spec.accounting.slurmdbd.pod_template
-        yield "accounting.managedDatabase", "mariadb", spec.accounting.managed_database.pod_template
+        own = spec.accounting
+        yield RoleTemplate("accounting.slurmdbd", own.slurmdbd.pod_template, {"slurmdbd": sized})
+        yield RoleTemplate("accounting.managedDatabase", own.managed_database.pod_template, {"mariadb": sized})
     if spec.metrics.exporter:
-        yield "metrics.exporter", "exporter", spec.metrics.exporter.pod_template
+        yield RoleTemplate("metrics.exporter", spec.metrics.exporter.pod_template, {"exporter": sized})
 
 
 def role_problems(spec: SlurmClusterSpec) -> Iterable[Problem]:
     """Return the problems of the podTemplates of a cluster's roles."""
-    for path, main, template in role_templates(spec):
-        for problem in _template(template, main, _ROLE_SPEC, _ROLE_CONTAINER):
-            yield replace(problem, field=f"spec.{path}.{problem.field}")
+    for each in role_templates(spec):
+        for problem in _template(each.template, each.containers, _ROLE_SPEC):
+            yield replace(problem, field=f"spec.{each.path}.{problem.field}")
 
 
 def _template(
-    template: Mapping[str, Any],
-    main: str = WORKER,
-    words: Mapping[str, str] = _SPEC,
-    of_main: Mapping[str, str] = _CONTAINER,
+    template: Mapping[str, Any], ours: Mapping[str, Mapping[str, str]], words: Mapping[str, str]
 ) -> Iterable[Problem]:
     for key, value in template.items():
         if key not in ("metadata", "spec"):
@@ -150,8 +166,10 @@ def _template(
     pod = _map(template.get("spec"))
     for key in sorted(words.keys() & pod.keys()):
         yield Problem(f"podTemplate.spec.{key}", _short(pod[key]), words[key])
+    yield from list_problems("podTemplate.spec", pod)
     for field in ("containers", "initContainers"):
-        yield from _containers(f"podTemplate.spec.{field}", pod.get(field, []), main, of_main)
+        for number, container in enumerate(_list(pod.get(field))):
+            yield from _own_container(f"podTemplate.spec.{field}[{number}]", container, ours)
 
 
 def _directives(field: str, value: object) -> Iterable[Problem]:
@@ -171,24 +189,20 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterable[Problem]:
     for key in sorted(metadata.keys() & set(_META)):
         yield Problem(f"podTemplate.metadata.{key}", _short(metadata[key]), "the operator owns it: remove it")
     for field in ("labels", "annotations"):
+        if field in metadata and not isinstance(metadata[field], Mapping):
+            yield Problem(f"podTemplate.metadata.{field}", _short(metadata[field]), "it must be a map of texts")
         for key in _map(metadata.get(field)):
             if key.startswith((_OURS, "app.kubernetes.io/")):
                 remedy = "labels and annotations of this prefix find the pod again: choose another prefix"
                 yield Problem(f"podTemplate.metadata.{field}", key, remedy)
 
 
-def _containers(field: str, containers: object, main: str, of_main: Mapping[str, str]) -> Iterable[Problem]:
-    if not isinstance(containers, list):
-        yield Problem(field, _short(containers), "it must be a list of containers")
-        return
-    for number, container in enumerate(containers):
-        entry = _map(container)
-        if not entry.get("name"):
-            remedy = f"containers are merged by name: name it; the main one is {main}"
-            yield Problem(f"{field}[{number}].name", _short(entry.get("name", "")), remedy)
-        if entry.get("name") == main:
-            for key in sorted(of_main.keys() & entry.keys()):
-                yield Problem(f"{field}[{number}].{key}", _short(entry[key]), of_main[key])
+def _own_container(
+    field: str, container: Mapping[str, Any], ours: Mapping[str, Mapping[str, str]]
+) -> Iterable[Problem]:
+    words = ours.get(str(container.get("name")), {})
+    for key in sorted(words.keys() & container.keys()):
+        yield Problem(f"{field}.{key}", _short(container[key]), words[key])
 
 
 def _volumes(spec: NodeSetSpec) -> Iterable[Problem]:
@@ -227,6 +241,10 @@ def _mount(field: str, mount: Mapping[str, Any], spec: NodeSetSpec) -> Iterable[
 
 def _map(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Mapping[str, Any]]:
+    return [_map(each) for each in value] if isinstance(value, list) else []
 
 
 def _short(value: object) -> str:

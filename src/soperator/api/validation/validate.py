@@ -20,6 +20,7 @@ from soperator.api.fields.accounting import accounting_references
 from soperator.api.fields.change import seconds
 from soperator.api.fields.power import LONGEST_RESUME
 from soperator.api.fields.rest import rest_problems
+from soperator.api.fields.service import ExposedService, service_problems
 from soperator.api.fields.ssh import fault_of
 from soperator.api.fields.topology import place_problems, topology_problems
 from soperator.api.healthcheck import HealthCheckSpec
@@ -102,6 +103,7 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         _keys(spec),
         _networks(spec),
         rest_problems(spec.rest.users) if spec.rest.users else (),
+        *(service_problems(path, service) for path, service in _services(spec).items()),
         role_problems(spec),
         _partitions(name, spec, world),
         topology_problems(spec.topology, spec.config.topology),
@@ -208,9 +210,18 @@ def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
             yield Problem(f"spec.login.rootAuthorizedKeys[{number}]", f"entry {number + 1}", fault)
 
 
+def _services(spec: SlurmClusterSpec) -> dict[str, ExposedService]:
+    """The Services that a person configures, by their paths in the spec."""
+    users = {"spec.rest.users.service": spec.rest.users.service} if spec.rest.users else {}
+    return {"spec.login.service": spec.login.service, **users}
+
+
 def _networks(spec: SlurmClusterSpec) -> Iterator[Problem]:
     said = {
-        "spec.login.service.loadBalancerSourceRanges": spec.login.service.load_balancer_source_ranges,
+        **{
+            f"{path}.loadBalancerSourceRanges": service.load_balancer_source_ranges
+            for path, service in _services(spec).items()
+        },
         "spec.externalNodes.cidrs": spec.external_nodes.cidrs,
     }
     for path, networks in said.items():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from soperator.api.common import Resources
 from soperator.render.cluster import sshd
+from soperator.render.cluster.network import exposed
 from soperator.render.jail import (
     mount_plan,
     mount_points,
@@ -152,20 +153,8 @@ def _sackd(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def _service(cluster: Cluster) -> Object:
-    said = cluster.spec.login.service
-    port: Object = {"name": "ssh", "port": said.port, "targetPort": names.SSH_PORT}
-    if said.node_port:
-        port["nodePort"] = said.node_port
-    spec: Object = {"type": said.type, "selector": labels.role(cluster.name, "login"), "ports": [port]}
-    spec["sessionAffinity"] = said.session_affinity
-    if said.type != "ClusterIP":
-        spec["externalTrafficPolicy"] = said.external_traffic_policy
-    if said.type == "LoadBalancer" and said.load_balancer_source_ranges:
-        spec["loadBalancerSourceRanges"] = list(said.load_balancer_source_ranges)
-    meta = pod.metadata(cluster, names.login(cluster.name), "login")
-    if said.annotations:
-        meta["annotations"] = dict(said.annotations)
-    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+    port = {"name": "ssh", "targetPort": names.SSH_PORT}
+    return exposed(cluster, names.login(cluster.name), "login", cluster.spec.login.service, port)
 
 
 def _budget(cluster: Cluster) -> Object:

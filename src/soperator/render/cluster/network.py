@@ -1,7 +1,10 @@
-"""Names and walls: the headless Service behind every host name, the NetworkPolicies, and the budget over protected workers."""
+"""Names, doors and walls: the headless Service behind every host name, the Services by which clients come from outside, the NetworkPolicies, and the
+budget over protected workers.
+"""
 
 from ipaddress import ip_network
 
+from soperator.api.fields.service import ExposedService
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Object
 
@@ -21,6 +24,33 @@ def _nodes_service(cluster: Cluster) -> Object:
         "metadata": pod.metadata(cluster, names.nodes_service(cluster.name), "nodes"),
         "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": labels.cluster(cluster.name)},
     }
+
+
+def exposed(cluster: Cluster, name: str, role: str, said: ExposedService, port: Object) -> Object:
+    """The Service of a role; `port` has the name and the target of its one port."""
+    ours: Object = {**port, "port": said.port, **({"nodePort": said.node_port} if said.node_port else {})}
+    spec: Object = {"type": said.type, "selector": labels.role(cluster.name, role), "ports": [_ordered(ours)]}
+    spec["sessionAffinity"] = said.session_affinity
+    if said.type != "ClusterIP":
+        spec["externalTrafficPolicy"] = said.external_traffic_policy
+    if said.type == "LoadBalancer" and said.load_balancer_source_ranges:
+        spec["loadBalancerSourceRanges"] = list(said.load_balancer_source_ranges)
+    if said.type == "LoadBalancer" and said.load_balancer_class:
+        spec["loadBalancerClass"] = said.load_balancer_class
+    if said.ip_family_policy:
+        spec["ipFamilyPolicy"] = said.ip_family_policy
+    if said.ip_families:
+        spec["ipFamilies"] = list(said.ip_families)
+    meta = pod.metadata(cluster, name, role)
+    meta["labels"] = {**said.labels, **meta["labels"]}
+    if said.annotations:
+        meta["annotations"] = dict(said.annotations)
+    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+def _ordered(port: Object) -> Object:
+    """The fields of a port in the order in which people write them."""
+    return {key: port[key] for key in ("name", "port", "targetPort", "nodePort") if key in port}
 
 
 def _policies(cluster: Cluster, operator: str) -> list[Object]:

@@ -5,7 +5,7 @@ without a token, and bounds slow and large requests (images/proxy). Kubernetes e
 """
 
 from soperator.api.common import Resources
-from soperator.render.cluster.network import policy
+from soperator.render.cluster.network import exposed, policy
 from soperator.render.cluster.slurmrestd import slurmrestd
 from soperator.render.parts import labels, names, pod
 from soperator.render.parts.model import Cluster, Defaults, Object
@@ -94,18 +94,8 @@ def _proxy(cluster: Cluster, defaults: Defaults) -> Object:
 
 def _service(cluster: Cluster) -> Object:
     said = cluster.spec.rest.users_or_default
-    port: Object = {
-        "name": "https" if said.tls.secret_name else "http",
-        "port": said.service.port,
-        "targetPort": "rest",
-    }
-    if said.service.node_port:
-        port["nodePort"] = said.service.node_port
-    meta = pod.metadata(cluster, names.rest_users(cluster.name), ROLE)
-    if said.service.annotations:
-        meta["annotations"] = dict(said.service.annotations)
-    spec = {"type": said.service.type, "selector": labels.role(cluster.name, ROLE), "ports": [port]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+    port = {"name": "https" if said.tls.secret_name else "http", "targetPort": "rest"}
+    return exposed(cluster, names.rest_users(cluster.name), ROLE, said.service, port)
 
 
 def _policy(cluster: Cluster) -> Object:

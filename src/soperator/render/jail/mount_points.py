@@ -27,6 +27,7 @@ from soperator.render.parts.model import (
     NodeSet,
     Object,
 )
+from soperator.render.parts.strategic_merge import strategic
 
 #: Mount points that the populate Job creates (`soperator.agents.populate`); a person who fills the jail by other means creates them too.
 MADE = (
@@ -84,7 +85,7 @@ def render_mount_points(
         "metadata": {"labels": meta["labels"], "annotations": meta["annotations"]},
         "spec": _pod(cluster, needed, defaults),
     }
-    spec = {"backoffLimit": 2, "template": template}
+    spec = {"backoffLimit": 2, "template": strategic(template, cluster.spec.jail.pod_template)}
     return [{"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}]
 
 

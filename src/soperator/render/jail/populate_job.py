@@ -17,6 +17,7 @@ from soperator.render.parts import (
     pod,
 )
 from soperator.render.parts.model import Cluster, Defaults, Object
+from soperator.render.parts.strategic_merge import strategic
 
 #: How copy.sh and seal end where another attempt will not fare better.
 FINAL = 65
@@ -47,7 +48,10 @@ def render_populate(cluster: Cluster, defaults: Defaults, carried_out: str = "")
                 {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
             ]
         },
-        "template": {"metadata": {"labels": _labels(cluster)}, "spec": _pod(cluster, defaults, asked)},
+        "template": strategic(
+            {"metadata": {"labels": _labels(cluster)}, "spec": _pod(cluster, defaults, asked)},
+            cluster.spec.jail.pod_template,
+        ),
     }
     meta = pod.metadata(cluster, names.populate(cluster.name), "populate")
     meta["annotations"] = {

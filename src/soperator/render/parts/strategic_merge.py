@@ -1,45 +1,41 @@
 """Strategic merge of a pod template over a generated pod, as Kubernetes does it for `kubectl patch`.
 
-Maps are merged key by key and null removes a key. Lists of named items are merged by name, other lists are replaced. Directives such as `$patch` are
-refused (`api/validation/pod_template.py`). Source: Kubernetes' patchMergeKey tags of PodSpec and Container.
+Maps are merged key by key and null removes a key. Lists with a merge key are merged by it, other lists are replaced. Of a volume and of a claim only
+the fields stay that the patch has, as `kubectl apply` does it, because two sources of a volume are refused. One thing differs: entries that are new
+follow ours instead of preceding them, because init containers start in this order. Directives such as `$patch`, and lists that cannot be merged, are
+refused beforehand (`api/validation/pod_template.py`).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-_MERGE_KEYS = {
-    "containers": "name",
-    "initContainers": "name",
-    "volumes": "name",
-    "env": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "ports": "containerPort",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "topologySpreadConstraints": "topologyKey",
-    "resourceClaims": "name",
-    "schedulingGates": "name",
-}
+from soperator.api.validation.merge_keys import MERGE_KEYS, RETAINED
 
 
-def strategic(base: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def strategic(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Return the base with the patch merged over it; neither argument is changed."""
     merged = dict(base)
     for key, value in patch.items():
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = strategic(merged[key], value)
-        elif key in _MERGE_KEYS and isinstance(value, list):
-            merged[key] = _by_name(merged.get(key, []), value, _MERGE_KEYS[key])
+        elif isinstance(value, Mapping):
+            former = merged.get(key)
+            merged[key] = strategic(former if isinstance(former, Mapping) else {}, value)
+        elif key in MERGE_KEYS and isinstance(value, list):
+            merged[key] = _merged(merged.get(key) or [], value, key)
         else:
             merged[key] = value
     return merged
 
 
-def _by_name(base: list[Any], patch: list[Any], key: str) -> list[Any]:
-    merged = {each.get(key): each for each in base}
+def _merged(base: list[Any], patch: list[Any], field: str) -> list[Any]:
+    """The entries of the base in their order, each merged with the patch's of the same key, then the patch's others."""
+    merged, key = list(base), MERGE_KEYS[field]
     for each in patch:
-        merged[each.get(key)] = strategic(merged.get(each.get(key), {}), each)
-    return list(merged.values())
+        found = next((number for number, old in enumerate(merged) if old.get(key) == each.get(key)), None)
+        if found is None:
+            merged.append(strategic({}, each))
+        else:
+            made = strategic(merged[found], each)
+            merged[found] = {name: made[name] for name in made if name in each} if field in RETAINED else made
+    return merged
