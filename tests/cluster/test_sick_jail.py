@@ -56,7 +56,7 @@ def test_a_mount_point_that_root_removes_stops_the_nodes_and_not_the_cluster(lab
         words = "soperator: jail: mount point /var/spool/slurmd is missing in the jail"
         lab.until("both nodes are drained", lambda: all(words in state(lab, f"worker-{n}") for n in (0, 1)), 30)
         waiting = lab.ssh(alice, "sbatch --parsable -o waited.out --wrap 'echo ran'").strip()
-        named = "no step can begin on worker-0, worker-1"
+        named = "no job step can start on worker-0, worker-1"
         lab.until("JailReady names both", lambda: condition(lab.status(), "JailReady")["message"].startswith(named), 15)
     finally:
         lab.ssh("root", "mkdir /var/spool/slurmd")

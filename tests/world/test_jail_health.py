@@ -39,7 +39,7 @@ async def test_a_sick_jail_drains_its_node_with_its_own_words_until_it_is_well(t
     assert town.slurm.nodes["worker-1"]["state"] == ["IDLE"]
     ready = {each["type"]: each for each in town.status(kinds.SLURMCLUSTER, "demo")["conditions"]}["JailReady"]
     assert (ready["status"], ready["reason"]) == ("False", "NotAnswering")
-    assert ready["message"].startswith("no step can begin on worker-0")
+    assert ready["message"].startswith("no job step can start on worker-0")
     town.jail_is("demo-worker-0", is_well=True)
     await town.settle(quiet=0.6, longest=12)
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
@@ -115,7 +115,9 @@ async def test_a_sick_jail_behind_a_silent_port_drains_its_node(flooded):
     town.jail_is("demo-worker-0", is_well=False)
     await town.settle(quiet=0.3)
     assert (town.slurm.nodes["worker-0"]["state"], town.slurm.nodes["worker-0"]["reason"]) == (["IDLE", "DRAIN"], SAID)
-    assert conditions_of(town)["JailReady"]["message"].startswith("no step can begin on worker-0: /mnt/jail/root does")
+    assert conditions_of(town)["JailReady"]["message"].startswith(
+        "no job step can start on worker-0: /mnt/jail/root does"
+    )
     found.look = None
     town.later += 120
     town.jail_is("demo-worker-1", is_well=False)

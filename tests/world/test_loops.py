@@ -66,7 +66,7 @@ async def test_an_overwrite_waits_for_the_pods_of_another_cluster_on_the_same_ja
         assert labels.REQUEST not in job(town)["metadata"]["annotations"]
         assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
         assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
-        assert f"the pods of SlurmCluster other in the same jail, other-{role}-0" in ready(town)["message"]
+        assert f"SlurmCluster other has pods in the same jail, other-{role}-0" in ready(town)["message"]
         town.fake.world.remove(kinds.POD, NS, f"other-{role}-0")
         town.fake.world.remove(kinds.JOB, NS, "other-populate")
         await until(lambda: town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 0, longest=90)

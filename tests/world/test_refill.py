@@ -53,7 +53,7 @@ async def test_a_failed_attempt_is_told_with_its_last_words(town):
     await town.settle()
     assert (ready(town)["status"], ready(town)["reason"]) == ("False", "Failed")
     assert words in ready(town)["message"]
-    assert ready(town)["message"].endswith("mend the cause, then delete the Job to try again")
+    assert ready(town)["message"].endswith("fix the cause, then delete the Job to try again")
 
 
 async def test_a_corrected_image_replaces_a_job_that_cannot_fill(town):
@@ -83,7 +83,9 @@ async def test_another_image_in_the_spec_of_a_filled_jail_is_told_and_changes_no
     await town.settle()
     said = ready(town)
     assert (said["status"], said["reason"]) == ("True", "FilledFromAnother")
-    assert said["message"].startswith("filled from registry.test/jail:1; the cluster's image is newer:2, which changes")
+    assert said["message"].startswith(
+        "filled from registry.test/jail:1; the cluster's image is newer:2, which does not change"
+    )
     assert "upgrade-the-jail.md" in said["message"]
     assert job(town)["metadata"]["uid"] == before
 

@@ -67,7 +67,7 @@ async def test_the_pods_come_when_slurmctld_bounds_tokens_and_go_with_their_swit
     wants(town)
     await until(lambda: served(town))
     assert served(town)[:2] == ("False", "NotReady")
-    assert "when slurmctld bounds their tokens" in served(town)[2]
+    assert "when slurmctld limits the lifetime of their tokens" in served(town)[2]
     assert town.find(kinds.DEPLOYMENT, "demo-rest-users") is None
     town.trial_ends()
     await until(lambda: town.find(kinds.DEPLOYMENT, "demo-rest-users"))
@@ -138,7 +138,7 @@ async def test_a_certificate_that_is_missing_or_none_is_told(town):
     wants(town, tls={"secretName": "rest-tls"})
     await bounded(town)
     await until(lambda: served(town) and served(town)[1] == "Certificate")
-    assert served(town)[2] == "there is no Secret rest-tls: make it, of type kubernetes.io/tls"
+    assert served(town)[2] == "Secret rest-tls does not exist: create it, with the type kubernetes.io/tls"
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -249,7 +249,7 @@ async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
     cluster(town, {}, accounting=None)
     async with operating(town, execute=commands):
         town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS)
-        await town.told(kinds.SLURMACCOUNT, "physics", "SlurmCluster demo has no accounting: give it spec.accounting")
+        await town.told(kinds.SLURMACCOUNT, "physics", "SlurmCluster demo has no accounting: set spec.accounting")
         town.apply(kinds.SLURMACCOUNT, "bad", PHYSICS | {"limits": {"others": {"GrpTres": "cpu=1"}}})
         await town.told(kinds.SLURMACCOUNT, "bad", "spec.limits.others.GrpTres: cpu=1: there is no such field")
         town.apply(kinds.SLURMACCOUNT, "worse", PHYSICS | {"users": [{"name": "a,b"}]})

@@ -54,7 +54,7 @@ async def test_one_file_for_all_nodes_that_have_come():
         await until(lambda: file(town) == lines)
         await until(
             lambda: (
-                "where worker-1 lies is not known: it has no Node, or one without the label example.com/rack"
+                "the location of worker-1 is unknown: it has no Node, or its Node lacks the label example.com/rack"
                 in condition(town)
             )
         )

@@ -195,7 +195,7 @@ async def test_what_names_a_cluster_that_cannot_be_read_waits(town, kind):
     await asyncio.sleep(10)
     said = condition(town, kind, "it", "Ready")
     assert said["reason"] == "Waiting"
-    assert "SlurmCluster demo is refused; its own status says why" in said["message"]
+    assert "SlurmCluster demo is refused: see its status" in said["message"]
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ async def test_an_operator_that_writes_another_slurm_conf_for_the_same_spec_keep
     before, asked = objects(town), len(town.slurm.asked)
     async with operating(town, renderer="2"):
         await told(town, "Held")
-        assert up_to_date(town)["message"].startswith("this operator writes another slurm.conf for this spec;")
+        assert up_to_date(town)["message"].startswith("this operator version renders another slurm.conf for this spec;")
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"replicas": 2}})
         await town.settle(quiet=0.5)
         changed = {key for key, each in objects(town).items() if before.get(key) != each}

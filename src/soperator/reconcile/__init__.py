@@ -1,1 +1,4 @@
-"""One file per kind: gather, decide or render, apply, status. What depends on the domain is decided in `policy` and `render`."""
+"""The reconcilers: one file per kind, each of which gathers, decides or renders, applies and reports.
+
+Decisions about the domain are in `policy`, objects in `render`.
+"""

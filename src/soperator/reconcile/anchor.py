@@ -1,12 +1,13 @@
-"""The anchor: a second owner of every child, so that the garbage collector deletes none while jobs run.
+"""The anchor: a second owner of every child, so that the garbage collector deletes no child while jobs run.
 
 A deletion in the foreground (`kubectl delete --cascade=foreground`, and whatever Argo CD prunes) makes Kubernetes delete the children of an object at
-once, although a finalizer still holds the object. It keeps children that have another owner which is not being deleted. That owner is a ConfigMap
-without an owner; the operator deletes it when the SlurmCluster may be deleted, and the remaining children with it (docs/decisions/0089).
+once, although a finalizer still holds the object. Kubernetes keeps a child that has another owner which is not being deleted. The anchor is that
+owner: a ConfigMap without an owner. The operator deletes the anchor when the SlurmCluster may be deleted, and the garbage collector then deletes the
+remaining children (docs/decisions/0089).
 
-A finalizer keeps the anchor if somebody deletes it earlier. While it is Terminating it still keeps its children: the collector ignores only an owner
-that is itself deleted in the foreground, and only until it has processed the dependents. The collector also removes the reference to such an owner
-from the children that it keeps. So a child with only one of its two owners gets the other one again when the collector is done.
+A finalizer keeps the anchor if somebody deletes it earlier. A Terminating anchor still keeps its children: the collector ignores only an owner that
+is itself deleted in the foreground, and only until it has processed the dependents. The collector also removes the reference to such an owner from
+the children that it keeps. So the operator adds the missing owner to such a child again when the collector is done.
 """
 
 import asyncio
@@ -46,13 +47,13 @@ _IN_A_PASS = 500
 
 
 def uid(operator: Operator, key: Key) -> str:
-    """The uid of a cluster's anchor; empty where there is none, or it is being deleted."""
+    """The uid of a cluster's anchor; empty if there is none, or if it is being deleted."""
     found = _find(operator, key)
     return found.uid if found and (found.deletion_timestamp is None or _is_held(found)) else ""
 
 
 async def hold(operator: Operator, key: Key) -> str:
-    """Create a cluster's anchor where there is none, add both owners to children that lack one, and return the anchor's uid."""
+    """Create a cluster's anchor if there is none, add both owners to children that lack one, and return the anchor's uid."""
     await keep(operator, key)
     known = uid(operator, key)
     if not known and _find(operator, key) is not None:
@@ -74,7 +75,7 @@ async def hold(operator: Operator, key: Key) -> str:
 
 
 async def keep(operator: Operator, key: Key) -> None:
-    """Set the finalizer of an anchor that has none: a former operator created it, or somebody removed the finalizer."""
+    """Set the finalizer of an anchor that has none: an older operator version created it, or somebody removed the finalizer."""
     found = _find(operator, key)
     if found is None or _is_held(found):
         operator.memory(_HELD).pop(key, None)
@@ -87,7 +88,7 @@ async def keep(operator: Operator, key: Key) -> None:
 
 
 async def release(operator: Operator, key: Key) -> None:
-    """Delete the anchor of a cluster that may be deleted; the garbage collector then deletes what has no other owner."""
+    """Delete the anchor of a cluster that may be deleted; the garbage collector then deletes the children without another owner."""
     if found := _find(operator, key):
         operator.memory(_HELD).pop(key, None)
         if _is_held(found):
@@ -97,7 +98,10 @@ async def release(operator: Operator, key: Key) -> None:
 
 
 async def release_lone(operator: Operator, key: Key) -> bool:
-    """Delete the anchor of a cluster that no longer exists although we did not remove its finalizer; reads the API server, not the cache."""
+    """Delete the anchor of a cluster that no longer exists although the operator did not remove its finalizer.
+
+    Reads the API server, not the cache.
+    """
     if _find(operator, key) is None:
         return False
     try:
@@ -111,7 +115,7 @@ async def release_lone(operator: Operator, key: Key) -> bool:
 async def _attach(
     operator: Operator, slots: asyncio.Semaphore, child: tuple[Kind, ObjectMeta], owners: list[Object]
 ) -> None:
-    """Add owners to a child, with a separate field manager: the fields of all other managers stay unchanged."""
+    """Add owners to a child with a separate field manager, so that the fields of all other managers stay unchanged."""
     kind, meta = child
     body = {
         "apiVersion": kind.api_version,
@@ -125,7 +129,7 @@ async def _attach(
         except ApiError as error:  # OpenShift lets only those change owners who may delete the object
             operator.memory(_UNANCHORED).setdefault(_cluster(meta), set()).add(meta.uid)
             structlog.get_logger().warning(
-                f"{kind.kind} {meta.namespace}/{meta.name} goes at once when its owner is deleted in the foreground",
+                f"{kind.kind} {meta.namespace}/{meta.name} is deleted at once if its owner is deleted in the foreground",
                 error=str(error),
             )
 
@@ -143,9 +147,9 @@ def _loose(operator: Operator, key: Key) -> list[tuple[Kind, ObjectMeta]]:
 
 
 def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
-    """The owners to add to a child that has only one of two; none where it is to stay unchanged.
+    """The owners to add to a child that has only one of its two owners; empty if the child needs no change.
 
-    The first owner is added again only while it is being deleted: otherwise the pass that applies the child sets it.
+    The first owner is added again only while it is being deleted. Otherwise the pass that applies the child sets it.
     """
     if meta.uid in operator.memory(_UNANCHORED).get(_cluster(meta), ()):
         return []
@@ -156,7 +160,7 @@ def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
 
 
 def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
-    """The reference to a child's NodeSet or SlurmCluster that is being deleted and has our finalizer, after the collector is done with it."""
+    """The owner reference to a child's NodeSet or SlurmCluster, if that is being deleted, has our finalizer, and was processed by the collector."""
     stores, cluster = operator.stores, meta.labels[labels.CLUSTER]
     if name := meta.labels.get(labels.NODESET):
         kind, obj = kinds.NODESET, stores.nodesets.get(meta.namespace, name)

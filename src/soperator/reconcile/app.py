@@ -1,4 +1,4 @@
-"""The operator's process: its options from the environment, and how its parts are assembled."""
+"""The operator's process: reads its options from the environment, and connects its parts."""
 
 import asyncio
 import os
@@ -58,7 +58,7 @@ _PLACES, _OF_ONE = 8, 4
 
 @dataclass(frozen=True)
 class AppOptions:
-    """The options with which the operator was started."""
+    """The operator's options."""
 
     defaults: Defaults
     namespace: str | None
@@ -96,7 +96,7 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> AppOptions:
 
 
 def cluster_domain(resolv_conf: str) -> str:
-    """The DNS domain of the Kubernetes cluster, from a pod's search list; cluster.local where there is none."""
+    """The DNS domain of the Kubernetes cluster, from the pod's search list; cluster.local if the list names none."""
     for line in resolv_conf.splitlines():
         for word in line.split()[1:] if line.startswith("search") else []:
             if word.startswith("svc."):
@@ -105,7 +105,7 @@ def cluster_domain(resolv_conf: str) -> str:
 
 
 async def main(said: AppOptions) -> int:
-    """Run the operator until it gets a signal to stop; return the exit code."""
+    """Run the operator until it receives a signal to stop; return the exit code."""
     log.configure()
     api = Api.connect(user_agent=f"soperator/{__version__}")
     manager, slurm = assemble(api, said, lambda key: _connect(api, key))
@@ -125,10 +125,10 @@ def assemble(
     execute: Run = remote.exec,
     wall: Callable[[], float] = time.time,
 ) -> tuple[Manager, SlurmWatch]:
-    """Assemble the parts.
+    """Connect the operator's parts.
 
     `connect` creates the client of a cluster's slurmrestd, `ask` and `hear` query a worker about its jail, `execute` runs a command in a container;
-    `wall` is the time of day.
+    `wall` returns the time of day.
     """
     clusters, nodesets, healthchecks, accounts, qos = (Queue(most=_OF_ONE) for _ in range(5))
     stores = make_stores()
@@ -203,5 +203,8 @@ def _now() -> float:
 
 
 def _identity() -> str:
-    """The identity for leader election: two pods with hostNetwork on one Node have the same host name, and may have the same pid."""
+    """The identity for leader election.
+
+    The uid is needed because two pods with hostNetwork on one Node have the same host name and may have the same pid.
+    """
     return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(4)}"

@@ -79,7 +79,7 @@ async def test_a_deep_object_of_one_leaves_those_of_others_readable(depth, marks
     assert bytes(found["z"].spec) == b'{"clusterRef":{"name":"demo"},"scheduling":{"affinity":{"a":{"b":"["}}}}'
     refused = read_nodeset(found["deep"])
     assert isinstance(refused, list)
-    assert str(refused[0]) == "NodeSet deep: spec: it is nested too deep to be read: remove what is there without need"
+    assert str(refused[0]) == "NodeSet deep: spec: it is nested too deeply to be read: remove unneeded levels"
     partial = partial_nodeset(found["deep"])
     assert partial is not None
     assert partial.spec.cluster == "demo"

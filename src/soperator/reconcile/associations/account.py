@@ -1,4 +1,4 @@
-"""A SlurmAccount as a tenant of Slurm's database."""
+"""Converts a SlurmAccount to a `Tenant`: the account that the shared reconciler keeps in Slurm's database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from soperator.slurm.sacctmgr import AssociationTable
 
 @dataclass(frozen=True)
 class Accounts:
-    """Reads a SlurmAccount together with the others of its cluster."""
+    """Reads a SlurmAccount together with the other accounts of its cluster, because their parents refer to each other."""
 
     operator: Operator
 
     def __call__(self, obj: Custom) -> Tenant | Sequence[Problem]:
-        """The tenant, or what is wrong with the object."""
+        """The tenant, or the problems of the object."""
         spec, meta = read_account(obj), obj.metadata
         if not isinstance(spec, SlurmAccountSpec):
             return spec
@@ -48,7 +48,7 @@ class Accounts:
         )
 
     def _above(self, cluster: tuple[str, str]) -> Mapping[str, str]:
-        """The wanted parent of each account of the cluster whose object names one."""
+        """The desired parent of each account of the cluster, by the account's name; only for accounts whose object names a parent."""
         found = [each for each in self.operator.stores.accounts.by("cluster", cluster) if named(each) == cluster[1]]
         said = {(field(each, "name") or each.metadata.name): field(each, "parent") for each in found}
         return {name: parent for name, parent in said.items() if parent}

@@ -1,4 +1,4 @@
-"""A SlurmQOS as a tenant of Slurm's database."""
+"""Converts a SlurmQOS to a `Tenant`: the QOS that the shared reconciler keeps in Slurm's database."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from soperator.reconcile.cache.decode import read_qos
 
 
 def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
-    """The tenant, or what is wrong with the object."""
+    """The tenant, or the problems of the object."""
     spec, meta = read_qos(obj), obj.metadata
     if not isinstance(spec, SlurmQOSSpec):
         return spec

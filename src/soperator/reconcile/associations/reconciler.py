@@ -1,6 +1,6 @@
-"""The pass of a SlurmAccount and of a SlurmQOS: gather, decide, run sacctmgr, status.
+"""Reconciles SlurmAccounts and SlurmQOS: gathers, decides, runs sacctmgr and reports. A `Tenant` holds what differs between the two kinds.
 
-Their differences are in a `Tenant`. The status remembers which fields were set, and is written before they are set, so that a crash loses none.
+The status records which fields were set, and is written before they are set, so that a crash loses none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ _SOON = 0.2
 
 @dataclass(frozen=True)
 class Tenant:
-    """One object, as the pass needs it: its name in Slurm, its wanted state, the squeue option that selects its jobs, and its own status fields."""
+    """One object, as the pass needs it: its name in Slurm, its desired state, the squeue option that selects its jobs, and its own status fields."""
 
     name: str
     cluster: Key
@@ -68,7 +68,7 @@ class TenancyControl:
     read: Callable[[Custom], Tenant | Sequence[Problem]]
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """One pass."""
+        """Reconcile one object; return the result, and in how many seconds the next pass is due."""
         obj = self.store.get(*key)
         if obj is None:
             return PassOutcome("it is gone", is_gone=True)
@@ -79,7 +79,7 @@ class TenancyControl:
             return await self._end(obj, tenant)
         holder = self._holder(obj, tenant)
         if holder is not obj:
-            why = f"{self.kind} {holder.metadata.name} is older and has {tenant.name} already: delete one of the two, or rename one"
+            why = f"{self.kind} {holder.metadata.name} is older and already has the name {tenant.name}: delete or rename one of the two"
             return await self._wait(obj, tenant, "Taken", why)
         cluster, why = self._cluster(tenant)
         if cluster is None:
@@ -91,7 +91,7 @@ class TenancyControl:
         return await self._pass(obj, tenant, cluster)
 
     async def report_error(self, key: Key, error: Exception) -> None:
-        """Show what stopped a pass."""
+        """Report the cause that stopped a pass, in the conditions of the object."""
         if obj := self.store.get(*key):
             await self.operator.tell_error(self.kind, obj, error)
 
@@ -140,10 +140,10 @@ class TenancyControl:
         again = await self.operator.write_status(
             self.kind, obj, self._fields(tenant, database, applied, why), [condition]
         )
-        return PassOutcome(why or "it is as the spec says", again or (RETRY if why else PERIOD))
+        return PassOutcome(why or "Slurm's database matches the spec", again or (RETRY if why else PERIOD))
 
     async def _end(self, obj: Custom, tenant: Tenant) -> PassOutcome:
-        """The pass of an object that is being deleted."""
+        """Reconcile an object that is being deleted: undo it in Slurm's database, then remove the finalizer."""
         if not self._leaves_something(obj, tenant):
             return await self._let_go(obj)
         cluster, why = self._cluster(tenant)
@@ -155,7 +155,9 @@ class TenancyControl:
             if plan.asks:
                 plan = tenant.undo(database, await self.ledger.jobs(cluster, tenant.squeue))
             if plan.commands and tenant.shared and (users := await self.ledger.users_of(cluster, tenant.shared)):
-                plan = SacctmgrPlan(waits=(f"accounts of this or another cluster use it: {', '.join(users)}",))
+                plan = SacctmgrPlan(
+                    waits=(f"these accounts of this or another cluster still use it: {', '.join(users)}",)
+                )
             for each in plan.commands:
                 await self.ledger.run(cluster, each)
         except SlurmError as error:
@@ -167,7 +169,7 @@ class TenancyControl:
         return await self._let_go(obj)
 
     def _leaves_something(self, obj: Custom, tenant: Tenant) -> bool:
-        """Whether Slurm's database has something to delete with the object; False where the database cannot be reached any more."""
+        """Whether Slurm's database still has entries to delete for the object; False if the database can no longer be reached."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         cluster = read_cluster(found) if found else None
         is_off = isinstance(cluster, Cluster) and cluster.spec.accounting is None
@@ -182,18 +184,18 @@ class TenancyControl:
             return None, f"there is no SlurmCluster {tenant.cluster[1]}"
         cluster = read_cluster(found)
         if not isinstance(cluster, Cluster):
-            return None, f"SlurmCluster {tenant.cluster[1]} is refused; its own status says why"
+            return None, f"SlurmCluster {tenant.cluster[1]} is refused: see its status"
         if cluster.spec.accounting is None:
-            return None, f"SlurmCluster {cluster.name} has no accounting: give it spec.accounting"
+            return None, f"SlurmCluster {cluster.name} has no accounting: set spec.accounting"
         if self.operator.status.current(found).get("accounting") != "On":
             return (
                 None,
-                f"SlurmCluster {cluster.name} does not speak to slurmdbd yet; its condition AccountingReady says why",
+                f"SlurmCluster {cluster.name} is not connected to slurmdbd yet: see its condition AccountingReady",
             )
         return cluster, ""
 
     def _holder(self, obj: Custom, tenant: Tenant) -> Custom:
-        """The oldest object that claims the same name, which has it."""
+        """The oldest object that claims the same name; only this one may use the name."""
         others = self.store.by(CLUSTER, tenant.cluster)
         claims = [each for each in others if (text_of(each, "name") or each.metadata.name) == tenant.name]
         return min(
@@ -232,5 +234,5 @@ def _applied(status: Mapping[str, Any]) -> Applied:
 
 
 def _log_line(words: Sequence[str]) -> str:
-    """A command as a log line; long values are shortened."""
+    """The command as a log line; long values are shortened."""
     return " ".join(words)[:200]

@@ -1,7 +1,7 @@
-"""The content of slurmdbd's database for each cluster, read rarely and for all objects together, and the commands that change it.
+"""Reads the content of slurmdbd's database for each cluster, and changes it.
 
-Both are sacctmgr beside slurmctld. slurmrestd 24.11 cannot set a field of an association without harm (docs/decisions/0066). Without an answer
-nothing is known, and nothing is done.
+Both use sacctmgr in a pod of slurmctld, because slurmrestd 24.11 cannot set a field of an association without side effects (docs/decisions/0066). The
+database is read rarely, and once for all objects. While slurmdbd does not answer, nothing is known and nothing is changed.
 """
 
 import asyncio
@@ -41,13 +41,13 @@ class _LastAnswer:
 
 @dataclass(frozen=True)
 class SacctmgrClient:
-    """The databases, by cluster."""
+    """The cached content of each cluster's database."""
 
     inside: Inside
     pages: dict[Key, _LastAnswer] = field(default_factory=dict)
 
     async def read(self, cluster: Cluster, oldest: float = PERIOD) -> AssociationTable:
-        """The database's content, at most the given number of seconds old; raises SlurmError."""
+        """Return the database's content, at most the given number of seconds old; raise SlurmError if it cannot be read."""
         page = self.pages.setdefault(cluster.key, _LastAnswer())
         async with page.lock:
             age = asyncio.get_running_loop().time() - page.at
@@ -60,7 +60,7 @@ class SacctmgrClient:
         return page.database
 
     async def run(self, cluster: Cluster, words: Words) -> None:
-        """Run a sacctmgr command; raises SlurmError with its message, also where it is not known whether the command took effect."""
+        """Run a sacctmgr command. Raises SlurmError with sacctmgr's message, also if it is unknown whether the command took effect."""
         self.forget(cluster.key)
         try:
             await self._query(cluster, f"sacctmgr {words[0]} {words[1]}", f'exec {_SACCTMGR} -i "$@"', words)
@@ -68,7 +68,7 @@ class SacctmgrClient:
             self.forget(cluster.key)
 
     async def jobs(self, cluster: Cluster, where: Sequence[str]) -> Jobs:
-        """The jobs that wait or run, by user, of an account or a QOS as squeue selects them; raises SlurmError."""
+        """The pending and running jobs, by user, that use an account or a QOS, selected by an option of squeue; raises SlurmError."""
         printed = await self._query(cluster, "squeue", f'exec {_SQUEUE} -a -h -o "%A %u" "$@"', where)
         found: dict[str, list[int]] = {}
         for line in printed.splitlines():
@@ -77,14 +77,14 @@ class SacctmgrClient:
         return found
 
     async def users_of(self, cluster: Cluster, qos: str) -> list[str]:
-        """The first associations, of all clusters of the database, that may use a QOS; raises SlurmError."""
+        """The first few associations, of all clusters in the database, that may use a QOS; raises SlurmError."""
         printed = await self._query(
             cluster, "sacctmgr show", f'exec timeout 15 {_SACCTMGR} -nP "$@"', sacctmgr.EVERYWHERE
         )
         return sacctmgr.users_of(printed, qos)[:_NAMED]
 
     def forget(self, key: Key) -> None:
-        """Discard the cached content, so that the next call reads again."""
+        """Discard the cached content, so that the next call reads the database again."""
         if page := self.pages.get(key):
             page.at, page.database, page.error = float("-inf"), None, ""
 
@@ -93,7 +93,7 @@ class SacctmgrClient:
             found = sacctmgr.read(await self._query(cluster, "sacctmgr show", _SHOW, [cluster.name]))
             is_there = found.account("root") is not None
             page.database = found if is_there else None
-            page.error = "" if is_there else f"slurmdbd does not know cluster {cluster.name} yet"
+            page.error = "" if is_there else f"slurmdbd has no record of cluster {cluster.name} yet"
         except (SlurmError, ValueError) as error:
             page.database, page.error = None, str(error)
         page.at = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Reads SlurmAccounts and SlurmQOS from Kubernetes, and puts their passes together."""
+"""Connects SlurmAccounts and SlurmQOS to the operator: their informers, queues and reconcilers."""
 
 from collections.abc import Callable
 
@@ -16,12 +16,14 @@ from soperator.runtime.cache.informer import Informer, InformerSource
 from soperator.runtime.cache.store import Changed, Store, key_of
 from soperator.runtime.workqueue import Queue
 
-MISSING = "upgrade the chart soperator-crds, which has its definition; until then everything else continues, and accounts are "
-"managed only with sacctmgr"
+MISSING = (
+    "upgrade the chart soperator-crds, which has its definition; until then everything else works, and accounts are "
+    "managed only with sacctmgr"
+)
 
 
 def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
-    """The passes of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
+    """The reconcilers of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
     ledger, stores = SacctmgrClient(operator.inside), operator.stores
     return (
         TenancyControl(operator, ledger, kinds.SLURMACCOUNT, stores.accounts, Accounts(operator)),
@@ -32,7 +34,7 @@ def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, accounts: Queue, qos: Queue
 ) -> list[Informer[Custom]]:
-    """The reflectors that fill their stores and wake their passes."""
+    """The informers that fill the stores of both kinds and wake their passes."""
     found = []
     for kind, store, queue in ((kinds.SLURMACCOUNT, stores.accounts, accounts), (kinds.SLURMQOS, stores.qos, qos)):
         each = Informer(api, InformerSource(kind, Custom, namespace, missing=MISSING), store)
@@ -43,7 +45,7 @@ def make_reflectors(
 
 
 def _wake_others(store: Store[Custom], queue: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes the other objects of a cluster when one is created or deleted: two may claim one name, and one may be another's parent."""
+    """Wakes the other objects of a cluster when one is created or deleted, because two may claim one name, and one may be the parent of another."""
 
     def wake(change: Changed[Custom]) -> None:
         if change.old is None or change.new is None:

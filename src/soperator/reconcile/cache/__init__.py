@@ -1,1 +1,1 @@
-"""The operator's caches: informers, and values that are computed from them once for all passes."""
+"""The operator's caches: informers, and values that are derived from them once for all passes."""

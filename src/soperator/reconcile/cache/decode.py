@@ -1,6 +1,7 @@
 """Converts our kinds from the API server's JSON to the renderer's values.
 
-Never raises: a spec that the schema would refuse (an older CRD, an object from before a rule) becomes a list of problems with the path of each field.
+No function here raises. A spec that the schema would refuse (because of an older CRD, or an object that is older than a rule) becomes a list of
+problems with the path of each field.
 """
 
 from typing import TypeVar
@@ -21,20 +22,20 @@ S = TypeVar("S", bound=Model)
 
 
 def named(obj: Custom) -> str:
-    """The cluster that a NodeSet or another object refers to; empty where the spec is malformed."""
+    """The cluster that a NodeSet or another object refers to; empty if the spec is malformed."""
     reference = msgspec.json.decode(obj.spec).get("clusterRef", {})
     name = reference.get("name", "") if isinstance(reference, dict) else ""
     return name if isinstance(name, str) else ""
 
 
 def field(obj: Custom, name: str) -> str:
-    """One text field of a spec, empty where it is absent."""
+    """One text field of a spec; empty if it is absent."""
     value = msgspec.json.decode(obj.spec).get(name, "")
     return value if isinstance(value, str) else ""
 
 
 def read_cluster(obj: Custom) -> Cluster | list[Problem]:
-    """A SlurmCluster, or what is wrong with it."""
+    """Return the SlurmCluster, or its problems."""
     spec = _spec(obj, SlurmClusterSpec, "SlurmCluster")
     if isinstance(spec, list):
         return spec
@@ -42,7 +43,7 @@ def read_cluster(obj: Custom) -> Cluster | list[Problem]:
 
 
 def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
-    """A NodeSet, or what is wrong with it."""
+    """Return the NodeSet, or its problems."""
     spec = _spec(obj, NodeSetSpec, "NodeSet")
     if isinstance(spec, list):
         return spec
@@ -50,23 +51,23 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
 
 
 def partial_cluster(obj: Custom) -> SlurmClusterSpec:
-    """The readable part of a SlurmCluster's spec: nothing is rendered from it, but the names in it count as taken."""
+    """The readable part of a SlurmCluster's spec. Nothing is rendered from it, but the names in it count as taken."""
     return as_far_as_readable(SlurmClusterSpec, bytes(obj.spec)) or SlurmClusterSpec()
 
 
 def partial_nodeset(obj: Custom) -> NodeSet | None:
-    """The readable part of a NodeSet; None where not even its cluster is readable."""
+    """The readable part of a NodeSet; None if not even its cluster can be read."""
     spec = as_far_as_readable(NodeSetSpec, bytes(obj.spec))
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec) if spec else None
 
 
 def may_be_claims(obj: Custom) -> frozenset[str]:
-    """Every text of a SlurmCluster that may name the claim of its state: a later release may have it elsewhere."""
+    """Every text in a SlurmCluster that may name the claim of its state. All are returned because a later release may use another field."""
     return frozenset(texts(msgspec.json.decode(obj.spec).get("controller")))
 
 
 def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:
-    """A HealthCheck, or what is wrong with it."""
+    """Return the HealthCheck, or its problems."""
     spec = _spec(obj, HealthCheckSpec, "HealthCheck")
     if isinstance(spec, list):
         return spec
@@ -76,12 +77,12 @@ def read_healthcheck(obj: Custom) -> HealthCheck | list[Problem]:
 
 
 def read_account(obj: Custom) -> SlurmAccountSpec | list[Problem]:
-    """The spec of a SlurmAccount, or what is wrong with it."""
+    """Return the spec of the SlurmAccount, or its problems."""
     return _spec(obj, SlurmAccountSpec, "SlurmAccount")
 
 
 def read_qos(obj: Custom) -> SlurmQOSSpec | list[Problem]:
-    """The spec of a SlurmQOS, or what is wrong with it."""
+    """Return the spec of the SlurmQOS, or its problems."""
     return _spec(obj, SlurmQOSSpec, "SlurmQOS")
 
 
@@ -96,7 +97,7 @@ def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:
                 Problem(
                     "spec",
                     "",
-                    "it is nested too deep to be read: remove what is there without need",
+                    "it is nested too deeply to be read: remove unneeded levels",
                     f"{kind} {obj.metadata.name}",
                 )
             ]

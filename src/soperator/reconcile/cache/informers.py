@@ -1,7 +1,7 @@
-"""The operator's caches of Kubernetes objects, and which pass each change wakes.
+"""The operator's caches of Kubernetes objects, and the passes that each change wakes.
 
-One reflector per kind. Children are read by our own label, so that a busy cluster's other pods cost nothing; all claims are read, because a spec
-names them. Secrets and ConfigMaps are read as metadata only: their content does not stay in memory.
+There is one informer per kind. Children are selected by our own label, so that the other pods of a busy Kubernetes cluster cost nothing. All claims
+are read, because a spec names them. Secrets and ConfigMaps are read as metadata only, so their content does not stay in memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ NAMESPACE = "namespace"
 #: Index of children with only one of their two owners: the cluster or NodeSet, or the anchor.
 LOOSE = "loose"
 
-NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then everything else continues, and there are no deep checks"
+NO_CHECKS = "upgrade the chart soperator-crds, which has its definition; until then everything else works, but no deep checks run"
 
 _OWNERS = frozenset({kinds.SLURMCLUSTER.kind, kinds.NODESET.kind})
 
@@ -75,7 +75,7 @@ class Stores:
     children: dict[kinds.Kind, Store[Any]]
 
     def applied(self) -> dict[kinds.Kind, Store[Any]]:
-        """The stores that the applier compares with."""
+        """The stores with which the applier compares."""
         return {**self.children, kinds.PVC: self.claims}
 
     def cluster_pods(self, key: Key) -> tuple[Pod, ...]:
@@ -87,7 +87,7 @@ class Stores:
         return self.pods.by(ROLE, (key, role))
 
     def sick_pods(self, key: Key) -> tuple[Pod, ...]:
-        """The pods of a cluster whose jail cannot be entered."""
+        """The pods of a cluster that report that their jail cannot be entered."""
         return self.pods.by(SICK, key)
 
     def nodesets_of(self, key: Key) -> list[Custom]:
@@ -104,7 +104,7 @@ def _of_cluster(each: Custom) -> list[Key]:
 
 
 def make_stores() -> Stores:
-    """Empty stores with the indexes that the passes use."""
+    """Return empty stores with the indexes that the passes use."""
     by_cluster = by_label(labels.CLUSTER)
     return Stores(
         clusters=Store({NAMESPACE: _namespace}),
@@ -131,7 +131,7 @@ def make_stores() -> Stores:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue, healthchecks: Queue
 ) -> list[Informer[Any]]:
-    """The reflectors that fill the stores and wake the passes."""
+    """The informers that fill the stores and wake the passes."""
     read_clusters = Informer(api, InformerSource(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
     read_clusters.feed(clusters, lambda each: [key_of(each)])
     read_clusters.feed(nodesets, lambda each: [key_of(other) for other in stores.nodesets_of(key_of(each))])
@@ -178,7 +178,7 @@ def make_reflectors(
 
 
 def _wake_neighbours(stores: Stores, clusters: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes the other clusters of a namespace when one was deleted: its names may be free for them now."""
+    """Wakes the other clusters of a namespace when one was deleted, because their names may no longer conflict."""
 
     def wake(change: Changed[Custom]) -> None:
         if change.old is not None and change.new is None:
@@ -189,7 +189,7 @@ def _wake_neighbours(stores: Stores, clusters: Queue) -> Callable[[Changed[Custo
 
 
 def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[[Changed[Custom]], None]:
-    """Wakes a cluster's pass when one of its HealthChecks is created or deleted, and its NodeSets' passes when a check has a new result."""
+    """Wakes a cluster's pass when one of its HealthChecks is created or deleted, and the passes of its NodeSets when a check has a new result."""
 
     def wake(change: Changed[Custom]) -> None:
         for each in (change.old, change.new):
@@ -247,7 +247,7 @@ def _namespace(each: Any) -> list[str]:
 
 
 def _loose(each: Any) -> list[Key]:
-    """The cluster of an object with only one of its two owners."""
+    """The cluster of a child that has only one of its two owners."""
     owners, cluster = each.metadata.owner_references, each.metadata.labels.get(labels.CLUSTER)
     if not cluster or not owners:
         return []

@@ -1,6 +1,6 @@
-"""Kubernetes' Nodes as the policy for workers sees them, and which of their changes wake a pass.
+"""Converts Kubernetes Nodes to the values that the policy for workers reads, and wakes passes when they change.
 
-A Node reports every few seconds; only changes that make its workers leave or stay wake a pass.
+A Node is updated every few seconds. Only a change that makes its workers leave or stay wakes a pass.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from soperator.runtime.workqueue import Queue
 
 
 def machine(node: Node, maintenance: Maintenance) -> KubeNode:
-    """A Node as the policy sees it, under a NodeSet's settings for maintenance."""
+    """The Node as the policy reads it, with the NodeSet's settings for maintenance."""
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
     since = ready.last_transition_time if ready else node.metadata.creation_timestamp
     mine = [taint for taint in node.spec.taints if taint.key in maintenance.taints]

@@ -1,4 +1,4 @@
-"""The objects of our kinds in a namespace, decoded and validated once for each change, for any number of passes."""
+"""The objects of our kinds in a namespace, decoded and validated once per change, for any number of passes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from soperator.render.parts.model import Cluster, NodeSet
 
 @dataclass(frozen=True)
 class Content:
-    """The objects that a namespace's checks are about, oldest first; equal where no check can come out otherwise."""
+    """The objects that the validation of a namespace depends on, oldest first. Equal values give equal results of the validation."""
 
     clusters: tuple[tuple[str, str, bytes], ...]
     nodesets: tuple[tuple[str, str, bytes], ...]
@@ -33,7 +33,7 @@ class Content:
 
 
 class NamespaceView:
-    """A namespace as it was read: the readable objects, the partly readable ones, and the problems of each object."""
+    """The decoded content of a namespace: the readable objects, the partly readable ones, and the problems of each object."""
 
     def __init__(self, content: Content, clusters: Sequence[Custom], nodesets: Sequence[Custom]) -> None:
         self.content = content
@@ -64,7 +64,7 @@ class NamespaceView:
 
     @cached_property
     def world(self) -> World:
-        """The specs, for validating one object against the others; a spec that is only partly readable counts with that part."""
+        """The specs against which one object is validated; of a partly readable spec the readable part counts."""
         return World(
             clusters=self._clusters,
             node_sets={name: each.spec for name, each in self._by_age({**self.nodesets, **self.unreadable}).items()},
@@ -76,26 +76,26 @@ class NamespaceView:
 
     @cached_property
     def refused(self) -> dict[str, Sequence[Problem]]:
-        """The problems of each NodeSet that has any."""
+        """The problems of each NodeSet that has any, by name."""
         found = {name: nodeset_problems(name, self.world) for name in self.nodesets}
         return {name: problems for name, problems in found.items() if problems}
 
     def problems(self, cluster: str) -> Sequence[Problem]:
-        """The problems of a SlurmCluster that could be read."""
+        """The problems of a SlurmCluster that could be decoded."""
         if cluster not in self._problems:
             self._problems[cluster] = cluster_problems(cluster, self.world)
         return self._problems[cluster]
 
     def members(self, cluster: str) -> list[NodeSet]:
-        """The NodeSets of a cluster whose specs are accepted, oldest first."""
+        """The NodeSets of a cluster with accepted specs, oldest first."""
         return [
             each for name, each in self.nodesets.items() if each.spec.cluster == cluster and name not in self.refused
         ]
 
     def configured(self, cluster: str, begun: Collection[str]) -> list[NodeSet]:
-        """The NodeSets that Slurm's configuration is about, oldest first: its members, and `begun`, also those that are refused or not readable.
+        """The NodeSets in Slurm's configuration, oldest first: the accepted ones, and those in `begun` even if they are refused or unreadable.
 
-        Slurm drains a node with GPUs that gres.conf does not name, whatever is wrong with a new spec.
+        Slurm drains a node with GPUs that gres.conf does not name, so the lines of a NodeSet stay whatever is wrong with its new spec.
         """
         others = [*self.unreadable.values(), *(self.nodesets[name] for name in self.refused)]
         kept = [each for each in others if each.spec.cluster == cluster and each.name in begun]
@@ -113,7 +113,7 @@ class Namespaces:
     _known: dict[str, tuple[tuple[int, ...], NamespaceView]] = field(default_factory=dict)
 
     def view(self, namespace: str) -> NamespaceView:
-        """The present objects of a namespace, from the caches."""
+        """The current objects of a namespace, from the caches."""
         stores, secrets = self.stores, self.stores.children[kinds.SECRET]
         versions = tuple(each.version for each in (stores.clusters, stores.nodesets, stores.claims, secrets))
         before, known = self._known.get(namespace, ((), None))

@@ -1,12 +1,14 @@
-"""One shared poll of each cluster's Slurm nodes.
+"""Polls the Slurm nodes of each cluster once for all passes.
 
-A single poll per cluster fills a cache for all passes, however many NodeSets there are. An answer older than `FRESH` seconds does not count: the
-policy then takes every node for busy. A pass is woken only when an answer differs from the last one. Missing answers are reported only after
-`PATIENCE` seconds, because a slurmrestd that is being replaced is not worth a report. slurmctld keeps a newly registered node only in memory until
-something else makes it save (docs/decisions/0042); when an answer has new nodes, the operator makes it save.
+One poll per cluster fills a cache, however many NodeSets the cluster has. The cache drops an answer that is older than `FRESH` seconds: the policy
+then treats every node as busy. A pass is woken only when an answer differs from the last one. A missing answer is reported only after `PATIENCE`
+seconds, because a restart of slurmrestd is not worth a report.
+
+slurmctld keeps a newly registered node only in memory until another event makes it save its state (docs/decisions/0042). So the operator makes
+slurmctld save when an answer has new nodes.
 
 slurmrestd needs half a second to list a thousand nodes, and a few milliseconds to report that none has changed (docs/decisions/0037). So the operator
-asks for changes first; because that relies on slurmctld's clock, it lists all nodes every `WHOLE` seconds anyway. A cluster that answers slowly is
+asks for changes first. That relies on slurmctld's clock, so the operator also lists all nodes every `WHOLE` seconds. A cluster that answers slowly is
 polled less often.
 """
 
@@ -31,7 +33,7 @@ Connect = Callable[[Key], Awaitable[SlurmRest]]
 
 @dataclass
 class Followed:
-    """The last answers of one cluster's Slurm."""
+    """The last answers of one cluster's slurmrestd."""
 
     task: asyncio.Task[None] | None = None
     client: SlurmRest | None = None
@@ -45,7 +47,7 @@ class Followed:
 
 
 class SlurmWatch:
-    """Polls slurmrestd of each followed cluster, and calls `changed` with the key of a cluster whose answer differs."""
+    """Polls slurmrestd of each followed cluster, and calls `changed` with the key of a cluster whose answer has changed."""
 
     def __init__(self, connect: Connect, changed: Callable[[Key], None], period: float = PERIOD) -> None:
         self._connect = connect
@@ -54,7 +56,7 @@ class SlurmWatch:
         self._followed: dict[Key, Followed] = {}
 
     def follow(self, key: Key) -> None:
-        """Start to poll a cluster, unless it is polled already."""
+        """Start polling a cluster, unless it is already polled."""
         if key not in self._followed:
             followed = self._followed[key] = Followed(began=asyncio.get_running_loop().time())
             followed.task = asyncio.create_task(self._poll(key, followed), name=f"slurm {key[0]}/{key[1]}")
@@ -71,14 +73,14 @@ class SlurmWatch:
             self.forget(key)
 
     def nodes(self, key: Key) -> Mapping[str, SlurmNode] | None:
-        """The Slurm nodes by name, or None where there is no fresh answer."""
+        """The Slurm nodes by name; None without a fresh answer."""
         followed = self._followed.get(key)
         if followed is None or asyncio.get_running_loop().time() - followed.answered > FRESH:
             return None
         return followed.nodes
 
     def trouble(self, key: Key) -> str:
-        """Why there is no answer, as a message; empty while there is one."""
+        """Why slurmrestd gives no answer, as a message; empty while it answers."""
         followed = self._followed.get(key)
         return followed.trouble if followed else ""
 
@@ -136,7 +138,7 @@ class SlurmWatch:
 
 
 async def _is_saved(client: SlurmRest, followed: Followed) -> bool:
-    """Have slurmctld save its nodes if some are new since the last time; one new node is enough."""
+    """Make slurmctld save its nodes if at least one is new since the last save."""
     known = frozenset((node.name, node.started) for node in followed.nodes.values() if node.started)
     try:
         if new := known - followed.saved:

@@ -1,8 +1,9 @@
-"""A NodeSet's workers as a pass sees them, read again only where something about them changed.
+"""Caches the workers of each NodeSet, and reads a worker again only if one of its sources changed.
 
-Otherwise a pass that one pod's event woke would spend its time on reading five thousand others again. The sources of a worker (its pod, its Node, its
-Slurm node) are immutable and replaced as a whole when they change. So the same objects give the same result, and this module needs no notice of
-changes.
+Otherwise a pass that the event of one pod woke would spend its time on reading five thousand others again.
+
+The sources of a worker (its pod, its Node, its Slurm node) are immutable, and a change replaces the whole object. So the same objects give the same
+result, and this module needs no notification of changes.
 """
 
 from collections import Counter
@@ -30,8 +31,8 @@ COLUMNS = ("idle", "allocated", "draining", "down")
 class Worker:
     """One worker: its sources, and the values read from them.
 
-    `seen` is None for a pod without an index, which is none of ours; `trouble` says why it cannot take jobs; `columns` are those of `COLUMNS`
-    in which it counts; `began` is when the container of its slurmd started, in seconds since 1970, 0 while there is none.
+    `seen` is None for a pod without an index, which is not a worker. `trouble` is why it cannot take jobs. `columns` are the columns of `COLUMNS` in
+    which it counts. `began` is when slurmd's container started, in seconds since 1970; 0 if it does not run.
     """
 
     pod: Pod
@@ -47,18 +48,18 @@ class Worker:
 
 @dataclass(frozen=True)
 class WorkerSet:
-    """The workers of one NodeSet at one time, in the order of their pods' names, with totals."""
+    """The workers of one NodeSet at one time, ordered by pod name, with totals."""
 
     workers: tuple[Worker, ...] = ()
 
     @cached_property
     def by_uid(self) -> Mapping[str, Worker]:
-        """By the uid of the pod."""
+        """The worker of a pod, by the pod's uid."""
         return {each.pod.metadata.uid: each for each in self.workers}
 
     @cached_property
     def seen(self) -> Mapping[int, WorkerPod]:
-        """The workers by index, as the policy sees them."""
+        """The workers by index, as the policy reads them."""
         return {each.seen.index: each.seen for each in self.workers if each.seen}
 
     @cached_property
@@ -68,7 +69,7 @@ class WorkerSet:
 
     @cached_property
     def calm(self) -> Mapping[str, frozenset[int]]:
-        """The indexes of settled workers, by their template."""
+        """The indexes of settled workers, by the hash of their template."""
         found: dict[str, list[int]] = {}
         for each in self.workers:
             if each.is_calm and each.seen:
@@ -77,17 +78,17 @@ class WorkerSet:
 
     @cached_property
     def templates(self) -> Mapping[str, int]:
-        """How many workers have each template."""
+        """The number of workers of each template."""
         return Counter(pod.template for pod in self.seen.values())
 
     @cached_property
     def plans(self) -> frozenset[str]:
-        """The mount plans that their pods have."""
+        """The mount plans of the pods."""
         return frozenset(each.pod.metadata.annotations.get(labels.PLAN, "") for each in self.workers)
 
     @cached_property
     def troubles(self) -> tuple[str, ...]:
-        """Why workers cannot get jobs, for each that cannot."""
+        """Why workers cannot take jobs: one text for each worker that cannot."""
         return tuple(each.trouble for each in self.workers if each.trouble)
 
     @cached_property
@@ -99,7 +100,7 @@ class WorkerSet:
 
 @dataclass(frozen=True)
 class _Terms:
-    """The inputs of a crew besides the objects themselves: while these are the same, so is the crew."""
+    """The inputs from which the workers were read, besides the objects themselves. Equal inputs and the same objects give the same workers."""
 
     maintenance: Maintenance
     pods: int
@@ -107,18 +108,18 @@ class _Terms:
     heard: Mapping[str, SlurmNode] | None
 
     def is_same(self, other: "_Terms") -> bool:
-        """Whether nothing at all has changed."""
+        """Whether nothing that a pass reads has changed."""
         return (
             self.heard is other.heard and (self.pods, self.nodes) == (other.pods, other.nodes) and self.reads_as(other)
         )
 
     def reads_as(self, other: "_Terms") -> bool:
-        """Whether the same objects are read in the same way."""
+        """Whether the same inputs were used, so that cached workers stay valid."""
         return self.maintenance == other.maintenance and (self.heard is None) == (other.heard is None)
 
 
 class Roster:
-    """The crew of every NodeSet as it was last read."""
+    """The last `WorkerSet` of every NodeSet."""
 
     def __init__(self) -> None:
         self._known: dict[Key, tuple[_Terms, WorkerSet]] = {}
@@ -131,7 +132,7 @@ class Roster:
         heard: Mapping[str, SlurmNode] | None,
         maintenance: Maintenance,
     ) -> WorkerSet:
-        """The workers of a NodeSet; `heard` is Slurm's answer, None where there is none."""
+        """Return the workers of a NodeSet; `heard` is Slurm's answer, None without one."""
         terms = _Terms(maintenance, found.version, nodes.version, heard)
         before, crew = self._known.get(key, (terms, WorkerSet()))
         if not (key in self._known and terms.is_same(before)):
@@ -175,7 +176,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
 
 
 def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: bool) -> str:
-    """Why a worker cannot get jobs: not ready in Kubernetes, or not up by Slurm's last answer; empty where it can."""
+    """Why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm's last answer; empty if it can."""
     if slurm and slurm.is_draining and slurm.reason.startswith(JAIL):
         return f"Slurm node {slurm.name} is {slurm.state_text}"
     if text := pod_status.trouble(pod, nodes):

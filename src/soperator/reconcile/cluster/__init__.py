@@ -1,1 +1,1 @@
-"""The pass of a SlurmCluster."""
+"""The reconciler of SlurmClusters, one module per capability."""

@@ -1,4 +1,4 @@
-"""Accounting: when slurm.conf names slurmdbd, which objects are applied, and the state (`policy/cluster/accounting`)."""
+"""Reconciles accounting: decides when slurm.conf names slurmdbd, which objects are applied, and the reported state (`policy/cluster/accounting`)."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ SOON = 5.0
 
 @dataclass(frozen=True)
 class AccountingStatus:
-    """The state of accounting: a reason, a message where something is wrong, and whether slurm.conf names slurmdbd from now on."""
+    """The state of accounting: a reason, a message if there is a fault, and whether slurm.conf names slurmdbd from now on."""
 
     reason: str = ""
     why: str = ""
@@ -39,7 +39,7 @@ class AccountingStatus:
 
 
 def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
-    """Whether slurm.conf is to name slurmdbd: from slurmdbd's first answer on."""
+    """Whether slurm.conf has to name slurmdbd: True from slurmdbd's first answer on."""
     if cluster.spec.accounting is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
@@ -54,7 +54,7 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
 
 
 def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
-    """The image with which slurmdbd is ready, empty while it is not ready; None where slurmctld does not use it."""
+    """The image of the ready slurmdbd; empty while none is ready, None if slurmctld does not use slurmdbd."""
     if cluster.spec.accounting is None or status.get("accounting") != ON:
         return None
     ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
@@ -62,7 +62,7 @@ def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
 
 
 def objects(operator: Operator, cluster: Cluster) -> list[Object]:
-    """The objects to apply, if every Secret that they read exists; `cluster` names slurmdbd's image."""
+    """The objects to apply; empty while a Secret that they read is missing. `cluster` names slurmdbd's image."""
     if cluster.spec.accounting is None:
         return []
     found = _secrets(operator, cluster)
@@ -81,13 +81,13 @@ def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[
 
 
 def _secrets(operator: Operator, cluster: Cluster) -> list[Meta | None]:
-    """The Secrets that slurmdbd and its database read, None for each that does not exist."""
+    """The Secrets that slurmdbd and its database read; None for each that does not exist."""
     store = operator.stores.children[kinds.SECRET]
     return [store.get(cluster.namespace, each) for each in database_connection.storage(cluster).secrets]
 
 
 def _version(operator: Operator, secret: Meta) -> str:
-    """A value that changes with a Secret's content. It stays the same when the operator restores the Secret or its labels."""
+    """A value that changes with a Secret's content, but not when the operator restores the Secret or its labels."""
     meta = secret.metadata
     copy = operator.stores.children[kinds.SECRET].get(meta.namespace, names.kept(meta.name))
     found: str = copy.metadata.annotations.get(labels.CHECKSUM, "") if copy else ""
@@ -95,7 +95,7 @@ def _version(operator: Operator, secret: Meta) -> str:
 
 
 async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
-    """Apply the MariaDB resource where one is wanted and is another than before; return why that cannot be."""
+    """Apply the MariaDB resource if accounting needs one and it differs; return why that is impossible, empty on success."""
     said = cluster.spec.accounting
     if said is None or said.mariadb_operator is None:
         operator.memory(_DATABASES).pop(cluster.key, None)
@@ -110,7 +110,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
         await operator.api.apply(kinds.MARIADB, wanted)
     except NotFound:
         return (
-            "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator to have "
+            "this Kubernetes has no kind MariaDB: install mariadb-operator, or remove spec.accounting.mariadbOperator to use "
             "the database that this operator runs"
         )
     operator.memory(_DATABASES)[cluster.key] = digest
@@ -118,7 +118,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
 
 
 async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:
-    """The state of accounting; empty where it is off. Queries slurmdbd's pod only while that is not ready. Never raises."""
+    """The state of accounting; empty if accounting is off. Queries slurmdbd's pod only while the pod is not ready. Never raises."""
     said = cluster.spec.accounting
     if said is None:
         return AccountingStatus()
@@ -140,12 +140,12 @@ async def status(operator: Operator, cluster: Cluster, missing: str, state: Conf
 
 
 def status_field(look_: AccountingStatus, obj: Custom) -> str:
-    """The field of the status: On since slurm.conf names slurmdbd, until accounting is switched off."""
+    """The value of status.accounting: On from the time when slurm.conf names slurmdbd, until accounting is switched off."""
     return ON if look_.is_on or (look_.reason and obj.status.get("accounting") == ON) else ""
 
 
 def condition(look_: AccountingStatus) -> list[ReportedCondition]:
-    """The condition AccountingReady; none where accounting is off."""
+    """The condition AccountingReady; none if accounting is off."""
     if not look_.reason:
         return []
     return [ReportedCondition("AccountingReady", "False" if look_.why else "True", look_.reason, look_.why)]

@@ -1,4 +1,4 @@
-"""Backups of slurmctld that are no longer wanted: their names outlive them."""
+"""Decides how long the names of backup controllers stay: longer than their pods, because daemons with an older slurm.conf still resolve them."""
 
 from soperator.api.slurmcluster import MOST_CONTROLLERS
 from soperator.kube import kinds
@@ -9,10 +9,10 @@ from soperator.render.parts.model import Cluster
 
 
 def addresses(operator: Operator, cluster: Cluster, settled: ConfigStatus) -> int:
-    """How many slurmctlds get a name that resolves.
+    """The number of slurmctlds whose host names must resolve.
 
-    Slurm resolves all names before it speaks to one of them, and retries a missing one for seconds, so that not even a reconfigure without it would
-    get through. A backup's name is removed when no daemon has it in its configuration any more.
+    Slurm resolves all names before it connects to one of them, and retries a missing one for seconds, so that not even a reconfigure would get
+    through. So a backup's name is removed only when no daemon has it in its configuration any more.
     """
     rest = [each.metadata.annotations.get(labels.CONFIG) for each in operator.stores.role_pods(cluster.key, "rest")]
     is_forgotten = settled.is_as_wanted and settled.read == settled.daemons and set(rest) <= {settled.state.good}

@@ -1,7 +1,7 @@
-"""Whether a claim of the cluster is being deleted, or is gone.
+"""Reports a claim of the cluster that is being deleted, or is gone.
 
-A claim that pods mount is deleted, with its data, when the last of them ends. For slurmctld's state that is its next restart. A new claim would be
-empty, and slurmctld ends the jobs that it does not know. So while there are workers no new claim is created.
+Kubernetes deletes a claim that pods mount, with its data, when the last of these pods ends. For slurmctld's state that is its next restart. A new
+claim would be empty, and slurmctld ends the jobs that it does not know. So while there are workers, the operator creates no new claim.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _IS_GONE = "with slurmctld's state is gone"
 
 
 def gone(operator: Operator, cluster: Cluster) -> str:
-    """The claim of slurmctld's state, if it is missing although there are workers; empty where it exists, belongs to a person, or may be created."""
+    """The name of the missing claim of slurmctld's state; empty if it exists, belongs to a person, or may be created."""
     name = state_claim(cluster)
     is_there = operator.stores.claims.get(cluster.namespace, name) is not None
     is_theirs = bool(cluster.spec.controller.state.name)
@@ -28,7 +28,7 @@ def gone(operator: Operator, cluster: Cluster) -> str:
 
 
 def leaving(operator: Operator, cluster: Cluster) -> str:
-    """What is lost with a claim that is being deleted or is missing, and how to save it, as a message; empty where there is none."""
+    """Which data is lost with a claim that is being deleted or is missing, and how to save it, as a message; empty if all claims are kept."""
     return "; ".join([*_gone(operator, cluster), *_leaving(operator, cluster)])
 
 
@@ -41,8 +41,8 @@ def condition(said: str) -> ReportedCondition:
 def _gone(operator: Operator, cluster: Cluster) -> Iterator[str]:
     if name := gone(operator, cluster):
         yield (
-            f"claim {name} {_IS_GONE}, and slurmctld with an empty one would end all jobs: bind the former volume to a new claim of that name, or "
-            f"make an empty one by hand, or scale the NodeSets to 0 (docs/howto/storage.md)"
+            f"claim {name} {_IS_GONE}, and slurmctld with an empty one would end all jobs: bind the former volume to a new claim of that name, "
+            f"create an empty one by hand, or scale the NodeSets to 0 (docs/howto/storage.md)"
         )
 
 
@@ -54,13 +54,13 @@ def _leaving(operator: Operator, cluster: Cluster) -> Iterator[str]:
         volume = found.spec.volume_name or "VOLUME"
         patch = """-p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
         yield (
-            f"claim {name} is being deleted, and with its last pod {loses} go: kubectl patch pv {volume} {patch}, then stop the cluster's pods "
-            f"and bind {volume} to a new claim (docs/howto/storage.md)"
+            f"claim {name} is being deleted: when its last pod ends, Kubernetes deletes {loses}. Run kubectl patch pv {volume} {patch}, "
+            f"then stop the cluster's pods and bind {volume} to a new claim (docs/howto/storage.md)"
         )
 
 
 def _claims(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """Each claim that the cluster cannot do without, and what is on it."""
+    """Yield each claim that the cluster cannot do without, and its content."""
     if not cluster.spec.jail.per_node:
         yield jail_claim(cluster), "the jail with every user's files"
     yield state_claim(cluster), "slurmctld's state with the queue"

@@ -1,8 +1,9 @@
-"""The ConfigMaps with Slurm's files: reads and writes them, and restores them where somebody deletes or edits them.
+"""Reads and writes the ConfigMaps with Slurm's files, and restores them if somebody deletes or edits them.
 
-The caches have no content, so files are read when a ConfigMap's resourceVersion has changed. The name of a generation is a hash of its files, so
-files can be compared with their name: the mounted ones, and those of the copies that a rollback restores. A write names the resourceVersion that it
-is based on. So an operator that has lost its Lease, or whose cache lags, overwrites nothing newer.
+The caches have no content, so files are read when a ConfigMap's resourceVersion has changed. A generation is a hash of its files. So the operator can
+check files against their generation, both the mounted files and those of the copies from which a rollback restores.
+
+A write names the resourceVersion that it is based on. So an operator that has lost its Lease, or whose cache lags, overwrites nothing newer.
 """
 
 from collections.abc import Hashable, Mapping
@@ -31,13 +32,13 @@ _RIGHT: Slot[Key, Hashable] = per_cluster("ConfigMaps that were right")
 
 @dataclass(frozen=True)
 class ConfigMapSet:
-    """The mounted ConfigMap, and the copies by their generations; None for those that do not exist."""
+    """The mounted ConfigMap, and the copies by generation; None for a ConfigMap that does not exist."""
 
     live: ConfigMap | None = None
     kept: Mapping[str, ConfigMap | None] = field(default_factory=dict)
 
     def files(self, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-        """The files of a generation, from any ConfigMap that has them; None where none has."""
+        """The files of a generation, from any ConfigMap that has them; None if none has them."""
         copy, state = self.kept.get(of), self.state
         there = [each.data for each in (copy, self.live if state.generation == of else None) if each]
         known: Mapping[str, str] | None = next((each for each in there if slurm_conf.is_generation(of, each)), None)
@@ -53,7 +54,7 @@ class ConfigMapSet:
 
 
 def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
-    """The present metadata of the mounted ConfigMap, which our last write may have changed after the cache read it."""
+    """The current metadata of the mounted ConfigMap. Our last write may be newer than the cache."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.memory(_WRITTEN).get(cluster.key)
     if last and (found.metadata.resource_version if found else "") == last[0] and not store.is_gone(last[1].uid):
@@ -68,7 +69,7 @@ def state(operator: Operator, cluster: Cluster) -> ConfigState:
 
 
 async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
-    """Write the mounted files and their record; raises Conflict where somebody else has changed them."""
+    """Write the mounted files and their record; raise Conflict if somebody else has changed them."""
     found = live(operator, cluster)
     if found is None:  # it may exist without the label by which the caches find it
         there = await _read(operator, cluster, names.config(cluster.name))
@@ -78,7 +79,7 @@ async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str]
 
 
 async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-    """The files of a generation; None where no ConfigMap has them any more."""
+    """The files of a generation; None if no ConfigMap has them any more."""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     return ConfigMapSet(mounted, {of: await _read(operator, cluster, names.generation(cluster.name, of))}).files(
         cluster, of
@@ -86,7 +87,7 @@ async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, st
 
 
 async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
-    """Restore what somebody deleted or edited; return the record of the files, and a message about what cannot be restored.
+    """Restore deleted or edited ConfigMaps; return the record of the files, and a message about files that cannot be restored.
 
     `running` is the generation that slurmctld reports.
     """
@@ -103,7 +104,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
     is_edited = found.live is not None and found.live.data != right
     if is_lost or is_edited or not _is_marked(cluster, found.live, trial.render_live(cluster, right, known)):
         await _restore(operator, cluster, found, right, known)
-        lacked = "had lost its labels, its owner or its note" if found.live else "was deleted"
+        lacked = "lost its labels, owner or record" if found.live else "was deleted"
         _emit_restored(operator, cluster, "was edited" if is_edited else lacked)
     else:
         operator.memory(_RIGHT)[cluster.key] = _stamp(cluster, found)
@@ -111,7 +112,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
 
 
 def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candidates: tuple[str, str]) -> ConfigState:
-    """The record for files that are missing, or whose record is: slurmctld runs with them and has activated them."""
+    """The record to use if the files, or their record, are missing: slurmctld runs with the generation and has activated it."""
     for each in candidates:
         content = found.files(cluster, each) if each else None
         if content is not None:
@@ -132,7 +133,7 @@ async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[Co
 
 
 async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
-    """Create the copies of the mounted and of the last good generation again, if their files still exist."""
+    """Create the missing copies of the mounted and of the last good generation, if their files still exist."""
     for each in {known.generation, known.good} - {""}:
         copy, content = found.kept.get(each), found.files(cluster, each)
         if content is None:
@@ -182,7 +183,7 @@ def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
 
 
 def _versions(operator: Operator, cluster: Cluster) -> tuple[object, ...]:
-    """The versions on which a look is based, from the caches; empty where one of the objects does not exist."""
+    """The resourceVersions that a snapshot is based on, from the caches; empty if one of the objects does not exist."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found = store.get(cluster.namespace, names.config(cluster.name))
     known = read_state(found.metadata.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()
@@ -202,8 +203,8 @@ def _stamp(cluster: Cluster, found: ConfigMapSet) -> tuple[object, ...]:
 
 def _foreign(cluster: Cluster, known: ConfigState) -> str:
     return (
-        f"ConfigMap {names.config(cluster.name)} is not configuration {known.generation[:8]} any more, somebody wrote to it, and nothing else has "
-        "those files: change spec.config, so that another configuration is tried and written"
+        f"ConfigMap {names.config(cluster.name)} is not configuration {known.generation[:8]} any more: somebody changed it, and no copy has "
+        "its files. Change spec.config, so that another configuration is tried and written"
     )
 
 
@@ -211,7 +212,7 @@ def _emit_restored(operator: Operator, cluster: Cluster, was: str) -> None:
     obj = operator.stores.clusters.get(*cluster.key)
     if obj is None:
         return
-    text = f"ConfigMap {names.config(cluster.name)} {was}, and is as it was; write Slurm's settings into spec.config"
+    text = f"ConfigMap {names.config(cluster.name)} {was} and was restored: write Slurm's settings into spec.config"
     operator.recorder.emit(
         Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "ConfigRestored", text, "Restore")
     )

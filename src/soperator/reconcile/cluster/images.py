@@ -1,7 +1,7 @@
-"""Which images a cluster's parts get, from its spec, its status and the state of its pods (`policy/cluster/images`).
+"""Selects the images of a cluster's parts from its spec, its status and the state of its pods (`policy/cluster/images`).
 
-A new image for slurmctld is tried in a pod, with the configuration that slurmctld runs with. The Slurm version that the trial reports is written to
-the status before it is used, so that no restart of the operator reverts a step.
+A trial pod runs a new image of slurmctld with the configuration that slurmctld runs with. The Slurm version that the trial reports is written to the
+status before it is used, so that no restart of the operator reverts a step.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ ROLES = ("slurm", "login", "munge", "agents", "sssd", "mariadb", "proxy")
 
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
-    """The images that each part of a cluster is to have now; `cluster` is as its object says."""
+    """The desired images of each part of a cluster; `cluster` has the images of its object."""
     status = operator.status.current(obj)
     return staged(status, cluster, operator.defaults, _running(operator, cluster, status))
 
 
 async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
-    """Have the pods that try images, and no others."""
+    """Create the pods that try images, and delete all others."""
     good, all_trials = _good(operator, cluster), operator.stores.role_pods(cluster.key, trial.IMAGE_TRIAL)
     tried = _of_these_files(all_trials, good)
     over = {
@@ -52,7 +52,7 @@ async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
 def staged(
     status: Mapping[str, Any], cluster: Cluster, defaults: Defaults, running: cluster_images.RunningImages
 ) -> Stage:
-    """The image policy's decision for a status, the operator's images, and the running ones."""
+    """Return the decision of the image policy for a status, the operator's images, and the running ones."""
     spec = cluster.spec
     wish = cluster_images.ImageWish(
         said=_spec_images(cluster),
@@ -64,14 +64,14 @@ def staged(
 
 
 def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
-    """The cluster as its workers are made: with the images that they may have by now."""
+    """The cluster with the images from which workers may be created now."""
     record = _record(operator.status.current(obj))
     made = record.workers if record else {**_own(operator.defaults), **_spec_images(cluster)}
     return with_images(cluster, made)
 
 
 def with_images(cluster: Cluster, images: Images) -> Cluster:
-    """The same cluster with all its images set."""
+    """The same cluster with the images of all its parts set."""
     spec = cluster.spec
     named = spec.images.model_copy(update={role: images[role] for role in ROLES if images.get(role)})
     jail = spec.jail.model_copy(update={"image": images.get("jail", spec.jail.image)})
@@ -79,7 +79,7 @@ def with_images(cluster: Cluster, images: Images) -> Cluster:
 
 
 def status_fields(obj: Custom, found: Stage | None) -> dict[str, Any]:
-    """The record as a field of the status; without a stage the former one."""
+    """The record as a field of the status; without a stage the former record."""
     if found is None:
         return {"images": obj.status["images"]} if "images" in obj.status else {}
     versions = {"versions": dict(found.versions)} if found.versions else {}
@@ -90,8 +90,8 @@ def condition(found: Stage, is_config_held: bool) -> ReportedCondition:
     """The condition UpToDate."""
     if is_config_held and not found.reason:
         why = (
-            "this operator writes another slurm.conf for this spec; the cluster keeps the one that it has: "
-            "a new word in spec.upgrade.request takes it over"
+            "this operator version renders another slurm.conf for this spec; the cluster keeps its present one: "
+            "set spec.upgrade.request to a new value to take it over"
         )
         return ReportedCondition("UpToDate", "False", "Held", why)
     return ReportedCondition("UpToDate", "False" if found.reason else "True", found.reason or "AsAsked", found.why)
@@ -109,7 +109,7 @@ def _own(defaults: Defaults) -> dict[str, str]:
 
 
 def _record(status: Mapping[str, Any]) -> ImageRecord | None:
-    """The record in the status; None for a cluster whose status the operator has not written yet."""
+    """The record in the status; None if the operator has not written the status yet."""
     kept = status.get("images")
     if not isinstance(kept, dict) or not all(kept.get(each) for each in ("defaults", "workers", "login")):
         return None
@@ -122,7 +122,7 @@ def _good(operator: Operator, cluster: Cluster) -> str:
 
 
 def _of_these_files(trials: Iterable[Pod], good: str) -> dict[str, Pod]:
-    """The pods that try images with a generation, by image."""
+    """The pods that try images with a generation of the configuration, by image."""
     return {_image(pod): pod for pod in trials if pod.metadata.labels.get(labels.GENERATION) == good}
 
 

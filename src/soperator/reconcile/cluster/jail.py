@@ -1,4 +1,4 @@
-"""The state of the jail: gathers the inputs of the refill policy, reports the state, and carries out its decision."""
+"""Reconciles the jail: gathers the inputs of the refill policy, carries out its decision, and reports the state."""
 
 import asyncio
 import json
@@ -37,9 +37,9 @@ _INSIDE = ("login", "worker", "populate", "mount-points")
 
 @dataclass(frozen=True)
 class JailStatus:
-    """One look at the jail: the next step, and the Job and the request that it is based on.
+    """The snapshot of the jail: the next step, and the Job and the request on which it is based.
 
-    `attempt` is the Job's newest pod, with the messages of its Events; `again` is in how many seconds the next look is due.
+    `attempt` is the Job's newest pod, with the messages of its Events; `again` is in how many seconds the next snapshot is due.
     """
 
     step: JailStep
@@ -66,9 +66,10 @@ def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus
 
 
 async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed: bool) -> tuple[JailStatus, str]:
-    """Carry out the step except for rendered objects; return the look, which has a Job to create only if a fresh answer from Slurm agrees, and what
-    Slurm refused. Nodes are drained and resumed by a fresh answer too, because an administrator may have drained one since the last. No node gets
-    jobs again before the mount points exist (`pointed`).
+    """Carry out the step, except for rendered objects. Return the snapshot, and the message of what Slurm refused.
+
+    The snapshot has a Job to create only if a fresh answer from Slurm agrees. Nodes are drained and resumed on a fresh answer too, because an
+    administrator may have drained one in the meantime. No node takes jobs again before the mount points exist (`pointed`).
     """
     client = operator.slurm.client(cluster.key)
     seen = await _with_job_report(operator, seen)
@@ -95,7 +96,7 @@ async def settle(operator: Operator, cluster: Cluster, seen: JailStatus, pointed
 
 
 async def _move(client: SlurmRest, step: JailStep, nodes: Mapping[str, SlurmNode], pointed: bool) -> bool:
-    """Drain and resume nodes as long as the answer of Slurm's on which that was decided is fresh; False where some are left. Raises SlurmError."""
+    """Drain and resume nodes while the answer of Slurm on which that was decided is fresh; return False if some are left. Raises SlurmError."""
     clock = asyncio.get_running_loop().time
     until = clock() + _HOLDS
     acts = [partial(client.drain, name, jail_refill.drain_reason(nodes[name])) for name in step.drain]
@@ -108,13 +109,13 @@ async def _move(client: SlurmRest, step: JailStep, nodes: Mapping[str, SlurmNode
 
 
 def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client: SlurmRest | None) -> bool:
-    """Whether a step counts only as a fresh answer of Slurm's has it."""
+    """Whether a step may be carried out only on a fresh answer of Slurm."""
     is_under_jobs = step.job == "make" and step.hold and client and _login(operator, cluster) is not None
     return step.asks_jobs or bool(is_under_jobs)
 
 
 async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bool:
-    """Whether the Job may still be created: the writes since `settle` may have taken long, and somebody may have resumed a node."""
+    """Whether the Job may still be created: the writes since `settle` may have taken long, and somebody may have resumed a node in that time."""
     client = operator.slurm.client(cluster.key)
     if not _is_agreed_upon(operator, cluster, seen.step, client):
         return True
@@ -125,7 +126,7 @@ async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bo
 
 
 async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:
-    """The step, decided on a fresh answer of Slurm's with its jobs; raises SlurmError."""
+    """The step, decided on a fresh answer of Slurm that includes its jobs; raises SlurmError."""
     known = _seen(operator, cluster, seen.job, seen.carried_out)
     if client is None:
         return jail_refill.decide(replace(known, nodes=None))
@@ -144,17 +145,17 @@ async def _with_job_report(operator: Operator, seen: JailStatus) -> JailStatus:
 
 
 def has_login(operator: Operator, cluster: Cluster) -> bool:
-    """Whether login existed before; then it is never deleted because the jail is checked again."""
+    """Whether login existed before. The operator then keeps login while it checks the jail again."""
     return _login(operator, cluster) is not None
 
 
 def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """Why nobody can work in the jail, as a message; empty where one can."""
+    """Why nobody can work in the jail, as a message; empty if the jail is usable."""
     return "" if seen.is_filled else _message(operator, cluster, seen)
 
 
 def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: str) -> ReportedCondition:
-    """The condition JailReady. A failed repair of a jail in which people work makes it no less ready."""
+    """The condition JailReady. A failed repair does not make a jail unready in which people work."""
     if seen.is_filled and points:
         return ReportedCondition("JailReady", "False", "MountPointsMissing", points)
     if sick := _sick(operator, cluster):
@@ -176,18 +177,18 @@ def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: st
 
 
 def _sick(operator: Operator, cluster: Cluster) -> str:
-    """On which nodes no step can enter the jail, with the message of the first; empty where all can, or no worker reports a fault."""
+    """The nodes on which no step can enter the jail, with the message of the first; empty if no worker reports a fault."""
     said = {
         each.spec.hostname: _worker_report(operator, cluster, each) for each in operator.stores.sick_pods(cluster.key)
     }
     names = sorted(name for name, words in said.items() if words)
-    return f"no step can begin on {jail_refill.some(names)}: {said[names[0]]}" if names else ""
+    return f"no job step can start on {jail_refill.some(names)}: {said[names[0]]}" if names else ""
 
 
 def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
-    """A worker's message about its jail: its own answer, or from before the operator's start the reason in Slurm.
+    """A worker's message about its jail; empty if it reports no fault, or nothing.
 
-    Empty where it reports no fault, or nothing.
+    That is its own answer or, from before the operator's start, the reason in Slurm.
     """
     heard = operator.memory(REPORTS).get(worker.metadata.uid)
     if heard and heard.said is not None:
@@ -197,10 +198,12 @@ def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
 
 
 def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """A message about the progress or the failure; empty when there is neither."""
+    """A message about the progress or the failure; empty if there is neither."""
     if seen.job is None:
         return (
-            f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else "the jail is to be filled"
+            f"the jail on claim {jail_claim(cluster)}: {seen.step.why}"
+            if seen.step.why
+            else "the jail is not filled yet"
         )
     if _is_complete(operator, seen.job):
         return f"the jail on claim {jail_claim(cluster)}: {seen.step.why}" if seen.step.why else ""
@@ -208,7 +211,7 @@ def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | None) -> str:
-    """What a Job does, or why it failed: the message of its newest pod, because only that is about the present attempt."""
+    """The progress of a Job, or why it failed. It is the message of the Job's newest pod, because only that pod belongs to the current attempt."""
     claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
     what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
     attempts = _attempts(operator, job)
@@ -220,7 +223,7 @@ def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | Non
     last = next((text for text in (pod_status.last_words(each) for each in reversed(attempts)) if text), "")
     return (
         f"{what} could not fill the jail on claim {claim}: {last or detail or failure}; "
-        f"mend the cause, then delete the Job to try again"
+        f"fix the cause, then delete the Job to try again"
     )
 
 
@@ -229,15 +232,15 @@ def _attempts(operator: Operator, job: Job) -> list[Pod]:
 
 
 def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """The note that the jail was filled from another image than the present one; empty where it was not, or where that is not known."""
+    """A note that the jail was filled from another image than the current one; empty if it was not, or if that is unknown."""
     wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
     if made_from in ("", wanted):
         return ""
-    return f"filled from {made_from}; the cluster's image is {wanted}, which changes nothing in a filled jail ({_HOWTO} has how to upgrade)"
+    return f"filled from {made_from}; the cluster's image is {wanted}, which does not change a filled jail: to upgrade it see {_HOWTO}"
 
 
 def _origin(operator: Operator, job: Job | None) -> str:
-    """The image in the jail's own record, from the last log line of the container `seal`; else the image of the Job."""
+    """The image in the jail's own record, from the last log line of the container `seal`; otherwise the image of the Job."""
     if job is None:
         return ""
     for pod in operator.stores.pods.by("owner", job.metadata.uid):
@@ -268,7 +271,7 @@ def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: st
 
 
 def _others(operator: Operator, cluster: Cluster) -> str:
-    """Which pods of other clusters are in the same jail, and how to end them; empty where there are none. An unreadable spec may name any claim."""
+    """The pods of other clusters in the same jail, and how to end them; empty if there are none. An unreadable spec may name any claim."""
     claim, world = jail_claim(cluster), operator.namespaces.view(cluster.namespace).world
     sharing = [
         name
@@ -282,7 +285,7 @@ def _others(operator: Operator, cluster: Cluster) -> str:
     for name in sharing:
         found = operator.stores.cluster_pods((cluster.namespace, name))
         if inside := sorted(each.metadata.name for role in _INSIDE for each in _of_role(found, role) if _is_live(each)):
-            return f"the pods of SlurmCluster {name} in the same jail, {jail_refill.some(inside)}: scale its NodeSets and its login to 0"
+            return f"SlurmCluster {name} has pods in the same jail, {jail_refill.some(inside)}: scale its NodeSets and its login to 0"
     return ""
 
 
@@ -302,7 +305,7 @@ def _job_seen(
 
 
 def _job(operator: Operator, cluster: Cluster) -> Job | None:
-    """The Job of this cluster, unless it is being deleted; the Job of a former cluster with this name does not count."""
+    """The Job of this cluster, unless it is being deleted. The Job of a former cluster with the same name does not count."""
     owned: Sequence[Job] = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
     found = [each for each in owned if each.metadata.name == names.populate(cluster.name)]
     return next((each for each in found if each.metadata.deletion_timestamp is None), None)
@@ -316,13 +319,13 @@ def _login(operator: Operator, cluster: Cluster) -> StatefulSet | None:
 
 
 def _is_complete(operator: Operator, job: Job) -> bool:
-    """A Job reports it some seconds after its pod has succeeded."""
+    """Whether the newest pod has succeeded: Kubernetes marks the Job as complete only some seconds later."""
     done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
     return done or any(each.status.phase == "Succeeded" for each in operator.stores.pods.by("owner", job.metadata.uid))
 
 
 def _failure(job: Job) -> str | None:
-    """Why a Job has failed, in Kubernetes' words; None while it has not."""
+    """Why a Job has failed, from its condition; None while it has not failed."""
     return next(
         (
             each.message

@@ -1,4 +1,4 @@
-"""The pass of a SlurmCluster: gather, render, apply, status."""
+"""Reconciles SlurmClusters: gathers, renders, applies and reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -51,7 +51,7 @@ PRUNED = (kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET, kinds.DEPLOYMENT, k
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass found and did, up to the point where it stopped; for an unreadable spec only the problems."""
+    """The findings and actions of a pass, up to the point where it stopped; for an unreadable spec only the problems."""
 
     problems: Sequence[Problem] = ()
     #: From which images it makes its objects.
@@ -73,21 +73,21 @@ class Pass:
 
 @dataclass(frozen=True)
 class ClusterControl:
-    """Brings the objects of one SlurmCluster to what its spec says."""
+    """Reconciles the objects of one SlurmCluster with its spec."""
 
     operator: Operator
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """One pass."""
+        """Reconcile one SlurmCluster; return the result, and in how many seconds the next pass is due."""
         obj = self.operator.stores.clusters.get(*key)
         if obj is None:
             self.operator.forget_cluster(key)
             if left := finalizers.workers_left(self.operator, key):
                 await anchor.keep(self.operator, key)
-                said = f"it is gone, and {left} of its workers are left: create it again, and it adopts them"
+                said = f"it no longer exists, but {left} of its workers do: create it again, and it adopts them"
                 return PassOutcome(said, is_gone=True)
             cleared = await anchor.release_lone(self.operator, key)
-            return PassOutcome("it no longer exists, nor does its anchor" if cleared else "it is gone", is_gone=True)
+            return PassOutcome("it and its anchor no longer exist" if cleared else "it no longer exists", is_gone=True)
         if finalizers.is_ending(obj):
             return await self._end(obj)
         if finalizers.has_begun(self.operator, key):
@@ -118,12 +118,12 @@ class ClusterControl:
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
 
     async def _hold(self, obj: Custom) -> str:
-        """Add our finalizer to the object, and create the anchor for its children, before the first child. Returns the anchor's uid."""
+        """Add our finalizer to the object, and create the anchor for its children, before the first child. Return the anchor's uid."""
         await finalizers.hold(self.operator, kinds.SLURMCLUSTER, obj)
         return await anchor.hold(self.operator, (obj.metadata.namespace, obj.metadata.name))
 
     async def _act(self, obj: Custom, cluster: Cluster, done: Pass) -> Pass:
-        """Act on a spec that is accepted."""
+        """Reconcile a cluster whose spec is accepted."""
         pointed = not inputs.point_wait(self.operator, cluster, inputs.members(self.operator, cluster))
         seen, refused = await jail.settle(self.operator, cluster, done.filling, pointed)
         done = replace(done, filling=seen, pointed=pointed, refused=refused)
@@ -140,7 +140,7 @@ class ClusterControl:
         return replace(done, note=note, missing=missing, keys=turned, users=users)
 
     async def _end(self, obj: Custom) -> PassOutcome:
-        """The pass of a cluster that is being deleted: slurmctld stays until no worker is left."""
+        """Reconcile a cluster that is being deleted: slurmctld stays until no worker is left."""
         if not finalizers.holds(obj):
             return PassOutcome("it is being deleted")
         rest, read = finalizers.rest_of_cluster(self.operator, obj), read_cluster(obj)
@@ -151,14 +151,14 @@ class ClusterControl:
         if isinstance(read, Cluster) and inputs.is_rest_ready(self.operator, read):
             self.operator.slurm.follow(read.key)
         lacking, soon = await repair.of_cluster(self.operator, obj, read)
-        why = f"it is being deleted; {rest.waits}; the NodeSets say what they wait for{lacking and f'; {lacking}'}"
+        why = f"it is being deleted; {rest.waits}; see the status of its NodeSets{lacking and f'; {lacking}'}"
         kept = {key: value for key, value in obj.status.items() if key not in ("conditions", "observedGeneration")}
         said = [ReportedCondition("Available", "False", "Deleting", why)]
         again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, kept | {"why": why}, said)
         return PassOutcome(why, min(again or soon, soon) if soon else again)
 
     async def report_error(self, key: Key, error: Exception) -> None:
-        """Show what stopped a pass."""
+        """Report the cause that stopped a pass, in the conditions of the object."""
         await self.operator.tell_error(kinds.SLURMCLUSTER, self.operator.stores.clusters.get(*key), error)
 
     async def _apply(self, obj: Custom, cluster: Cluster, done: Pass) -> RenderRecord | None:
@@ -186,9 +186,9 @@ class ClusterControl:
         return note
 
     async def _make_job(self, owner: Owner, cluster: Cluster, seen: jail.JailStatus) -> None:
-        """Create the Job that fills the jail, as the last step and right after a look at Slurm, because it may end running jobs."""
+        """Create the Job that fills the jail. This is the last step, right after a query to Slurm, because the Job may end running jobs."""
         if not await jail.may_make(self.operator, cluster, seen):
-            raise TransientError("the jail is not filled again yet: not all Slurm nodes are drained any more")
+            raise TransientError("the jail cannot be filled again yet: not all Slurm nodes are drained any more")
         await self.operator.applier.apply(
             owner, render_populate(cluster, self.operator.defaults, seen.carried_out), at_once=True
         )
@@ -252,12 +252,12 @@ class ClusterControl:
 
 
 def _role(role: Role) -> dict[str, int | str]:
-    """A role in the status."""
+    """The status field of one role."""
     return {"replicas": role.wanted, "readyReplicas": role.ready, "summary": str(role)}
 
 
 def _metrics(exporter: Role | None) -> list[ReportedCondition]:
-    """The condition MetricsServed; none where there is no exporter. Nothing else depends on it."""
+    """The condition MetricsServed; none without an exporter. No other condition depends on it."""
     if exporter is None:
         return []
     if exporter.is_short:
@@ -268,7 +268,7 @@ def _metrics(exporter: Role | None) -> list[ReportedCondition]:
 def conditions(
     verdict: Availability, facts: Facts, problems: Sequence[Problem], jail_ready: ReportedCondition
 ) -> list[ReportedCondition]:
-    """The conditions of a SlurmCluster: Available, and the conditions on which it is based."""
+    """The conditions of a SlurmCluster: Available, and the conditions from which it is derived."""
     said = "; ".join(map(str, problems))
     return [
         ReportedCondition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),

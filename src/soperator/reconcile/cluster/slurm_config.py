@@ -1,6 +1,6 @@
-"""The state of Slurm's configuration: gathers the inputs of its policy, and carries out the decision.
+"""Reconciles Slurm's configuration: gathers the inputs of its policy, and carries out the decision.
 
-The record is in the annotations of the files' ConfigMap. The files of a generation that is no longer wanted are read from its own ConfigMap, so that
+The record is in the annotations of the files' ConfigMap. The files of a generation that is no longer desired are read from its own ConfigMap, so that
 an operator that has just started can restore it.
 """
 
@@ -50,10 +50,10 @@ _SOON = 1.0
 
 @dataclass(frozen=True)
 class ConfigStatus:
-    """One look at the configuration.
+    """A snapshot of the configuration and the step to take.
 
-    It has the wanted generation, and whether a former operator rendered it; the record, as read or just written; the action; the ConfigMaps in use;
-    the daemons that have read it; whether nodes are known, and whether no slurmctld reported its generation.
+    It has the desired generation, and whether an older operator version rendered it; the record, as read or just written; the step; the ConfigMaps in
+    use; the number of daemons, and of those that have read the generation; whether nodes are known, and whether no slurmctld reported its generation.
     """
 
     wanted: str = ""
@@ -69,12 +69,12 @@ class ConfigStatus:
 
     @property
     def is_as_wanted(self) -> bool:
-        """Whether slurmctld runs with what is wanted."""
+        """Whether slurmctld runs with the desired generation."""
         return self.wanted == self.state.good
 
     @property
     def again(self) -> float | None:
-        """In how many seconds the next look is due, even if nothing in Kubernetes changes before."""
+        """In how many seconds the next snapshot is due, even if nothing in Kubernetes changes earlier."""
         is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
         if not self.step.reason or is_over:
             return None
@@ -84,14 +84,14 @@ class ConfigStatus:
 
     @property
     def why(self) -> str:
-        """The message that is reported at once; at a cluster's first start slurmctld's pod explains enough, and a late daemon is not a failure."""
+        """The message to report at once. At a cluster's first start slurmctld's pod explains enough, and a late daemon is not a failure."""
         return self.step.why if self.state.good and self.step.reason != "Behind" else ""
 
 
 async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: Collection[str] = ()) -> ConfigStatus:
     """Take the next step towards the spec's configuration, or for a refused spec towards the former one.
 
-    A generation in `held` counts as the wanted one, if it is already in use.
+    A generation in `held` counts as the desired one if it is already in use.
     """
     said = await running(operator, cluster)
     state, foreign = await config_files.mend(operator, cluster, said)
@@ -118,7 +118,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
 
 def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[ReportedCondition]:
-    """The condition ConfigApplied; none at a cluster's first start, which slurmctld's pod explains. It does not change until Slurm has answered."""
+    """The condition ConfigApplied; none at a cluster's first start, because slurmctld's pod has the cause.
+
+    It does not change until Slurm has answered.
+    """
     if not look.state.good:
         return []
     told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)
@@ -128,7 +131,7 @@ def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[R
     if look.step.why:
         return [ReportedCondition("ConfigApplied", "False", look.step.reason, f"{look.step.why}; {read}")]
     if not look.state.tries:  # there was nothing to activate: a count would be written again for each new node
-        read = f"every daemon began with configuration {look.state.generation[:8]}"
+        read = f"every daemon started with configuration {look.state.generation[:8]}"
     return [ReportedCondition("ConfigApplied", "True", "Applied", read)]
 
 
@@ -171,7 +174,7 @@ def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -
 
 
 async def running(operator: Operator, cluster: Cluster) -> str:
-    """The generation that slurmctld runs with, queried only where it is not known otherwise."""
+    """The generation that slurmctld runs with, queried only if no record has it."""
     if config_files.state(operator, cluster).generation:
         return ""
     ready = [
@@ -197,7 +200,7 @@ async def _progress(operator: Operator, state: ConfigState, controllers: Sequenc
 
 
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
-    """Whether each slurmd that is up, and each sackd of login, has read the generation that slurmctld last activated; None where it is not known."""
+    """Whether each slurmd that is up, and each sackd of login, has read the generation that slurmctld last activated; None if that is unknown."""
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
     handed = operator.memory(_HANDED).get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
@@ -248,7 +251,7 @@ def _trial(operator: Operator, cluster: Cluster, wanted: str) -> Trial | None:
 
 
 async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step: ConfigStep) -> ConfigState:
-    """Carry out a step; return what is known after it."""
+    """Carry out a step; return the new snapshot."""
     match step.act:
         case "try":
             if seen.state != inputs.transaction(
@@ -294,7 +297,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step:
 
 
 async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
-    """Store the wanted generation in its own ConfigMap."""
+    """Store the desired generation in its own ConfigMap."""
     if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
         kept = slurm_conf_trial.render_generation(cluster, wanted, slurm_conf.files(cluster))
         await operator.api.apply(kinds.CONFIGMAP, kept)
@@ -309,7 +312,7 @@ async def _files(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, 
 
 
 async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
-    """Change an annotation of slurmctld's pods: the kubelet then looks at them, and brings a changed ConfigMap at once instead of within a minute."""
+    """Change an annotation of slurmctld's pods, so that the kubelet updates a changed ConfigMap at once instead of within a minute."""
     for each in operator.stores.role_pods(cluster.key, "controller"):
         meta = each.metadata
         if meta.annotations.get(labels.CONFIG) != of and meta.deletion_timestamp is None:
@@ -318,14 +321,14 @@ async def _nudge(operator: Operator, cluster: Cluster, of: str) -> None:
 
 
 async def _clear(operator: Operator, cluster: Cluster, seen: ConfigSnapshot) -> None:
-    """Remove the trials of what is not wanted, or is written already."""
+    """Delete the trial pods of generations that are no longer desired, or that are already written."""
     trials = operator.stores.role_pods(cluster.key, "trial")
     over = seen.wanted and (seen.wanted == seen.state.generation)
     await remove(operator, [each for each in trials if over or _generation(each) != seen.wanted])
 
 
 def _fallen(pod: Pod) -> str:
-    """The last log line of a slurmctld that ended by itself and is not running; empty for one that runs or has not started."""
+    """The last log line of a slurmctld that ended by itself and does not run; empty if it runs or has not started."""
     status = next((each for each in pod.status.container_statuses if each.name == "slurmctld"), None)
     if status is None or status.state.running or pod.metadata.deletion_timestamp is not None:
         return ""

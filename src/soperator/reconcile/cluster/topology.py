@@ -1,6 +1,6 @@
-"""The locations of a cluster's nodes: from the labels of their pods' Kubernetes Nodes, or as their NodeSet declares them.
+"""Determines the locations of a cluster's nodes: from the labels of their pods' Kubernetes Nodes, or as their NodeSet declares them.
 
-The content of the present topology.conf is in an annotation of the ConfigMap with Slurm's files; the time of the decision is in memory.
+The content of the current topology.conf is in an annotation of the ConfigMap with Slurm's files. The time of the decision is in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ def places(
 
 
 async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
-    """Ask slurmctld which nodes it found when it read topology.conf, once for each time that it read it."""
+    """Ask slurmctld which nodes it found when it read topology.conf, once per read."""
     known, reading = operator.slurm.nodes(cluster.key), _unasked(operator, cluster, state)
     if not known or not reading:
         return
@@ -87,16 +87,18 @@ def condition(cluster: Cluster) -> list[ReportedCondition]:
         return [ReportedCondition("TopologyKnown", "True", "Known")]
     missing = levels[cluster.places[lost[0]].index("")]
     more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-    why = f"it has no Node, or one without the label {missing}: set the label, or give the NodeSet topologyLabels"
+    why = f"it has no Node, or its Node lacks the label {missing}: set the label, or set topologyLabels of the NodeSet"
     return [
-        ReportedCondition("TopologyKnown", "False", "LabelsMissing", f"where {lost[0]}{more} lies is not known: {why}")
+        ReportedCondition(
+            "TopologyKnown", "False", "LabelsMissing", f"the location of {lost[0]}{more} is unknown: {why}"
+        )
     ]
 
 
 def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
-    """Identifies the last reading of the files about which slurmctld is to be asked; empty while the files are being activated.
+    """Identifies slurmctld's last read of the files, about which it is asked; empty while the files are being activated.
 
-    Only for topology/tree: with blocks, slurmctld uses a node that is in no block without saying so.
+    Only for topology/tree: with blocks, slurmctld uses a node that is in no block and does not report it.
     """
     is_ours = cluster.spec.topology.type == "Tree" and not cluster.spec.config.topology.strip()
     if not (is_ours and state.is_settled and _noted(operator, cluster)):

@@ -1,4 +1,4 @@
-"""Pods in which a slurmctld tries something: how they ended, and their removal."""
+"""Observes and deletes trial pods, in which a slurmctld tries a configuration or an image."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from soperator.slurm import daemon_log
 
 
 def trial_of(operator: Operator, pod: Pod) -> Trial:
-    """The state of the slurmctld in a trial pod; one that passed reports its version."""
+    """The result of the slurmctld in a trial pod; one that passed reports its version."""
     ended = next((each.state.terminated for each in pod.status.container_statuses if each.state.terminated), None)
     said = ended.message.strip() if ended else ""
     if pod.status.phase == "Succeeded":
@@ -24,7 +24,7 @@ def trial_of(operator: Operator, pod: Pod) -> Trial:
 
 
 async def remove(operator: Operator, found: Iterable[Pod]) -> None:
-    """Delete pods of which this was not asked yet."""
+    """Delete the pods for which no deletion was requested yet."""
     for each in found:
         meta = each.metadata
         if meta.deletion_timestamp is None:

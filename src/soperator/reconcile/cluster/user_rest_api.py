@@ -1,4 +1,4 @@
-"""slurmrestd for users: its tokens, and the condition RestServed. Nothing else depends on it."""
+"""Reconciles slurmrestd for users: its tokens, and the condition RestServed. No other condition depends on it."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,10 @@ _EVERY = 3600.0
 
 @dataclass(frozen=True)
 class UserRestStatus:
-    """The state of users' REST: a reason, a message where something is wrong, and in how many seconds to look again. No reason where it is off."""
+    """The state of slurmrestd for users: a reason, a message if there is a fault, and in how many seconds the next check is due.
+
+    Without a reason it is off.
+    """
 
     reason: str = ""
     why: str = ""
@@ -45,7 +48,9 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
         return UserRestStatus("Certificate", bad, again)
     if not operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest_users(cluster.name)):
         return UserRestStatus(
-            "NotReady", "users' slurmrestd comes when slurmctld bounds their tokens: see ConfigApplied", again
+            "NotReady",
+            "users' slurmrestd starts when slurmctld limits the lifetime of their tokens: see ConfigApplied",
+            again,
         )
     if not role.ready:
         return UserRestStatus("NotReady", f"users' slurmrestd: {role.trouble}", again)
@@ -60,7 +65,7 @@ async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
     """What is wrong with the certificate in a Secret. The content is read once for each resourceVersion, and only its times stay in memory."""
     meta = operator.stores.children[kinds.SECRET].get(cluster.namespace, name)
     if meta is None:
-        return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
+        return f"Secret {name} does not exist: create it, with the type kubernetes.io/tls"
     version = f"{meta.metadata.uid}/{meta.metadata.resource_version}"
     known = operator.memory(_CERTIFICATE).get(cluster.key)
     if known is None or known[0] != version:
@@ -73,7 +78,7 @@ async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
 
 
 def condition(look: UserRestStatus) -> list[ReportedCondition]:
-    """The condition RestServed; none where users' REST is off."""
+    """The condition RestServed; none if slurmrestd for users is off."""
     if not look.reason:
         return []
     return [ReportedCondition("RestServed", "False" if look.why else "True", look.reason, look.why)]

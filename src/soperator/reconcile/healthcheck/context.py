@@ -71,7 +71,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
     found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
     cluster = read_cluster(found) if found else None
     if not isinstance(cluster, Cluster):
-        return None, f"SlurmCluster {check.spec.cluster} is refused; its own status says why"
+        return None, f"SlurmCluster {check.spec.cluster} is refused: see its status"
     nodes, client = operator.slurm.nodes(cluster.key), operator.slurm.client(cluster.key)
     if nodes is None or client is None:
         return None, operator.slurm.trouble(cluster.key) or "Slurm has not answered yet"
