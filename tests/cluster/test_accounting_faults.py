@@ -208,7 +208,7 @@ def test_a_full_volume_of_the_database_is_told_before_and_when_and_loses_nothing
     assert not books.are_recorded(lab, jobs)
     said = condition(lab.status(), "DatabaseHasRoom")
     assert (said["status"], said["reason"]) == ("False", "AlmostFull")
-    assert "enlarge the claim small-database" in said["message"]
+    assert "enlarge claim small-database" in said["message"]
     on_node(f"rm {SMALL}/filler {SMALL}/rest")
     lab.until("every record is there, once", lambda: books.are_recorded(lab, jobs), 180)
     lab.until("enough room is told", lambda: room(lab) == "Enough", 180)

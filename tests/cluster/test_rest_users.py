@@ -128,7 +128,7 @@ def test_a_secret_has_a_token_that_works_and_goes_with_its_entry(rest: Lab) -> N
     """A user whom slurmctld does not know gets none, and the condition says so until the entry goes."""
     said = rest.until("the condition names ghost", lambda: condition(rest.status(), "RestServed"), 30)
     assert (said["status"], said["reason"]) == ("False", "TokensNotKept")
-    assert "slurmctld knows no user ghost" in said["message"]
+    assert "slurmctld does not know user ghost" in said["message"]
     assert held(rest) == {"alice-token"}
     data = rest.look("secret", "alice-token")["data"]
     assert base64.b64decode(data["user"]) == b"alice"

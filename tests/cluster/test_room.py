@@ -68,7 +68,7 @@ def test_a_jail_that_is_almost_full_is_told_and_drains_nobody(small: Lab) -> Non
     small.until("the condition is false", lambda: has_room(small) == "False", 120)
     said = condition(small.status(), "JailHasRoom")
     assert said["reason"] == "AlmostFull"
-    wanted = r"the shared root is 9[78] % full, \d MiB are left: enlarge the claim small-jail, or remove files that nobody needs"
+    wanted = r"the shared root is 9[78] % full, \d MiB are left: enlarge claim small-jail, or remove unneeded files"
     assert re.fullmatch(wanted, said["message"]), said["message"]
     small.wait_available()
     assert small.status("nodeset", NAME)["readyReplicas"] == 1

@@ -86,7 +86,7 @@ async def test_a_controller_that_cannot_be_put_back_holds_the_jobs_until_a_perso
         delete(town, kind, name)
     await asyncio.sleep(60)
     assert len(workers(town)) == 2
-    assert "not all that somebody deleted is put back: 500" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "not all deleted objects are restored: 500" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
     for kind, name in ENDING:
         town.fake.world.change(kind, (NS, name), {"metadata": {"annotations": {labels.ABANDON: "true"}}})
     for kind, name in ENDING:

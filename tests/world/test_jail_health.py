@@ -54,7 +54,7 @@ async def test_a_sick_jail_drains_its_node_with_its_own_words_until_it_is_well(t
         ("", None),
         ("ok\n", ""),
         ("ok\n\nreadOnly false\nroom 1 2 3 4 5\n", ""),
-        ("\x07\n", "soperator: jail: it cannot be entered, and nobody says why"),
+        ("\x07\n", "soperator: jail: it cannot be entered, for an unknown reason"),
         ("a\x1b[31mb\nReason=x", "soperator: jail: a[31mb"),
         ("x" * 999, "soperator: jail: " + "x" * 190),
     ],
@@ -169,7 +169,7 @@ async def test_an_almost_full_jail_is_a_condition_until_there_is_room(town_that_
     room = conditions_of(town)["JailHasRoom"]
     assert (room["status"], room["reason"]) == ("False", "AlmostFull")
     assert room["message"] == (
-        "the shared root is 96 % full, 812 MiB are left: enlarge the claim demo-jail, or remove files that nobody needs"
+        "the shared root is 96 % full, 812 MiB are left: enlarge claim demo-jail, or remove unneeded files"
     )
     assert [each["state"] for each in town.slurm.nodes.values()] == [["IDLE"], ["IDLE"]]
     assert conditions_of(town)["Available"]["status"] == "True"
@@ -218,12 +218,12 @@ def conditions_of(town):
         (
             "ok\njail: the state of slurmctld is 100 % full, 0 MiB are left\n",
             "AlmostFull",
-            "enlarge the claim demo-state",
+            "enlarge claim demo-state",
         ),
         (
             "jail: /var/spool/slurmctld does not answer within 5 s\n",
             "NotAnswering",
-            "mend the volume of claim demo-state",
+            "repair the volume of claim demo-state",
         ),
     ],
 )

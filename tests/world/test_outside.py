@@ -52,7 +52,7 @@ async def test_a_rotation_waits_for_slurm_to_say_which_hosts_there_are():
         town.apply(kinds.SLURMCLUSTER, "demo", ROTATED)
         await asyncio.sleep(15)
         assert stage(town) == "Known"
-        assert "Slurm does not say" in settled(town)["message"]
+        assert "Slurm has not reported" in settled(town)["message"]
         town.slurm.down = False
         await until(lambda: stage(town) == "Settling")
 

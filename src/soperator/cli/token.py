@@ -86,4 +86,4 @@ async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None
         why = refusal(user, -1, admin)
         say(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
     if why:
-        raise CliError(f"{why}{', or give --admin' if 'everything' in why else ''}")
+        raise CliError(f"{why}{', or give --admin' if 'administrator' in why else ''}")

@@ -1,4 +1,4 @@
-"""The shared parts of every pass: the API, the caches, the writers, and the operator's defaults."""
+"""What every reconciler shares: the API, the caches, the writers, and the operator's defaults."""
 
 import contextlib
 import time
@@ -50,7 +50,7 @@ _REASONS: Mapping[str, str] = MappingProxyType({"JailReady": "Waiting", "ConfigA
 
 @dataclass(frozen=True)
 class Operator:
-    """The parts that passes share."""
+    """The API, the caches, the writers and the defaults that all reconcilers use."""
 
     api: Api
     stores: Stores
@@ -72,15 +72,15 @@ class Operator:
 
     @cached_property
     def namespaces(self) -> Namespaces:
-        """What is known of each namespace."""
+        """The decoded content of each namespace."""
         return Namespaces(self.stores)
 
     async def write_status(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> float | None:
-        """Write a status, or return in how many seconds it may be written. News that a person waits for is written at once.
+        """Write a status, or return in how many seconds it may be written.
 
-        Where a message calls a pod starting, the cause from the pod's Events is added.
+        A change that a person waits for is written at once. If a message reports that a pod is starting, the cause from the pod's Events is added.
         """
         pods, namespace = self.stores.pods, obj.metadata.namespace
         texts = [fields.get("why", ""), *(each.message for each in conditions)]
@@ -111,7 +111,7 @@ class Operator:
     async def write_status_at_once(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
-        """Write a status that records what is about to be done; return False if it was the same already."""
+        """Write a status that announces the next action; return False if the status already did."""
         return await self._write(kind, obj, fields, with_readiness(conditions, has_own=kind not in _HAVE_AVAILABLE))
 
     async def _write(
@@ -125,14 +125,14 @@ class Operator:
         return True
 
     async def announce(self, kind: Kind, obj: Custom, fields: Mapping[str, Any], said: ReportedCondition) -> None:
-        """Add to the status what is about to be done, and keep the rest; so the action is known even if the operator ends at any point."""
+        """Announce an action in the status, and keep its other fields, so that the action is known even if the operator ends at any point."""
         known = self.status.mine(obj)
         kept = {key: value for key, value in known.items() if key not in ("conditions", "observedGeneration")}
         others = [_condition(each) for each in known.get("conditions", ()) if each["type"] != said.type]
         await self.write_status_at_once(kind, obj, kept | dict(fields), [*others, said])
 
     async def tell_error(self, kind: Kind, obj: Custom | None, error: Exception) -> None:
-        """Report an error that stopped a pass in the object's status. A temporary error (a lost connection, a lost race) is only logged."""
+        """Report an error that stopped a pass in the object's status. A temporary error (a lost connection, a conflict) is only logged."""
         if obj is None or isinstance(error, Conflict | Unreachable | TooBusy):
             return
         why = explain(error, f"{kind.kind} {obj.metadata.name}") if isinstance(error, ApiError) else str(error)
@@ -153,7 +153,7 @@ class Operator:
                 self.starts.forget(uid)
 
     def forget_object(self, change: Changed[Custom]) -> None:
-        """Forget an object of our kinds that no longer exists, or whose name another object has."""
+        """Forget an object of our kinds that no longer exists, or whose name belongs to another object now."""
         old, new = change.old, change.new
         if old is None or (new is not None and new.metadata.uid == old.metadata.uid):
             return

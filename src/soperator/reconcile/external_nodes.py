@@ -1,4 +1,7 @@
-"""Hosts outside Kubernetes: nodes that Slurm knows and that belong to no NodeSet (`soperator join`). Only their administrator can change them."""
+"""Reports on hosts outside Kubernetes: nodes that Slurm knows and that belong to no NodeSet (`soperator join`).
+
+Only their administrator can change them, so a rotation or a deletion can only wait and name them.
+"""
 
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
@@ -10,7 +13,7 @@ _SHOWN = 5
 
 
 def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
-    """The hosts whose slurmd may run, by name; None without an answer of Slurm. Hosts that are DOWN have no jobs to save."""
+    """The hosts whose slurmd may run, by name; None without an answer of Slurm. A host that is DOWN has no jobs to protect."""
     nodes = operator.slurm.nodes(key)
     if nodes is None:
         return None
@@ -20,13 +23,15 @@ def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
 
 
 def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
-    """Which hosts still need the new key of a rotation, and how to bring it there; empty where none does, or an administrator confirmed it."""
+    """The hosts that still need the new key of a rotation, and the commands that bring it there; empty if there are none, or if an administrator
+    confirmed the key.
+    """
     obj = operator.stores.clusters.get(*key)
     if obj and obj.metadata.annotations.get(labels.JOINED) == record.request:
         return ""
     found = hosts(operator, key)
     if found is None:
-        return "Slurm does not say which hosts outside Kubernetes there are"
+        return "Slurm has not reported which hosts outside Kubernetes it knows"
     return (
         f"run soperator join again for {named(found)}, outside Kubernetes, then: "
         f"kubectl -n {key[0]} annotate slurmcluster {key[1]} --overwrite {labels.JOINED}={record.request}"
@@ -36,7 +41,7 @@ def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
 
 
 def busy(operator: Operator, key: Key) -> str:
-    """What the deletion of a cluster waits for on hosts outside Kubernetes; empty where there is nothing."""
+    """The hosts outside Kubernetes for which the deletion of a cluster waits; empty if there are none."""
     found = hosts(operator, key)
     if found is None:
         return ""
@@ -45,12 +50,15 @@ def busy(operator: Operator, key: Key) -> str:
 
 
 def named(found: list[SlurmNode]) -> str:
-    """The first few by name."""
+    """The first few names, as text."""
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return f"{', '.join(each.name for each in found[:_SHOWN])}{more}"
 
 
 def _is_worker(node: SlurmNode, sets: set[str]) -> bool:
-    """Whether a node is, or was, a worker of a NodeSet: it has the NodeSet's name in its own and as a feature, also after the NodeSet was deleted."""
+    """Whether a node is, or was, a worker of a NodeSet.
+
+    Such a node has the NodeSet's name in its own name and as a feature, also after the NodeSet was deleted.
+    """
     stem, _, number = node.name.rpartition("-")
     return number.isdecimal() and (stem in sets or (node.shape is not None and stem in node.shape.features))

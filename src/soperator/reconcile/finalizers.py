@@ -1,10 +1,11 @@
-"""Deletes a NodeSet or a SlurmCluster: first its jobs end, then pods go, then the rest, and no deletion hangs for ever.
+"""Deletes a NodeSet or a SlurmCluster: its jobs end first, then its pods, then the rest. A deletion never hangs for ever.
 
 Our finalizer keeps the object until its workers are drained (as `drain` of the NodeSet says), their pods deleted and, if slurmctld answers, their
-records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children (`anchor`). A
-deletion completes at once where waiting cannot help: no worker pod is left; or no slurmctld can answer (no StatefulSet, no pod, and no SlurmCluster
-that would restore it); or a person gave the jobs up by an annotation. An unknown state keeps the object: a spec that this operator cannot read says
-nothing about jobs. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
+records removed. A SlurmCluster keeps its slurmctld until no worker of any NodeSet is left. The anchor does the same for the children (`anchor`).
+
+A deletion completes at once if waiting cannot help. That is so if no worker pod is left; if no slurmctld can answer (no StatefulSet, no pod, and no
+SlurmCluster that would restore it); or if a person gave up the jobs by an annotation. An unknown state keeps the object: a spec that this operator
+cannot read does not show whether jobs run. Without the operator a person removes the finalizer; docs/howto/uninstall.md has the commands.
 """
 
 import contextlib
@@ -46,7 +47,7 @@ def is_collected(meta: ObjectMeta) -> bool:
 
 
 async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
-    """Add our finalizer to an object; called before its first child is created."""
+    """Add our finalizer to an object; called before the first child of the object is created."""
     meta = obj.metadata
     if holds(obj):
         operator.memory(_HELD).pop(meta.uid, None)  # whoever removes the finalizer later finds it put back
@@ -56,7 +57,7 @@ async def hold(operator: Operator, kind: Kind, obj: Custom) -> None:
 
 
 async def give_up(operator: Operator, obj: Custom) -> None:
-    """Delete the pods that a NodeSet leaves behind: the anchor keeps them when the NodeSet is deleted."""
+    """Delete the pods of a deleted NodeSet, which the anchor would otherwise keep."""
     left = operator.stores.pods.by("nodeset", (obj.metadata.namespace, obj.metadata.name))
     for meta in (each.metadata for each in left if each.metadata.deletion_timestamp is None):
         await operator.api.delete(kinds.POD, meta.namespace, meta.name, Deletion(uid=meta.uid))
@@ -69,7 +70,7 @@ async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
 
 
 def reason(obj: Custom, cluster: Custom | None) -> str:
-    """The reason of a NodeSet's drains while it, or its cluster, is being deleted; empty while neither is."""
+    """The reason of a NodeSet's drains while it, or its cluster, is being deleted; empty if neither is."""
     if is_ending(obj):
         return drain_reasons.ENDING
     return drain_reasons.CLUSTER_ENDING if cluster is not None and is_ending(cluster) else ""
@@ -77,7 +78,7 @@ def reason(obj: Custom, cluster: Custom | None) -> str:
 
 @dataclass(frozen=True)
 class DeletionProgress:
-    """The state of a deletion: what it waits for, or why it does not wait."""
+    """The progress of a deletion: what it waits for, or why it has nothing to wait for; exactly one of the two is set."""
 
     nothing: str = ""
     waits: str = ""
@@ -86,14 +87,17 @@ class DeletionProgress:
 def rest_of_nodeset(
     operator: Operator, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None
 ) -> DeletionProgress:
-    """What the deletion of a NodeSet still waits for; without `nodeset` or `cluster` their spec is unreadable, which is not a reason to end a job."""
+    """The progress of a NodeSet's deletion.
+
+    `nodeset` or `cluster` is None if its spec is unreadable, which is not a reason to end a job.
+    """
     meta, of = obj.metadata, (obj.metadata.namespace, named(obj))
     left = [pod for pod in operator.stores.pods.by("nodeset", (meta.namespace, meta.name)) if is_left(operator, pod)]
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
-        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
+        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives up its jobs")
     homes = {of, *((meta.namespace, each.metadata.labels.get(labels.CLUSTER, "")) for each in left)}
     if not any(has_controller(operator, each) or (left and _comes_back(operator, each)) for each in homes):
-        return DeletionProgress(nothing="there is no slurmctld whose jobs could run")
+        return DeletionProgress(nothing="no slurmctld exists whose jobs could run")
     if left:
         unread = _unread(operator, obj) if nodeset is None or cluster is None else ""
         return DeletionProgress(waits=f"workers left: {len(left)}{unread}")
@@ -110,20 +114,20 @@ def rest_of_nodeset(
     return (
         DeletionProgress(nothing="no worker is left, and Slurm does not answer")
         if silent
-        else DeletionProgress(waits="Slurm is asked")
+        else DeletionProgress(waits="Slurm's answer is pending")
     )
 
 
 def workers_left(operator: Operator, key: Key) -> int:
-    """How many workers of a cluster still have to be deleted."""
+    """The number of a cluster's workers that still have to be deleted."""
     return sum(is_left(operator, pod) for pod in operator.stores.role_pods(key, "worker"))
 
 
 def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
-    """What the deletion of a SlurmCluster still waits for."""
+    """The progress of a SlurmCluster's deletion."""
     key = (obj.metadata.namespace, obj.metadata.name)
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
-        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives its jobs up")
+        return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives up its jobs")
     if left := workers_left(operator, key):
         return DeletionProgress(waits=f"workers left: {left}")
     if not has_controller(operator, key):
@@ -133,48 +137,48 @@ def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
 
 
 def _unseen(operator: Operator, key: Key) -> str:
-    """Which nodes of its NodeSets are busy in Slurm although no pod is found: somebody may have removed a label from one.
+    """The nodes of the cluster's NodeSets that are busy in Slurm although they have no pod; empty if there are none.
 
-    A deleted NodeSet gave its jobs up.
+    Somebody may have removed the labels of such a pod. The jobs of a deleted NodeSet do not count, because they were given up.
     """
     sets = {each.metadata.name for each in operator.stores.nodesets_of(key)}
     found = (operator.slurm.nodes(key) or {}).values()
     working = [each for each in found if each.is_busy and each.name.rpartition("-")[0] in sets]
-    return f"jobs on {external_nodes.named(working)}, of which no pod is seen" if working else ""
+    return f"jobs on {external_nodes.named(working)}, whose pods are not found" if working else ""
 
 
 def has_begun(operator: Operator, key: Key) -> bool:
-    """Whether a cluster needs a finalizer and an anchor: it has a slurmctld, whatever its spec says now."""
+    """Whether a cluster needs a finalizer and an anchor: it does if it has a slurmctld, whatever its current spec."""
     return operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is not None
 
 
 def has_controller(operator: Operator, key: Key) -> bool:
-    """Whether there is a slurmctld that may have jobs: its StatefulSet or one of its pods exists, or Slurm answers."""
+    """Whether a slurmctld exists that may have jobs: its StatefulSet or one of its pods exists, or Slurm answers."""
     is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
     return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
 
 
 def _comes_back(operator: Operator, key: Key) -> bool:
-    """Whether the pass of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
+    """Whether the reconciler of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
     obj = operator.stores.clusters.get(*key)
     return obj is not None and (not is_ending(obj) or holds(obj))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:
-    """Whether a pod still has to be deleted; a pod that is being deleted on a Node that does not answer goes with that Node."""
+    """Whether a pod still has to be deleted. A pod that is being deleted on a Node that does not answer does not count: it ends with its Node."""
     node = operator.stores.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
     silent = bool(pod.spec.node_name) and (node is None or not pod_status.is_node_ready(node))
     return pod.metadata.deletion_timestamp is None or not silent
 
 
 def _unread(operator: Operator, obj: Custom) -> str:
-    """Why it is not known how the workers of a NodeSet are to be drained, and the remedy."""
+    """Why the operator cannot drain the workers of a NodeSet, and the remedy."""
     found = operator.stores.clusters.get(obj.metadata.namespace, named(obj))
     problems = next(
         (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []
     )
-    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} no longer exists, but its slurmctld does"
-    return f"; {why}; or give their jobs up by the annotation {labels.ABANDON}=true"
+    why = str(problems[0]) if problems else f"SlurmCluster {named(obj)} no longer exists, but its slurmctld still runs"
+    return f"; {why}; or set the annotation {labels.ABANDON}=true to give up their jobs"
 
 
 async def _write(operator: Operator, kind: Kind, obj: Custom, finalizers: list[str]) -> None:

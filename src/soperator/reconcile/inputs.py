@@ -1,4 +1,4 @@
-"""The inputs of the policies, read from the caches. Nothing here queries the API server."""
+"""Reads the inputs of the policies from the caches. No function here queries the API server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ REGISTERED: Slot[str, float] = per_pod("requests to register")
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
-    """The cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only where it may have nodes."""
+    """The cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only if it may have nodes."""
     nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:
@@ -43,7 +43,7 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
-    """The inputs for the conditions of a cluster."""
+    """The inputs of the conditions of a cluster."""
     key = cluster.key
     known = operator.namespaces.view(cluster.namespace)
     mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
@@ -68,7 +68,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
 def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> WorkerSnapshot:
     """The inputs of the policy for workers; with a reason for a deletion, no worker is desired.
 
-    A pod whose deletion was sent counts as being deleted, although the cache may not show it yet: its node must not be resumed.
+    A pod whose deletion was sent counts as being deleted, although the cache may not show it yet, because its node must not be resumed.
     """
     crew = roster(operator, nodeset)
     done = {
@@ -93,7 +93,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
 
 def on_demand(nodeset: NodeSet) -> OnDemand | None:
-    """The settings of power saving; None where it is off."""
+    """The settings of power saving; None if it is off."""
     said = nodeset.spec.power_saving
     if said is None:
         return None
@@ -108,10 +108,13 @@ def on_demand(nodeset: NodeSet) -> OnDemand | None:
 
 
 def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no node sleeps yet: slurmctld does not run with the settings that let it wake one; empty without power saving, or where it works."""
+    """Why no node is powered down yet; empty if nodes may be, or without power saving.
+
+    slurmctld must first run with the settings by which it wakes a node.
+    """
     if nodeset.spec.power_saving is None or seen.is_known or running_config(operator, sized(operator, cluster)):
         return ""
-    return "slurmctld is to run with the slurm.conf that lets nodes sleep first"
+    return "slurmctld does not run with the slurm.conf for power saving yet"
 
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
@@ -129,7 +132,7 @@ def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
 
 
 def workers(operator: Operator, nodeset: NodeSet) -> Role:
-    """How many workers can get jobs: ready in Kubernetes, and up by Slurm's last answer."""
+    """The number of workers that can take jobs: ready in Kubernetes, and up in Slurm's last answer."""
     crew = roster(operator, nodeset)
     found, troubles = len(crew.workers), crew.troubles
     if nodeset.spec.power_saving:
@@ -141,16 +144,20 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
 
 
 def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
-    """The workers of a NodeSet whose spec is refused: none is created, and the NodeSet says why; the existing ones have to be ready."""
+    """The workers of a NodeSet whose spec is refused.
+
+    The operator creates none, the NodeSet's status reports the cause, and the existing ones have to be ready.
+    """
     found = len(roster(operator, nodeset).workers)
     spec = nodeset.spec.model_copy(update={"replicas": found})
     return workers(operator, replace(nodeset, spec=spec)) if found else Role()
 
 
 def _awake(crew: WorkerSet, late: float) -> Role:
-    """With power saving only awake nodes count: a node that wakes or goes to sleep is not missing.
+    """The counts of a NodeSet with power saving. Only awake nodes count: a node that wakes or goes to sleep is not missing.
 
-    Slurm calls one awake whose slurmd has registered, and Kubernetes calls its pod ready some seconds later; one from before `late` lacks that.
+    Slurm calls a node awake once its slurmd has registered, and Kubernetes calls the pod ready some seconds later. So an unready pod counts as
+    missing only if it is older than `late`.
     """
     awake = [
         each
@@ -165,7 +172,7 @@ def _awake(crew: WorkerSet, late: float) -> Role:
 def counts(
     operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
 ) -> Mapping[str, int]:
-    """How many workers have the present template, and their states in Slurm; without an answer the last known ones."""
+    """The number of workers with the current template, and of workers in each state in Slurm; without an answer of Slurm the last known numbers."""
     wanted = {
         "desiredReplicas": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas
     }
@@ -182,30 +189,30 @@ def counts(
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
-    """Why the mount points that these NodeSets and login need are not all in the jail yet; empty when they are."""
+    """Why the jail lacks mount points that these NodeSets and login need; empty if it has all of them."""
     needed = mount_points.points(cluster, nodesets)
     if not needed:
         return ""
     name, targets = names.mount_points(cluster.name), ", ".join(dict.fromkeys(each.target for each in needed))
     job = _job(operator, cluster, name)
     if job is None or job.metadata.annotations.get(labels.FILL) != fill(operator, cluster):
-        return f"{targets} of the jail are to be made"
+        return f"the jail lacks {targets}"
     if not mount_points.keys(needed) <= set(job.metadata.annotations.get(labels.POINTS, "").split()):
-        return f"{targets} of the jail are to be made"
+        return f"the jail lacks {targets}"
     if _is_done(operator, job):
         return ""
     found = [pod for pod in operator.stores.pods.by("owner", job.metadata.uid) if pod.status.phase != "Succeeded"]
     detail = pod_status.trouble(found[-1], operator.stores.nodes) if found else ""
     if failed := _failed(job):
         return (
-            f"Job {name} could not make the mount points: {detail or failed.message}; "
-            "mend the cause, then delete the Job to try again"
+            f"Job {name} could not create the mount points: {detail or failed.message}; "
+            "fix the cause, then delete the Job to try again"
         )
-    return f"Job {name} is making {targets} in the jail" + (f": {detail}" if detail else "")
+    return f"Job {name} creates {targets} in the jail" + (f": {detail}" if detail else "")
 
 
 def fill(operator: Operator, cluster: Cluster) -> str:
-    """Identifies the filling of the jail: a new root lacks the mount points of the former one, while filled gaps keep the root."""
+    """Identifies the filling of the jail. A new root lacks the mount points of the former one, while a repair keeps the root."""
     job = _job(operator, cluster, names.populate(cluster.name))
     if job and job.metadata.annotations.get(labels.MODE) == "Missing":
         made = _job(operator, cluster, names.mount_points(cluster.name))
@@ -219,9 +226,12 @@ def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
 
 
 def refusal(operator: Operator, cluster: Cluster) -> str:
-    """Why a cluster's spec is refused, as a message; its workers then stay unchanged, because their pods follow that spec."""
+    """Why a cluster's spec is refused, as a message; empty if it is accepted.
+
+    The workers of a refused cluster stay unchanged, because their pods follow that spec.
+    """
     found = operator.namespaces.view(cluster.namespace).problems(cluster.name)
-    return f"SlurmCluster {cluster.name} is refused, so its workers stay as they are: {found[0]}" if found else ""
+    return f"SlurmCluster {cluster.name} is refused, so its workers stay unchanged: {found[0]}" if found else ""
 
 
 def transaction(operator: Operator, cluster: Cluster) -> ConfigState:
@@ -230,17 +240,17 @@ def transaction(operator: Operator, cluster: Cluster) -> ConfigState:
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
-    """The generation of the configuration that slurmctld runs with, if it is the spec's; else empty."""
+    """The generation of the configuration that slurmctld runs with, if it is the spec's; otherwise empty."""
     state = transaction(operator, cluster)
     is_wanted = state.good == state.generation and render_record.is_configured(operator, cluster, state.good)
     return state.good if is_wanted else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no worker with GPUs starts yet: slurmctld does not run with the gres.conf that names them; empty where none is to start.
+    """Why no worker with GPUs starts yet; empty if none has to start, or if it may.
 
-    A slurmd that registers without these lines is drained by Slurm for having too few GPUs, and that drain stays. The same holds for lines of the
-    user's own.
+    slurmctld must first run with the gres.conf that names the GPUs. It drains a slurmd that registers without these lines for having too few GPUs,
+    and that drain stays. The same holds for lines of the user's own.
     """
     if not gres.has_gpus(nodeset.spec):
         return ""
@@ -249,11 +259,11 @@ def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Worke
         return ""  # slurmctld refuses a record of a node whose GPUs are not in its gres.conf
     if not begins or running_config(operator, sized(operator, cluster)):
         return ""
-    return "slurmctld is to run with the gres.conf that names its GPUs first"
+    return "slurmctld does not run with the gres.conf of its GPUs yet"
 
 
 def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
-    """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty where it may not."""
+    """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty if it cannot be."""
     walls = [
         *map(str, cluster_loosened(cluster.spec)),
         *(
@@ -270,31 +280,29 @@ def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
 
 def _host_users(operator: Operator, cluster: Cluster) -> str:
     if not cluster.spec.security.user_namespace:
-        return (
-            "spec.security.userNamespace is false: root in the jail is root on the Node, bounded by capabilities alone"
-        )
+        return "spec.security.userNamespace is false: root in the jail is root on the Node, limited only by its capabilities"
     found = [pod for role in ("login", "worker") for pod in operator.stores.role_pods(cluster.key, role)]
     if dropped := next((pod.metadata.name for pod in found if pod.spec.host_users), ""):
         return (
             f"this Kubernetes dropped hostUsers from pod {dropped}: "
-            "switch UserNamespacesSupport on, or set spec.security.userNamespace to false"
+            "enable the feature gate UserNamespacesSupport, or set spec.security.userNamespace to false"
         )
     return ""
 
 
 def exporter(operator: Operator, cluster: Cluster) -> Role | None:
-    """Whether the exporter's pod is ready; None where the spec has no exporter."""
+    """Whether the exporter's pod is ready; None if the spec has no exporter."""
     return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.exporter else None
 
 
 def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:
-    """Whether slurmrestd can be asked."""
+    """Whether slurmrestd can answer: it has a ready pod."""
     found = operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest(cluster.name))
     return bool(found and found.status.ready_replicas)
 
 
 def address(operator: Operator, cluster: Cluster) -> str:
-    """The ssh command of the login nodes, as far as it is known."""
+    """The ssh command of the login nodes, as far as their address is known."""
     service = operator.stores.children[kinds.SERVICE].get(cluster.namespace, names.login(cluster.name))
     host, port = _host_port(service, operator) if service else ("", 0)
     return f"ssh -p {port} root@{host}" if host and port else ""
@@ -328,7 +336,7 @@ def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
 
 
 def _node_address(nodes: Store[Node]) -> str:
-    """The address of the first ready Node, or of the first one where none is ready."""
+    """The address of the first ready Node, or of the first Node if none is ready."""
     for wanted in (True, False):
         for node in nodes.all():
             known = {each.type: each.address for each in node.status.addresses}
@@ -345,7 +353,7 @@ def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
 
 
 def _scaled(operator: Operator, cluster: Cluster, role: str) -> str:
-    """Which workloads have no pod because somebody scaled them to zero; empty where nobody did."""
+    """The workloads that have no pod because somebody scaled them to zero; empty if there are none."""
     name, children = f"{cluster.name}-{role}", operator.stores.children
     for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT):
         found = children[kind].get(cluster.namespace, name)

@@ -1,4 +1,7 @@
-"""Which NodeSets belong to a cluster. A NodeSet whose spec is refused or unreadable keeps its nodes, and its part of Slurm's configuration."""
+"""Decides which NodeSets belong to a cluster.
+
+A NodeSet with a refused or unreadable spec keeps its nodes and its part of Slurm's configuration, because its jobs still run.
+"""
 
 from soperator.reconcile.context import Operator
 from soperator.render.parts import labels
@@ -6,7 +9,7 @@ from soperator.render.parts.model import Cluster, NodeSet
 
 
 def begun(operator: Operator, cluster: Cluster) -> set[str]:
-    """The names of the NodeSets that may have nodes, whatever their specs say: those with our finalizer, which is set before the first node."""
+    """The names of the NodeSets that may have nodes, whatever their specs: those with our finalizer, which is set before the first node."""
     found = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
     return {each.name for each in found if labels.FINALIZER in each.finalizers}
 
@@ -17,6 +20,6 @@ def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
 
 
 def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets that are only partly readable and may have nodes, with their readable part."""
+    """The unreadable NodeSets that may have nodes, each with the part of its spec that can be read."""
     partial = operator.namespaces.view(cluster.namespace).unreadable
     return [each for each in configured(operator, cluster) if each.name in partial]

@@ -1,7 +1,7 @@
-"""The state of pods as messages.
+"""Describes the state of pods as messages.
 
-Kubernetes reports why a pod does not run in six places. `trouble` reads them in the order in which a pod starts and returns the first cause; an empty
-text means that there is none.
+Kubernetes reports why a pod does not run in six places. `trouble` reads them in the order in which a pod starts, and returns the first cause; an
+empty text means that there is none.
 """
 
 import signal
@@ -42,7 +42,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def comes_up(pod: Pod) -> bool:
-    """Whether the pod is starting for the first time: nothing needs a person, and it was never ready before."""
+    """Whether the pod starts for the first time: it was never ready before, and nothing needs a person."""
     if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
         return False
     since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
@@ -64,7 +64,7 @@ def has_run(pod: Pod, container: str) -> bool:
 
 
 def began(pod: Pod, container: str) -> float:
-    """When a running container was started, in seconds since 1970; 0 where it does not run."""
+    """When a running container was started, in seconds since 1970; 0 if it does not run."""
     found = next((each.state.running for each in pod.status.container_statuses if each.name == container), None)
     return found.started_at.timestamp() if found and found.started_at else 0.0
 
@@ -77,7 +77,7 @@ def trouble(pod: Pod, nodes: Store[Node]) -> str:
 
 
 def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
-    """How many of a role's pods are ready, and why the first of the others is not."""
+    """The number of a role's ready pods, and why the first of the others is not ready."""
     found = list(pods)
     troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
     ready = min(wanted, sum(map(is_ready, found)))
@@ -85,12 +85,12 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
 
 
 def missing(count: int) -> str:
-    """Why a role lacks pods although none has a fault: `count` of them are not created yet. Empty where none is missing."""
+    """Why a role lacks pods although no pod has a fault: `count` of them are not created yet. Empty if none is missing."""
     return f"{count} {'pod is' if count == 1 else 'pods are'} not created yet" if count > 0 else ""
 
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
-    """A worker's pod as the policy sees it; None for one without an index, which is none of ours."""
+    """A worker's pod as the policy reads it; None for a pod without an index, which is not a worker."""
     index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
     if index is None:
         return None
@@ -116,7 +116,7 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
 
 
 def _gives_way(pod: Pod) -> bool:
-    """Whether somebody deletes the pod, and its end waits until its node is drained."""
+    """Whether somebody has deleted the pod, and Kubernetes waits for its node to be drained."""
     return pod.metadata.deletion_timestamp is not None and labels.GIVES_WAY in pod.metadata.annotations
 
 
@@ -136,9 +136,9 @@ def _condition_text(pod: Pod) -> str:
 
 
 def is_jail_sick(pod: Pod) -> bool:
-    """Whether the container that checks the jail reports that steps would fail, after it had reported success since its start.
+    """Whether the container that checks the jail reports that job steps would fail, after it had reported success since its start.
 
-    A container that has just started is unready too, but its pod was not ready since then.
+    A container that has just started is unready too, but its pod has not been ready since then.
     """
     status = next((each for each in pod.status.container_statuses if each.name == "jail"), None)
     if status is None or status.ready or not status.state.running or pod.metadata.deletion_timestamp is not None:
@@ -149,7 +149,7 @@ def is_jail_sick(pod: Pod) -> bool:
 
 
 def last_words(pod: Pod, container: str = "") -> str:
-    """The last message of a container of an ended pod: of the one that failed, or of the named one."""
+    """The last message of a container of an ended pod: of the container that failed, or of the named one."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         end = status.state.terminated
         if end and (status.name == container or (not container and end.exit_code)):
@@ -193,12 +193,12 @@ def _container(status: ContainerStatus) -> str:
     if status.state.terminated and status.state.terminated.exit_code:
         return f"container {status.name} {_end(status.state.terminated)}"
     if status.state.running and not status.ready and status.restart_count:
-        return f"container {status.name} was restarted {status.restart_count} times and is not ready yet"
+        return f"container {status.name} has restarted {status.restart_count} times and is not ready yet"
     return ""
 
 
 def _end(end: Terminated) -> str:
-    """How a container ended: by which signal, or with which code and message; a daemon's log is not used as the message."""
+    """How a container ended: by which signal, or with which exit code and message. A daemon's log is not used as the message."""
     oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
     if end.exit_code - _SIGNALLED in set(signal.Signals):
         return f"was killed by {signal.Signals(end.exit_code - _SIGNALLED).name}{oom}"
@@ -210,7 +210,7 @@ def _end(end: Terminated) -> str:
 
 
 def _remedy(pod: Pod, status: ContainerStatus) -> str:
-    """The field that names the image of a container that cannot be pulled; empty for other faults."""
+    """The field that names the image of a container whose image cannot be pulled; empty for other faults."""
     waiting, said = status.state.waiting, pod.metadata.labels
     if not waiting or waiting.reason not in _NO_IMAGE:
         return ""

@@ -1,7 +1,7 @@
-"""Ready, Reconciling and Stalled, by the rules that kstatus, Flux, Argo CD and `helm --wait` read: derived from the other conditions.
+"""Derives Ready, Reconciling and Stalled from the other conditions, by the rules of kstatus, Flux, Argo CD and `helm --wait`.
 
-Ready is True when everything that the spec asks for is there. What is missing is either in progress (Reconciling) or needs a person (Stalled); each
-condition exists only while it is True, and never both. Advisory conditions, such as a volume that is almost full, do not count.
+Ready is True when everything that the spec requests exists. What is missing is either in progress (Reconciling) or needs a person (Stalled). Each of
+these two conditions exists only while it is True, and never both. Advisory conditions, such as a volume that is almost full, do not count.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ _DERIVED = ("Reconciling", "Stalled")
 
 
 def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> list[ReportedCondition]:
-    """The conditions of an object, with the derived ones; `has_own` is for a kind that reports Ready itself, so that it is not derived."""
+    """The conditions of an object, with the derived ones. `has_own` is for a kind that reports Ready itself, so that Ready is not derived."""
     own = [each for each in reported if each.type not in _DERIVED and (has_own or each.type != "Ready")]
     lacking = [each for each in own if _is_lacking(each)]
     cause = next((each for each in lacking if (each.type, each.reason) in NEEDS_A_PERSON), None)
@@ -57,9 +57,9 @@ def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> l
 
 
 def readiness_event(former: Mapping[str, Any] | None, conditions: Sequence[ReportedCondition]) -> EventNote | None:
-    """Return the Event of an object that became ready, or whose first cause of not being ready changed; None where neither happened.
+    """Return the Event of an object that became ready, or whose first cause of not being ready changed; otherwise None.
 
-    `former` is the condition Ready of the status before this one, as the API server has it. An object that is new and on its way has no Event.
+    `former` is the condition Ready of the previous status, as the API server has it. A new object that makes progress has no Event.
     """
     ready = next(each for each in conditions if each.type == "Ready")
     is_stalled = any(each.type == "Stalled" for each in conditions)
@@ -67,7 +67,7 @@ def readiness_event(former: Mapping[str, Any] | None, conditions: Sequence[Repor
         return None
     if former is not None and (former.get("status"), former.get("reason")) == (ready.status, ready.reason):
         return None
-    text = ready.message or ("everything that the spec asks for is there" if ready.status == "True" else ready.reason)
+    text = ready.message or ("everything that the spec requests is ready" if ready.status == "True" else ready.reason)
     return EventNote("Warning" if is_stalled else "Normal", ready.reason, text, "Report")
 
 
@@ -78,6 +78,6 @@ def _ready(cause: ReportedCondition | None) -> ReportedCondition:
 
 
 def _is_lacking(condition: ReportedCondition) -> bool:
-    """Whether, according to this condition, something that the spec asks for is missing."""
+    """Whether, according to this condition, something that the spec requests is missing."""
     is_whole = condition.status == "True" and (condition.type != "Available" or condition.reason == "AllReady")
     return not is_whole and condition.type not in ADVISORY and (condition.type, condition.reason) not in CHOSEN

@@ -1,4 +1,4 @@
-"""The record of `policy/cluster/render_record` in the status of our objects, and its inputs."""
+"""Keeps the record of `policy/cluster/render_record` in the status of our objects, and gathers its inputs."""
 
 import hashlib
 import json
@@ -31,18 +31,21 @@ def of_cluster(
     objects: Sequence[Object],
     is_same_config: bool,
 ) -> RenderRecord:
-    """The workloads and the configuration that a cluster's pass wants; while a configuration is being activated, workloads are rendered for it."""
+    """The workloads and the configuration that the reconciler of a cluster wants.
+
+    While a configuration is being activated, workloads are rendered for it.
+    """
     wanted = operator.applier.digests(Owner.from_metadata(kinds.SLURMCLUSTER, obj.metadata), objects)
     return _of_cluster(operator, obj, cluster, record, wanted, is_same_config)
 
 
 def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: ImageRecord) -> Sequence[str]:
-    """The generations of Slurm's configuration that count as the wanted one: what a former operator wrote of the same spec."""
+    """The generations of Slurm's configuration that count as the desired one: those that an older operator version rendered from the same spec."""
     return _of_cluster(operator, obj, cluster, record, {}).same.get(CONFIG, ())
 
 
 def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
-    """Whether this generation of Slurm's configuration is the wanted one, or counts as it."""
+    """Whether this generation of Slurm's configuration is the desired one, or counts as it."""
     obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
     wanted, note = slurm_conf.generation(cluster), _note(operator, obj) if obj else None
     counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()
@@ -74,7 +77,7 @@ def _of_cluster(
 
 
 def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> RenderRecord:
-    """The workers that a NodeSet's pass wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
+    """The workers that the reconciler of a NodeSet wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
     kept = operator.status.current(of).get("images", {}) if of else {}
     named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
     inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
@@ -83,7 +86,7 @@ def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Clus
 
 
 def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
-    """The observed state, where workers that count as made from the present template have that template."""
+    """The snapshot, in which workers that count as up to date have the current template."""
     same = note.same.get(PODS, ())
     pods = {
         index: replace(each, template=seen.template) if each.template in same else each
@@ -93,7 +96,7 @@ def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
 
 
 def status_fields(note: RenderRecord | None, obj: Custom) -> dict[str, Any]:
-    """The record as a field of the status; without one the former one."""
+    """The record as a field of the status; without a record the former one."""
     if note is None:
         return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
     found = {key: value for key, value in asdict(note).items() if value}
@@ -112,7 +115,7 @@ def _note(operator: Operator, obj: Custom) -> RenderRecord | None:
 
 
 def _noted(record: ImageRecord) -> dict[str, Any]:
-    """The record without the roles that were added after the first records were written: their images would change every record."""
+    """The record without the roles that were added after the first records were written, because their images would change every record."""
     return {
         key: {role: image for role, image in value.items() if role not in ("mariadb", "proxy")}
         if isinstance(value, Mapping)

@@ -1,8 +1,8 @@
 """Restores the objects of a cluster while its deletion waits for jobs.
 
-Jobs may run for days after somebody has deleted their SlurmCluster or NodeSet, and need slurmctld, Services, keys and files as before. So what a
-person deletes or changes in that time is restored, as in any other pass. But no change begins: an object whose applied version differs from the
-present spec, or from this operator's rendering, stays unchanged, nothing is removed, and Slurm gets no other configuration.
+Jobs may run for days after somebody has deleted their SlurmCluster or NodeSet, and need slurmctld, Services, keys and files as before. So the
+operator restores what a person deletes or changes in that time, as in any other pass. But it begins no change: an object whose applied version
+differs from the current spec, or from this operator's rendering, stays unchanged; no object is removed, and Slurm gets no other configuration.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _SOON = 5.0
 
 @dataclass(frozen=True)
 class Basis:
-    """What determines the objects of a cluster besides its spec: images, jail, configuration, and whether the jail has every mount point."""
+    """The inputs of the objects of a cluster besides its spec: images, jail, configuration, and whether the jail has every mount point."""
 
     stage: Stage
     filling: jail.JailStatus
@@ -63,32 +63,32 @@ def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
 
 
 async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[Problem]) -> tuple[str, float | None]:
-    """Restore what is missing in a cluster whose deletion waits; return a message about what is not restored, and when to come again."""
+    """Restore what is missing in a cluster whose deletion waits; return a message about what cannot be restored, and in how many seconds to retry."""
     key = (obj.metadata.namespace, obj.metadata.name)
     try:
         held = await anchor.hold(operator, key)
         if not isinstance(read, Cluster):
-            return f"what somebody deletes is not put back: {read[0]}", None
+            return f"deleted objects are not restored: {read[0]}", None
         cluster = replace(inputs.sized(operator, read), anchor=held)
         await key_files.settle(operator, obj, cluster)
         if problems := operator.namespaces.view(key[0]).problems(key[1]) or slurm_conf.too_large(cluster):
-            return f"what somebody deletes is not put back: {problems[0]}", None
+            return f"deleted objects are not restored: {problems[0]}", None
         await _put_back(operator, obj, cluster)
         users = await user_rest_api.settle(operator, cluster)
     except (PermanentError, KubeError) as error:
-        return f"not all that somebody deleted is put back: {error}", _SOON
+        return f"not all deleted objects are restored: {error}", _SOON
     return users.why, users.again or None
 
 
 async def of_nodeset(operator: Operator, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> str:
-    """Restore the objects that the remaining workers mount; return why that is not possible."""
+    """Restore the objects that the remaining workers mount; return why that is impossible, empty on success."""
     plans = {names.jail_plan(cluster.name, nodeset.name, each) for each in inputs.roster(operator, nodeset).plans}
     plan, owner = pod.render_plan(cluster, nodeset), Owner.from_metadata(kinds.NODESET, obj.metadata, cluster.anchored)
     made = [*([plan] if plan["metadata"]["name"] in plans else []), *health_checks.render(cluster, nodeset)]
     try:
         await operator.applier.mend(owner, made, finalizers.is_collected(obj.metadata))
     except (PermanentError, KubeError) as error:
-        return f"not all that somebody deleted is put back: {error}"
+        return f"not all deleted objects are restored: {error}"
     return ""
 
 
@@ -107,7 +107,7 @@ async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
 
 
 async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> ConfigState:
-    """The record of Slurm's files, which are restored; their owner is not, while the garbage collector removes it."""
+    """The record of Slurm's files, after restoring them. Their owner is not restored while the garbage collector removes it."""
     state = config_files.state(operator, cluster)
     if is_collected and state.generation:
         return state

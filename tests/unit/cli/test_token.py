@@ -17,11 +17,11 @@ def test_a_lifetime_is_bounded_by_the_clusters():
 
 @pytest.mark.parametrize(("user", "uid", "admin", "words"), [
     ("alice", 1000, False, ""),
-    ("ghost", None, False, "slurmctld knows no user ghost"),
-    ("ghost", None, True, "slurmctld knows no user ghost"),
-    ("toor", 0, False, "toor may do everything in Slurm"),
-    ("slurm", 64030, False, "slurm may do everything in Slurm"),
-    ("root", -1, False, "root may do everything in Slurm"),
+    ("ghost", None, False, "slurmctld does not know user ghost"),
+    ("ghost", None, True, "slurmctld does not know user ghost"),
+    ("toor", 0, False, "user toor is an administrator of Slurm"),
+    ("slurm", 64030, False, "user slurm is an administrator of Slurm"),
+    ("root", -1, False, "user root is an administrator of Slurm"),
     ("root", 0, True, ""),
 ])  # fmt: skip
 def test_a_user_is_refused_by_the_number_that_slurmctld_knows(user, uid, admin, words):

@@ -129,7 +129,7 @@ async def test_a_busy_node_is_drained_though_the_jobs_cannot_be_listed():
     slurm.jobs_refused = "the list of jobs has not arrived yet"
     plan, said = await choose(seen(*slurm.now.values(), wanted=1), slurm)
     assert [each.index for each in plan.actions if isinstance(each, DrainNode)] == [1]
-    assert "the jobs are not known" in said
+    assert "the list of jobs is missing" in said
     assert plan.again is not None
     assert plan.again <= 5.0
 

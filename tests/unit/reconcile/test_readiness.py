@@ -92,7 +92,7 @@ def test_the_first_cause_of_not_being_ready_is_an_event_when_it_changes():
     assert event(None, refused) == ("Warning", "Refused", "line 2")
     assert event(starts, ReportedCondition("Available", "False", "ControllerNotReady", "slurmctld 0/2 ready")) is None
     assert event(starts, login) == ("Normal", "LoginNotReady", "login 1/2 ready")
-    assert event(login, WELL) == ("Normal", "AllReady", "everything that the spec asks for is there")
+    assert event(login, WELL) == ("Normal", "AllReady", "everything that the spec requests is ready")
     assert event(WELL, WELL, refused) == ("Warning", "Refused", "line 2")
     assert event(WELL, WELL) is None
 

@@ -1,1 +1,1 @@
-"""The pass of a HealthCheck."""
+"""The reconciler of HealthChecks."""

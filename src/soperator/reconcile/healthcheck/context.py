@@ -1,4 +1,4 @@
-"""The inputs of a HealthCheck's pass: the cluster, its nodes, and the client of its Slurm."""
+"""Gathers the inputs of a HealthCheck's pass: the cluster, its nodes, and the client of its Slurm."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from soperator.slurmrest.client import SlurmRest
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The inputs of a pass; `shipped` is the shipped check to run, where it is one."""
+    """The inputs of a pass; `shipped` is the shipped check to run, None for a script of the user's."""
 
     check: HealthCheck
     cluster: Cluster
@@ -42,15 +42,15 @@ class CheckContext:
 
     @property
     def minutes(self) -> int:
-        """The time limit as Slurm takes it."""
+        """The time limit of the job, as Slurm writes it."""
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
 
     def judge(self, book: CheckHistory) -> Judge | None:
-        """How the check's readings are judged; a script judges itself."""
+        """The judgement of the check's readings; None for a script, whose exit code decides."""
         return Judge(self.shipped, self.check.spec.thresholds, book.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
-        """What runs on a node."""
+        """The program that runs on a node."""
         if not self.shipped:
             return self.check.spec.script
         facts = self.facts.get(node.rpartition("-")[0], {})
@@ -59,7 +59,7 @@ class CheckContext:
 
 
 def _step(check: DeepCheck) -> list[str]:
-    """The command that starts a program: one task on each node of a job with several nodes."""
+    """The command that starts the program: as one task per node if the job has several nodes."""
     if check.per == "node":
         return []
     mpi = ["--mpi=pmix"] if check.program == "nccl" else []
@@ -67,7 +67,7 @@ def _step(check: DeepCheck) -> list[str]:
 
 
 def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
-    """The inputs of the pass, or why it cannot begin."""
+    """Return the inputs of the pass, or None and why it cannot begin."""
     found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
     cluster = read_cluster(found) if found else None
     if not isinstance(cluster, Cluster):
@@ -76,11 +76,11 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
     if nodes is None or client is None:
         return None, operator.slurm.trouble(cluster.key) or "Slurm has not answered yet"
     if not inputs.running_config(operator, inputs.sized(operator, cluster)):
-        return None, "slurmctld is to run with the partitions of checks first"
+        return None, "slurmctld does not run with the partitions of checks yet"
     accepted = inputs.members(operator, cluster)
     if lost := sorted(membership.begun(operator, cluster) - {each.name for each in accepted}):
         # Its nodes would count as deleted, and a bad one among them would be in service when it is readable again.
-        return None, f"NodeSet {lost[0]} is refused, or cannot be read; its own status says why"
+        return None, f"NodeSet {lost[0]} is refused or unreadable: see its status"
     members = [each for each in accepted if not check.spec.node_sets or each.name in check.spec.node_sets]
     shipped = next((each for each in shipped_deep() if each.name == check.spec.check), None)
     facts = {each.name: health_checks.facts(each) for each in members}
@@ -96,7 +96,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
 
 
 async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
-    """The same with a fresh answer about drained nodes under test; raises SlurmError."""
+    """The same inputs with a fresh answer of Slurm about drained nodes under test; raises SlurmError."""
     names = {name for each in book.runs if each.retest for name in each.nodes} & {
         each.name for each in ground.places if each.node
     }
@@ -116,7 +116,7 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
 
 
 def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
-    """The results of the cluster's other deep checks, by name; checks that only report keep no node drained."""
+    """The results of the cluster's other deep checks, by name. A check that only reports keeps no node drained and is left out."""
     found = {}
     for obj in operator.stores.healthchecks_of(cluster.key):
         other = read_healthcheck(obj)
@@ -126,7 +126,7 @@ def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[
 
 
 def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
-    """A node with the deep checks that keep it drained."""
+    """The node, with the deep checks that keep it drained."""
     cases = {name: book.cases.get(place.name) for name, book in others.items()}
     bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
     return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
@@ -153,5 +153,5 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
 
 
 def follows(then: str) -> str:
-    """The consequence of a failure in the terms of a check's file: `report`, `drain` or `replace`."""
+    """The consequence of a failure, in the terms of a check's file: `report`, `drain` or `replace`."""
     return {"Report": "report", "Replace": "replace"}.get(then, "drain")

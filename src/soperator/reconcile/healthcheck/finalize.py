@@ -1,8 +1,8 @@
-"""Deletes a HealthCheck: its jobs end and its drains are undone, then the object is released.
+"""Deletes a HealthCheck: its jobs end and its drains are undone, then the finalizer is removed.
 
-A finalizer keeps the object until that is done, because its knowledge is in its status. The NodeSets' passes undo the drains, as those of a check
-that has ended. It waits for at most `PATIENCE` seconds, so that an unreachable Slurm, or a node that something else keeps drained, does not block the
-deletion; and not at all for a cluster that no longer exists.
+A finalizer keeps the object until that is done, because the status holds the history of its jobs and drains. The reconcilers of NodeSets undo the
+drains, as those of a check that has ended. The deletion waits for at most `PATIENCE` seconds, so that an unreachable Slurm, or a node that another
+reason keeps drained, does not block it. It does not wait for a cluster that no longer exists.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _SOON = 2.0
 
 
 async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcome:
-    """One pass over a HealthCheck that is being deleted, `waited` seconds after the first one."""
+    """Reconcile a HealthCheck that is being deleted, `waited` seconds after the first such pass."""
     if not finalizers.holds(obj):
         return PassOutcome("it is being deleted")
     left = await _left(operator, obj, asyncio.get_running_loop().time() - waited)
@@ -35,7 +35,10 @@ async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcom
 
 
 async def _left(operator: Operator, obj: Custom, since: float) -> str:
-    """A message about what is left; its jobs are cancelled. `since` is when the deletion was first observed, after which no job is submitted."""
+    """Cancel the check's jobs, and return a message about what is left; empty if nothing is left.
+
+    `since` is when the deletion was first observed, after which no job is submitted.
+    """
     key = (obj.metadata.namespace, named(obj))
     if operator.stores.clusters.get(*key) is None:
         return ""
@@ -57,7 +60,5 @@ async def _left(operator: Operator, obj: Custom, since: float) -> str:
     out = [each.name for each in ours if each.report is None or not each.report.in_state("failing", "recovering")]
     pods = operator.stores.role_pods(key, "worker")
     noted = [each for each in pods if each.metadata.annotations.get(labels.DRAINED, "").startswith(mark)]
-    said = [f"{len(alive)} of its jobs are being ended"] if alive else []
-    return "; ".join(
-        [*said, *([f"{max(len(out), len(noted))} nodes are still drained for it"] if out or noted else [])]
-    )
+    said = [f"{len(alive)} of its jobs have not ended yet"] if alive else []
+    return "; ".join([*said, *([f"{max(len(out), len(noted))} nodes are still drained by it"] if out or noted else [])])

@@ -1,4 +1,4 @@
-"""The pass of a HealthCheck: gather, ask for the runs that may have ended, decide, act, status.
+"""Reconciles HealthChecks: gathers, queries the runs that may have ended, decides, acts and reports.
 
 The status is the only memory (`policy/healthcheck/status_codec`). Submitted jobs that are not in the status, because the operator died or the write
 failed, are found by their name: each process lists the whole queue once, and again after any failure.
@@ -65,7 +65,7 @@ class HealthCheckControl:
     asked: dict[int, float] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """One pass."""
+        """Reconcile one HealthCheck; return the result, and in how many seconds the next pass is due."""
         obj = self.operator.stores.healthchecks.get(*key)
         if obj is None:
             return PassOutcome("it is gone", is_gone=True)
@@ -94,7 +94,7 @@ class HealthCheckControl:
         return outcome
 
     async def report_error(self, key: Key, error: Exception) -> None:
-        """Report an error that stopped a pass; the history stays."""
+        """Report an error that stopped a pass; the history stays unchanged."""
         if obj := self.operator.stores.healthchecks.get(*key):
             self.operator.memory(_LEARNED).pop(obj.metadata.uid, None)
             await self.operator.tell_error(kinds.HEALTHCHECK, obj, error)
@@ -106,16 +106,16 @@ class HealthCheckControl:
         return read, healthcheck_problems(read.name, read.spec, self.operator.namespaces.view(read.namespace).world)
 
     async def _pass(self, obj: Custom, ground: CheckContext) -> PassOutcome:
-        """One pass of a check that may run. Its order is what makes it safe to be killed between any two steps:
+        """Reconcile a check that may run. The order of the steps makes it safe to end the operator between any two of them:
 
-        1. The finalizer comes before the first job, so that a deletion always finds and ends the jobs.
-        2. What was last written is read, and where that may lack a job (`learned`), the jobs of this check are found by their name.
-        3. Nodes and jobs are asked for after that: what is decided rests on answers that are newer than what is remembered.
-        4. Results are folded into the history before anything is decided: a node that was opened for a test is drained again first (`closes`).
-        5. From the first act on the status may be behind Slurm: `learned` is taken back before it and set again only once the status is written.
-        6. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no bound is exceeded in between. The node of a
-           retest is still drained when its job is submitted; it is resumed in a later pass, when Slurm shows the job as waiting.
-        7. The status comes last. Events before it may be sent twice, and nothing is decided by them.
+        1. The finalizer is added before the first job, so that a deletion always finds and ends the jobs.
+        2. The last written history is read. Where it may lack a job (`learned`), the jobs of this check are found by their name.
+        3. Nodes and jobs are queried after that, so that decisions use answers that are newer than the history.
+        4. Results are added to the history before the decision: a node that was opened for a test is drained again first (`closes`).
+        5. From the first action on, the status may lag behind Slurm: `learned` is cleared before it, and set again only after the status is written.
+        6. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no limit is exceeded in between. The node of a retest is
+           still drained when its job is submitted; a later pass resumes it, when Slurm shows the job as pending.
+        7. The status is written last. Events may be sent twice, and no decision depends on them.
         """
         await finalizers.hold(self.operator, kinds.HEALTHCHECK, obj)
         wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
@@ -157,7 +157,7 @@ class HealthCheckControl:
         )
 
     async def _fetch_jobs(self, ground: CheckContext, book: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
-        """The runs that have ended, and the jobs that wait; a job is queried when the state of its node suggests that it is over."""
+        """The runs that have ended, and the jobs that are pending. A job is queried when the state of its node suggests that it has ended."""
         nodes, now = {each.name: each.node for each in ground.places}, _clock()
         asked = [each for each in book.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)]
         for each in asked:
@@ -185,7 +185,7 @@ class HealthCheckControl:
         return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
     async def _act(self, ground: CheckContext, actions: Iterable[Action]) -> str:
-        """Carry out the actions except submissions; return the first refusal. A node that a person has drained since the last look stays drained."""
+        """Carry out the actions except submissions; return the first refusal. A node that a person has drained since the last query stays drained."""
         refusals: list[str] = []
         for each in actions:
             try:
@@ -207,7 +207,7 @@ class HealthCheckControl:
         return refusals[0] if refusals else ""
 
     async def _submit(self, ground: CheckContext, wanted: Sequence[Submit], now: float) -> tuple[list[Run], str]:
-        """The runs that began, and the first refusal, after which no further one is tried."""
+        """Submit the jobs; return the runs that began, and the first refusal, after which no further job is submitted."""
         begun: list[Run] = []
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
@@ -225,7 +225,7 @@ class HealthCheckControl:
     async def _write(
         self, obj: Custom, ground: CheckContext, before: CheckHistory, after: CheckHistory, plan: CheckPlan
     ) -> float | None:
-        """Write the status: at once where the history has changed; else later, in the returned number of seconds."""
+        """Write the status: at once if the history has changed; otherwise later, in the returned number of seconds."""
         bad = [name for name, each in after.cases.items() if each.standing.is_bad]
         passed = len(after.ran.keys() - after.cases.keys())
         last = max(after.ran.values(), default=0.0)
@@ -258,7 +258,7 @@ class HealthCheckControl:
         await self.operator.write_status(kinds.HEALTHCHECK, obj, {**kept, "why": why}, [condition])
 
     def _events(self, obj: Custom, before: CheckHistory, after: CheckHistory) -> None:
-        """Record Events: a node that fails, and one that passes again."""
+        """Emit Events: for a node that fails, and for one that passes again."""
         where = Regarding(kinds.HEALTHCHECK, obj.metadata)
         for name, case in after.cases.items():
             former = before.cases.get(name)
@@ -267,12 +267,12 @@ class HealthCheckControl:
                 self.operator.recorder.emit(where, EventNote("Warning", "Failing", note, "Check"))
         for past in after.ended:
             if past not in before.ended:
-                note = f"{past.node} passes again (job {past.job}); it had failed: {past.says}"
+                note = f"{past.node} passes again (job {past.job}); its last failure was: {past.says}"
                 self.operator.recorder.emit(where, EventNote("Normal", "Passing", note, "Check"))
 
 
 def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHistory:
-    """The history with jobs of this object that it lacks; numbers of jobs only grow."""
+    """The history, extended by jobs of this object that it lacks. Slurm's job numbers only grow."""
     found = [
         Run(each.number, names[0], each.submitted, each.partition == check_job.RETEST, tuple(names[1:]))
         for each in jobs
@@ -282,7 +282,7 @@ def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHis
 
 
 def _names(nodes: str) -> list[str]:
-    """The nodes of a host list; none where the text is not a host list."""
+    """The node names of a host list; empty if the text is not a host list."""
     try:
         return expand(nodes)
     except ValueError:
@@ -302,7 +302,7 @@ def _reason(book: CheckHistory) -> str:
 
 
 def _summary(book: CheckHistory) -> str:
-    """Which nodes do not pass, as one sentence for each state."""
+    """The nodes that do not pass, as one sentence per state."""
     parts = []
     for state in ("failing", "recovering", "suspect", "broken"):
         found = sorted(name for name, each in book.cases.items() if each.standing.state == state)

@@ -1,1 +1,1 @@
-"""Small clients and throttles that passes of several kinds use."""
+"""Small clients and throttles that several reconcilers use."""

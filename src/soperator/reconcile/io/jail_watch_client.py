@@ -1,7 +1,7 @@
-"""A worker's own report about its jail, over HTTP (spank/watch.c): a message, or ok and perhaps a warning on a second line.
+"""Queries a worker's own report about its jail over HTTP (spank/watch.c): a message, or ok with an optional warning on a second line.
 
-The kubelet reports whether a probe failed, but not its message. So the operator asks before it drains a node, because users read the cause in Slurm's
-reason. A port that does not answer says nothing about the jail.
+The kubelet reports whether a probe failed, but not its message. So the operator queries the worker before it drains the node, because users read the
+cause in Slurm's reason. A port that does not answer does not show whether the jail works.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,14 +20,14 @@ Hear = Callable[[str], Awaitable[str]]
 PATIENCE = 3.0
 #: A worker belongs to its owner: an answer from there may be endless.
 _BOUND = Bound(4096, PATIENCE, PATIENCE)
-NO_REASON = "it cannot be entered, and nobody says why"
+NO_REASON = "it cannot be entered, for an unknown reason"
 #: Together with the prefix not longer than `drain_reasons.reason` allows.
 _LONGEST = 190
 
 
 @dataclass(frozen=True)
 class JailReport:
-    """A worker's report about its jail: a reason for Slurm as `ask_jail` returns it, and when it was asked, in seconds since 1970."""
+    """A worker's report about its jail: a reason for Slurm, as `ask_jail` returns it, and when it was received, in seconds since 1970."""
 
     at: float
     said: str | None
@@ -38,15 +38,15 @@ REPORTS: Slot[str, JailReport] = per_pod("reports of workers about their jails")
 
 
 async def ask_jail(ip: str) -> str | None:
-    """Query the worker with this address; return its message as a reason for Slurm, empty where its jail is healthy, None without an answer.
+    """Query the worker at this address.
 
-    Never raises.
+    Return its message as a reason for Slurm, empty if its jail is healthy, None without an answer. Never raises.
     """
     return reason(await hear_jail(ip))
 
 
 async def hear_jail(ip: str) -> str:
-    """The answer of the worker with this address; empty where there is none, or it does not end. Never raises."""
+    """Return the answer of the worker at this address; empty if there is none, or if it has no end. Never raises."""
     host = f"[{ip}]" if ":" in ip else ip
     return await _fetch(f"http://{host}:{names.JAIL_PORT}/")
 
@@ -63,7 +63,7 @@ async def _fetch(url: str) -> str:
 
 
 def reason(said: str) -> str | None:
-    """A reason for Slurm from a worker's answer: one line of plain text with a bounded length. Empty for ok, None without an answer."""
+    """The reason for Slurm from a worker's answer: one line of plain text with a bounded length. Empty for ok, None without an answer."""
     if not said.strip():
         return None
     line = said.strip().splitlines()[0].strip()
@@ -71,7 +71,7 @@ def reason(said: str) -> str | None:
 
 
 def plain(line: str) -> str:
-    """A line as plain text of bounded length, for any answer."""
+    """A line as plain text of bounded length, whatever the answer contains."""
     letters = line.removeprefix("jail: ")
     kept = (letter for letter in letters if letter.isprintable() and letter.isascii() and letter not in "\"'`")
     return " ".join("".join(kept).split())[:_LONGEST].strip()

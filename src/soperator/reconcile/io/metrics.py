@@ -1,4 +1,4 @@
-"""The operator's metrics about its clusters."""
+"""The operator's metrics about its clusters, computed from the caches at each scrape."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from soperator.runtime.metrics import Samples
 
 
 def observed(stores: Stores, slurm: SlurmWatch, room: Room) -> Iterator[tuple[Metric, Samples]]:
-    """The conditions of clusters, whether their slurmrestd answers, and the room on their volumes; from the caches."""
+    """Yield the conditions of clusters, whether their slurmrestd answers, and the free space of their volumes; all from the caches."""
     clusters = stores.clusters.all()
     yield names.INFO, [((__version__,), 1.0)]
     yield names.CONDITION, [sample for each in clusters for sample in _conditions(each)]

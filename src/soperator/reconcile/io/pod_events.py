@@ -1,8 +1,8 @@
-"""Failures of image pulls from Events, before the pod's status has them.
+"""Reads failures of image pulls from Events, before the pod's status has them.
 
 The kubelet writes why a container waits when it next syncs the pod. After an init container that has run, the sync after a failed pull comes only 10
-to 15 s later (pkg/kubelet/pod_workers.go, backOffPeriod with its jitter); an Event is there at once. So the operator reads the Events of a starting
-pod a few times in its first seconds, and shows the pod with the status that it is about to have.
+to 15 s later (pkg/kubelet/pod_workers.go, backOffPeriod with its jitter), while the Event exists at once. So the operator reads the Events of a
+starting pod a few times in its first seconds, and shows the pod with the status that the kubelet will soon write.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class PodEvents:
     _heard: dict[str, ContainerStatus] = field(default_factory=dict)
 
     async def with_events(self, api: Api, pod: Pod) -> Pod:
-        """The pod, with an Event's message about an image where its own status has none yet. Never raises."""
+        """The pod, with the message of an Event about an image if its own status has none yet. Never raises."""
         uid = pod.metadata.uid
         if not is_starting(pod):
             self.forget(uid)
@@ -51,7 +51,7 @@ class PodEvents:
         return shown(pod, self._heard[uid]) if uid in self._heard else pod
 
     def wait(self, pod: Pod) -> float | None:
-        """Seconds until the pod's Events are due to be read; None where they are not needed."""
+        """Seconds until the next read of the pod's Events is due; None if none is needed."""
         uid = pod.metadata.uid
         if uid not in self._first or uid in self._heard:
             return None
@@ -64,13 +64,13 @@ class PodEvents:
         return frozenset(self._first)
 
     def forget(self, uid: str) -> None:
-        """Forget a pod that has started, or no longer exists."""
+        """Forget a pod that has started, or that no longer exists."""
         for each in (self._first, self._asked, self._heard):
             each.pop(uid, None)
 
 
 def is_starting(pod: Pod) -> bool:
-    """Whether a pod is on a Node and its start is stuck without a reason in its status."""
+    """Whether a pod is scheduled and its start is stuck without a reason in its status."""
     return (
         bool(pod.spec.node_name)
         and pod.status.phase in ("", "Pending")
@@ -80,7 +80,7 @@ def is_starting(pod: Pod) -> bool:
 
 
 def shown(pod: Pod, heard: ContainerStatus) -> Pod:
-    """The pod with a container's status from an Event, where its own has no reason."""
+    """The pod with a container's status from an Event, if its own status has no reason."""
 
     def with_reason(status: ContainerStatus) -> ContainerStatus:
         waiting = status.state.waiting

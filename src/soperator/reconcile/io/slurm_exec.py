@@ -1,14 +1,15 @@
-"""Commands inside pods: what neither Kubernetes nor slurmrestd 24.11 can do or report.
+"""Runs commands inside pods, for what neither Kubernetes nor slurmrestd 24.11 can do or report.
 
-- A job is requeued by scontrol beside slurmctld: the REST has a flag for federations, which cancels, and a node set DOWN requeues but leaves the
-  job's processes behind.
+- scontrol beside slurmctld requeues a job: the flag of the REST API is for federations and cancels the job, and a node set DOWN requeues the job but
+  leaves its processes behind.
 - Which configuration slurmctld runs with, and which one sackd serves to the commands of its pod.
-- Nodes with power saving are created, put to sleep, woken and set DOWN by scontrol: many in one command, while the REST takes one node.
-- A SIGHUP makes slurmd register, because a slurmctld that has forgotten it cannot ask it.
-- Accounts and QOS are read and written by sacctmgr (`reconcile/associations/sacctmgr_client`).
+- scontrol creates, puts to sleep and wakes nodes with power saving, and sets them DOWN: many in one command, while the REST API takes one node per
+  request.
+- A SIGHUP makes slurmd register, because a slurmctld that has lost the node's record cannot contact it.
+- sacctmgr reads and writes accounts and QOS (`reconcile/associations/sacctmgr_client`).
 - slurmdbd's last message about its database, while it does not answer.
 - Whether the jail of a worker can be entered, while its port does not answer.
-- A daemon is brought to new keys (images/slurm/keys).
+- images/slurm/keys gives a daemon new keys.
 
 A failed exec has no result, and counts as not done.
 """
@@ -82,13 +83,13 @@ _SOON = 10.0
 
 @dataclass(frozen=True)
 class Inside:
-    """Runs commands in the containers of our pods; `run` reaches them."""
+    """Runs commands in the containers of our pods; `run` executes them."""
 
     api: Api
     run: Run = remote.exec
 
     async def controller(self, namespace: str, pod: str) -> ConfigProgress | None:
-        """The generation in the files of a slurmctld pod, and the one that slurmctld reports; None where the exec failed. Never raises."""
+        """The generation in the files of a slurmctld pod, and the generation that slurmctld reports; None if the exec failed. Never raises."""
         target = remote.Target(namespace, pod, "slurmctld")
         try:
             done = await self._within(_SOON, target, ["sh", "-c", _CONTROLLER, _SCONTROL])
@@ -98,7 +99,7 @@ class Inside:
         return ConfigProgress(said.get("mounted", ""), said.get("running", ""))
 
     async def login(self, namespace: str, pod: str) -> str:
-        """The generation that the commands of a login pod get from its sackd; empty where it is not known. Never raises."""
+        """The generation that the commands of a login pod get from its sackd; empty if it is unknown. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "sackd"), ["sh", "-c", _LOGIN])
         except KubeError:
@@ -106,7 +107,7 @@ class Inside:
         return done.stdout.strip()
 
     async def slurmdbd(self, namespace: str, pod: str) -> str:
-        """The last message of an unready slurmdbd about its database; empty where there is none. Never raises."""
+        """The last message of an unready slurmdbd about its database; empty if there is none. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "slurmdbd"), ["cat", "/tmp/said"])
         except KubeError:
@@ -114,7 +115,7 @@ class Inside:
         return "" if done.code else done.stdout.strip()[:_LONGEST]
 
     async def jail(self, namespace: str, pod: str) -> str | None:
-        """The result of a check of a worker's jail, as a reason for Slurm; empty where it can be entered, None where the exec failed.
+        """The result of a check of a worker's jail, as a reason for Slurm: empty if the jail can be entered, None if the exec failed.
 
         Never raises.
         """
@@ -128,24 +129,24 @@ class Inside:
         return "" if done.code == 0 else reason(done.stderr.replace("soperator: ", "", 1))
 
     async def keys(self, target: remote.Target, verb: str, files: Sequence[str]) -> remote.Result:
-        """Have a daemon `look` for new keys or `take` them, each file as `name:hash`; raises KubeError."""
+        """Make a daemon `look` for new keys or `take` them; each file is given as `name:hash`. Raises KubeError."""
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
     async def requeue(self, cluster: Cluster, job: str, node: str) -> None:
-        """Requeue a batch job, named by `words`, if it is on this node; raises SlurmError."""
+        """Requeue a batch job, with the arguments `words`, if it is on this node; raises SlurmError."""
         await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
-        """Run scontrol in the first pod of slurmctld in which it succeeds, and return its output; raises SlurmError."""
+        """Run scontrol in the pods of slurmctld until it succeeds in one, and return its output; raises SlurmError."""
         return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
 
     async def uid(self, cluster: Cluster, user: str) -> int | None:
-        """The uid of a user by slurmctld's name service, None for an unknown user; raises SlurmError."""
+        """The uid of a user in slurmctld's name service; None for an unknown user. Raises SlurmError."""
         line = (await self.beside_slurmctld(cluster, f"getent passwd {user}", _UID, (user,))).strip()
         return int(line) if line.isdecimal() else None
 
     async def beside_slurmctld(self, cluster: Cluster, what: str, script: str, words: Sequence[str]) -> str:
-        """Run a script in the first pod of slurmctld in which it succeeds, and return its output; `what` names it in the error. Raises SlurmError."""
+        """Run a script in the pods of slurmctld until it succeeds in one, and return its output; `what` names it in the error. Raises SlurmError."""
         refusals: list[SlurmError] = []
         for number in range(cluster.spec.controller.replicas):
             target = remote.Target(cluster.namespace, names.controller_host(cluster.name, number), "slurmctld")
@@ -157,22 +158,23 @@ class Inside:
         raise refusals[0]
 
     async def record(self, cluster: Cluster, words: Sequence[str]) -> None:
-        """Create records of sleeping nodes; raises SlurmError, also where Slurm has a record of one of them.
+        """Create records of sleeping nodes; raises SlurmError, also if Slurm already has a record of one of them.
 
-        If the name exists, slurmctld 24.11 answers a create by removing that record, and its memory is then inconsistent (docs/decisions/0101). A
-        node that takes the place of one that was deleted gets no job until it was DOWN once: 24.11 keeps in memory that the old one could not be
-        shared (node_mgr.c, share_node_bitmap). All of it is one command, which skips nodes that have a job already, because DOWN would end it.
+        If the name exists, slurmctld 24.11 removes that record when it gets a create, and its memory is then inconsistent (docs/decisions/0101). A
+        node that takes the place of a deleted one gets no job until it was DOWN once: 24.11 keeps in memory that the deleted node could not be shared
+        (node_mgr.c, share_node_bitmap). So one command creates the nodes and sets them DOWN; it skips nodes that already have a job, because DOWN
+        would end it.
         """
         create = ("create", *words)
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
 
     async def deny(self, cluster: Cluster, nodes: str, why: str) -> None:
-        """Set nodes DOWN that did not wake or still sleep; raises SlurmError, also where one of them is awake by now."""
+        """Set nodes DOWN that did not wake or still sleep; raises SlurmError, also if one of them is awake now."""
         words = ("update", f"NodeName={nodes}", "State=DOWN", f"Reason={why}")
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", _DENY, words)
 
     async def register(self, namespace: str, pod: str) -> None:
-        """Have the slurmd of a worker's pod read its configuration and register; running jobs continue. Raises SlurmError."""
+        """Make the slurmd of a worker's pod read its configuration and register again; running jobs continue. Raises SlurmError."""
         target = remote.Target(namespace, pod, "slurmd")
         await self._done("SIGHUP to slurmd", target, ["sh", "-c", "kill -HUP 1"])
 
@@ -190,4 +192,4 @@ class Inside:
             async with asyncio.timeout(seconds):
                 return await self.run(self.api, target, command)
         except TimeoutError:
-            raise remote.ExecFailed(f"{target} does not answer within {seconds:.0f} s") from None
+            raise remote.ExecFailed(f"{target} did not answer within {seconds:.0f} s") from None

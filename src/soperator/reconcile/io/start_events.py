@@ -1,7 +1,7 @@
-"""Why a scheduled pod does not start: volumes that cannot be mounted or attached, a sandbox that cannot be created.
+"""Reads from Events why a scheduled pod does not start: a volume cannot be mounted or attached, or the sandbox cannot be created.
 
-The kubelet and the attach controller write this only into Events, so a status would say for ever that the pod is starting. Events are read only for
-pods that a status calls starting, after some seconds, and then at growing intervals.
+The kubelet and the attach controller write these causes only into Events, so without them a status would always report only that the pod is starting.
+Events are read only for pods that a status reports as starting, after some seconds, and then at growing intervals.
 """
 
 import re
@@ -36,7 +36,7 @@ _REASONS = {
 
 @dataclass
 class _Start:
-    """A starting pod: since when, when its Events are due, and their message."""
+    """A starting pod: since when it starts, when the next read of its Events is due, and their message."""
 
     since: float
     due: float
@@ -51,14 +51,14 @@ class StartEvents:
     _starts: dict[str, _Start] = field(default_factory=dict)
 
     async def read_due(self, api: Api, pods: Store[Pod], namespace: str, texts: Iterable[str]) -> float | None:
-        """Read the Events that are due for the pods that `texts` call starting; return the seconds until the next read. Never raises."""
+        """Read the Events that are due for the pods that `texts` report as starting; return the seconds until the next read. Never raises."""
         named = sorted({name for text in texts for name in _NAMED.findall(text)})[:_MOST]
         found = [pod for name in named if (pod := pods.get(namespace, name)) is not None]
         waits = [await self._read_due(api, pod) for pod in found]
         return min(waits, default=None)
 
     def completed(self, pods: Store[Pod], namespace: str, text: str) -> str:
-        """The text, with the cause added for each pod that it calls starting, where Events have one."""
+        """The text, with the cause from Events added for each pod that it reports as starting."""
 
         def cause(match: re.Match[str]) -> str:
             pod = pods.get(namespace, match[1])
@@ -88,7 +88,7 @@ class StartEvents:
 
 
 async def _cause(api: Api, pod: Pod) -> str:
-    """The message of the last Event of a failure, as part of a sentence; empty where there is none, or it cannot be read."""
+    """The message of the last Event of a failure, as part of a sentence; empty if there is none, or if it cannot be read."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
         found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items

@@ -1,8 +1,8 @@
-"""How often progress is written.
+"""Limits how often progress is written to statuses.
 
-The message of a starting cluster changes many times a second, and each change would be a write to the API server. So news that a person waits for (it
-has become available, it no longer is, the spec is refused) is written at once, and mere progress only every few seconds. Many objects with progress
-take turns, so that fifty clusters that start together cost no more writes a second than a few.
+The message of a starting cluster changes many times a second, and each change would be a write to the API server. So a change that a person waits for
+(the object is available, is no longer available, or its spec is refused) is written at once, and mere progress only every few seconds. Many objects
+with progress take turns, so that fifty clusters that start together cost no more writes a second than a few.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _SOON = 0.001
 
 @dataclass
 class StatusThrottle:
-    """When the status of each object was last written."""
+    """When the status of each object was last written, by uid."""
 
     clock: Callable[[], float]
     first: float = FIRST
@@ -27,7 +27,10 @@ class StatusThrottle:
     _next: dict[str, float] = field(default_factory=dict)
 
     def wait(self, uid: str, is_news: bool) -> float:
-        """Seconds until the object's status may be written; 0 for now. The first progress of a new object waits a moment for more."""
+        """Seconds until the object's status may be written; 0 means now.
+
+        The first progress of a new object is delayed for a moment, to collect more.
+        """
         now = self.clock()
         if uid not in self._next:
             self._next[uid] = now + self.first + self.apart * self._others(now)
@@ -40,7 +43,7 @@ class StatusThrottle:
         self._next[uid] = now + max(self.every, self.apart * self._others(now))
 
     def _others(self, now: float) -> int:
-        """How many objects have written recently, or wait to write."""
+        """The number of objects whose status was written recently, or that wait for a write."""
         return sum(1 for due in self._next.values() if due > now)
 
     def forget(self, uid: str) -> None:

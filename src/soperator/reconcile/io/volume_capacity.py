@@ -1,10 +1,9 @@
-"""Whether a cluster's volumes have room and are writable.
+"""Reports whether a cluster's volumes have free space and are writable.
 
-One worker reports the shared root; the pods of slurmctld and of the operator's database report their own.
-
-A full root stops all users at once; with a full state Slurm accepts no job, and forgets at its next start what it could not write; with a full
-database slurmctld keeps its records until its queue is full. The warning costs little: the program that checks the jail reports it (spank/watch.c),
-so one pod of each kind is queried once a minute. No node is drained for it, because jobs that do not write continue.
+One worker reports the shared root; the pods of slurmctld and of the operator's database report their own. A full root stops all users at once. With a
+full state volume, Slurm accepts no job and loses at its next start what it could not write. With a full database, slurmctld keeps its records until
+its queue is full. The report costs little: the program that checks the jail sends it (spank/watch.c), so one pod of each kind is queried once a
+minute. The operator drains no node for it, because jobs that do not write continue.
 """
 
 import re
@@ -30,9 +29,9 @@ _FACTS = ("room ", "readOnly")
 
 @dataclass(frozen=True)
 class Sizes:
-    """The size of a volume, the space left for ordinary users, and the seconds that a look at it took.
+    """The size of a volume and the space left for ordinary users, in bytes, and the seconds that the check took.
 
-    `files_available` is None where the file system does not say how many files it can have.
+    `files_available` is None if the file system does not report how many more files it can hold.
     """
 
     size: int
@@ -42,7 +41,7 @@ class Sizes:
 
 
 def sizes_of(answer: str) -> Sizes | None:
-    """The numbers of a line of an answer; None where a pod of an older image has none."""
+    """The numbers in a line of an answer; None if it has none, as from a pod of an older image."""
     found = _SIZES.search(answer)
     if not found:
         return None
@@ -52,39 +51,39 @@ def sizes_of(answer: str) -> Sizes | None:
 
 @dataclass
 class Room:
-    """The last report of each cluster's pods, and when they were asked; `clock` in seconds."""
+    """The last report of each cluster's pods, and when they were queried; `clock` in seconds."""
 
     clock: Callable[[], float]
     hear: Callable[[str], Awaitable[str]] = hear_jail
     _said: dict[tuple[Key, str], tuple[float, str]] = field(default_factory=dict)
 
     async def of_jail(self, cluster: Cluster, workers: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition JailHasRoom; none where each node has a root of its own, or before the first report. Never raises."""
+        """The condition JailHasRoom; none if each node has a root of its own, or before the first report. Never raises."""
         if cluster.spec.jail.per_node:
             return []
         lines = await self._lines(cluster, "jail", workers)
         if not lines or lines[0] != "ok":
             return []
         claim = jail_claim(cluster)
-        mend = f"mend the volume of claim {claim}; no user can write a file"
-        return _condition("JailHasRoom", lines, mend, f"enlarge the claim {claim}, or remove files that nobody needs")
+        mend = f"repair the volume of claim {claim}: no user can write a file"
+        return _condition("JailHasRoom", lines, mend, f"enlarge claim {claim}, or remove unneeded files")
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[ReportedCondition]:
         """The condition StateHasRoom; none before slurmctld's first report. Never raises."""
         remedy = (
-            f"enlarge the claim {state_claim(cluster)}, or remove what is not slurmctld's; a full one takes no job, and what cannot be "
-            "written is forgotten when slurmctld starts anew"
+            f"enlarge claim {state_claim(cluster)}, or remove files that are not slurmctld's; with a full volume slurmctld accepts no job, "
+            "and loses unwritten state when it restarts"
         )
-        mend = f"mend the volume of claim {state_claim(cluster)}; slurmctld cannot write what it learns"
+        mend = f"repair the volume of claim {state_claim(cluster)}: slurmctld cannot write its state"
         return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
 
     async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition DatabaseHasRoom; none where the operator runs no database, or before its first report. Never raises."""
+        """The condition DatabaseHasRoom; none if the operator runs no database, or before its first report. Never raises."""
         if not databases:
             return []
         claim = database_claim(cluster)
-        remedy = f"enlarge the claim {claim}, or purge old records; with a full one slurmctld keeps its records until MaxDBDMsgs of them wait"
-        mend = f"mend the volume of claim {claim}; slurmctld keeps what it has to tell"
+        remedy = f"enlarge claim {claim}, or purge old records; with a full volume slurmctld keeps its records until MaxDBDMsgs of them wait"
+        mend = f"repair the volume of claim {claim}: slurmctld keeps its records meanwhile"
         return _answered("DatabaseHasRoom", await self._lines(cluster, "database", databases), mend, remedy)
 
     async def _lines(self, cluster: Cluster, of: str, found: Sequence[Pod]) -> list[str]:
@@ -108,7 +107,7 @@ class Room:
 
 
 def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
-    """The condition of a volume of one pod; none before its first report."""
+    """The condition of one pod's volume; none before its first report."""
     if not lines:
         return []
     if lines[0] != "ok":
@@ -118,11 +117,7 @@ def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[R
 
 def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
     if _READ_ONLY.search("\n".join(lines[1:])):
-        return [
-            ReportedCondition(
-                kind, "False", "ReadOnly", f"it is mounted read-only, as after an error of the disk: {mend}"
-            )
-        ]
+        return [ReportedCondition(kind, "False", "ReadOnly", f"it is mounted read-only, as after a disk error: {mend}")]
     warnings = [each for each in lines[1:2] if not each.startswith(_FACTS)]
     full = plain(warnings[0]) if warnings else ""
     why = f"{full}: {remedy}" if full else ""
@@ -130,5 +125,5 @@ def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[
 
 
 def _address(found: Sequence[Pod]) -> str:
-    """The address of the first ready pod; empty where none is ready."""
+    """The address of the first ready pod; empty if none is ready."""
     return next((pod.status.pod_ip for pod in found if pod_status.is_ready(pod) and pod.status.pod_ip), "")

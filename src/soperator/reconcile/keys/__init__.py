@@ -1,1 +1,1 @@
-"""Keys in Secrets: created, restored, rotated, and users' tokens."""
+"""Keys in Secrets: they are created, restored and rotated here, and users' tokens are signed with them."""

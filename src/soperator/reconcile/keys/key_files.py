@@ -1,8 +1,9 @@
-"""Keys: created once, never printed, rewritten only by a rotation, and restored where somebody deletes or edits them (`policy/cluster/keys`).
+"""Reconciles keys: creates them once, never prints them, changes them only in a rotation, and restores deleted or edited ones
+(`policy/cluster/keys`).
 
 A Secret that a person created beforehand is used unchanged. A Secret's content is read when its resourceVersion, or that of its copy, has changed
 since the last pass; only a digest stays in memory. Every write names the version that was read, and new Secrets are a plain POST, so that of two
-operators at once only one can succeed.
+concurrent operators only one can succeed.
 """
 
 import base64
@@ -44,7 +45,7 @@ _REST_HOLDERS = frozenset({"controller", "accounting"})
 
 @dataclass(frozen=True)
 class KeyStatus:
-    """The state of the Secrets: a reason and a message where something is wrong, and the keys in force by the names of their Secrets."""
+    """The state of the Secrets: a reason and a message if there is a fault, and the keys in force by the names of their Secrets."""
 
     reason: str = ""
     why: str = ""
@@ -52,7 +53,7 @@ class KeyStatus:
 
 
 async def settle(operator: Operator, obj: Custom, cluster: Cluster) -> KeyStatus:
-    """Bring every Secret with keys, and its copy, to its right content, or return why that is not possible."""
+    """Bring every Secret with keys, and its copy, to its right content, or return why that is impossible."""
     versions: dict[str, Version] = {}
     worst = KeySecretStep()
     for name, files in wanted_files(cluster).items():
@@ -96,7 +97,7 @@ async def _one(
 async def write(
     operator: Operator, cluster: Cluster, name: str, held: Held, live: Secret | None, kept: Secret | None
 ) -> None:
-    """Write a Secret, its copy first, so that the copy is right whenever this is interrupted. Raises Conflict or AlreadyExists."""
+    """Write a Secret, its copy first, so that the copy is right whenever the writes are interrupted. Raises Conflict or AlreadyExists."""
     copied = _holds(kept)
     if copied is None or copied != held or (kept and not _is_marked(cluster, name, kept.metadata)):
         await _put(operator, render_kept(cluster, name, held), kept)
@@ -115,7 +116,10 @@ async def _put(operator: Operator, made: Object, found: Secret | None) -> None:
 
 
 def _with_strangers(made: Object, found: Secret) -> list[Object]:
-    """The Secret with every file and note of a key that somebody else added, empty: what one applies, and then no more, is removed."""
+    """The Secret with an empty value for every file and note of a key that another manager added.
+
+    Server-side apply of this object, and then of one without these fields, removes them.
+    """
     there = read_held(found.metadata.annotations, found.data)
     files = {each: "" for each in there.files if each not in made["data"]}
     noted = made["metadata"].get("annotations", {})
@@ -156,7 +160,7 @@ def _seen(
 
 
 def _holds(kept: Secret | None) -> Held | None:
-    """The content of a copy; None where there is none, or somebody edited it."""
+    """The content of a copy; None if there is none, or if somebody edited it."""
     if kept is None:
         return None
     held = read_held(kept.metadata.annotations, kept.data)
@@ -190,14 +194,14 @@ def _holders(operator: Operator, cluster: Cluster, name: str) -> list[str]:
 
 
 def _runs(pod: Pod) -> bool:
-    """Whether a daemon of the pod has read its key, as one has that runs, or is started again with what its pod has."""
+    """Whether a daemon of the pod has read its key: a running daemon has, and a restarted one reads the files of its pod."""
     daemons = {"munged", *DAEMONS.values()}
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return pod.status.phase == "Running" or any(each.name in daemons and each.state.running for each in statuses)
 
 
 def _versions(operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]) -> tuple[object, ...]:
-    """The versions on which a look is based, from the caches; empty where one of the two Secrets does not exist."""
+    """The resourceVersions that a snapshot is based on, from the caches; empty if one of the two Secrets does not exist."""
     store = operator.stores.children[kinds.SECRET]
     live, kept = store.get(cluster.namespace, name), store.get(cluster.namespace, names.kept(name))
     return _stamp(cluster, wanted, live.metadata, kept.metadata) if live and kept else ()
@@ -216,8 +220,8 @@ async def _read(operator: Operator, cluster: Cluster, name: str) -> Secret | Non
 
 def _emit_restored(operator: Operator, obj: Custom, seen: KeySecretSnapshot) -> None:
     is_same = seen.live is not None and seen.kept is not None and seen.live.checksum == seen.kept.checksum
-    was = "was deleted" if seen.live is None else "lacked its labels or its owner" if is_same else "was changed"
-    text = f"Secret {seen.name} {was}, and is as it was, from {seen.copy}; to change a key set spec.auth.rotateRequest"
+    was = "was deleted" if seen.live is None else "lost its labels or owner" if is_same else "was changed"
+    text = f"Secret {seen.name} {was} and was restored from {seen.copy}; to change a key set spec.auth.rotateRequest"
     operator.recorder.emit(
         Regarding(kinds.SLURMCLUSTER, obj.metadata), EventNote("Warning", "KeyRestored", text, "Restore")
     )
@@ -234,12 +238,12 @@ def _material(cluster: Cluster, files: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def rest_key() -> bytes:
-    """A new key for tokens of REST."""
+    """A new key for tokens of slurmrestd."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32))
 
 
 def auth_key() -> bytes:
-    """A new key of Slurm or munge."""
+    """A new key of auth/slurm or munge."""
     return secrets.token_bytes(1024)
 
 

@@ -1,8 +1,8 @@
 """Rotates keys: gathers the inputs of the policy, and carries out its decision.
 
 The stage of a rotation is on the Secret, in the same write as its content. A command in each daemon's container brings the daemon to the stage and
-reports it (images/slurm/keys); the answers are remembered, and a new operator asks again. The annotation on a pod is only for the kubelet, which
-looks at a pod's Secrets when the pod changes, and otherwise once a minute.
+reports it (images/slurm/keys). The answers are remembered, and a new operator asks again. The annotation on a pod is only for the kubelet, which
+updates a pod's Secrets when the pod changes, and otherwise once a minute.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _POKE = "soperator-keys"
 
 @dataclass(frozen=True)
 class Turn:
-    """The result of one look at the keys: the last request that was carried out, and a message about the progress."""
+    """The result of one pass over the keys: the last request that was carried out, and a message about the progress."""
 
     done: str = ""
     why: str = ""
@@ -51,7 +51,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Change:
-    """One step to write: the present record, the next one, the file that daemons read, and a message."""
+    """One step to write: the current record, the next one, the file that daemons read, and a message."""
 
     before: RotationRecord
     after: RotationRecord
@@ -85,7 +85,7 @@ _ANSWERS: Slot[Key, Answers] = per_cluster("answers of daemons in a rotation")
 
 
 async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
-    """Take the next step of a rotation that is requested or in progress; `told` is the last one that was carried out, according to the status."""
+    """Take the next step of a rotation that is requested or in progress; `told` is the last request that was carried out, according to the status."""
     auth = _meta(operator, cluster, names.auth_key(cluster.name))
     rest = _meta(operator, cluster, names.jwt_key(cluster.name))
     if auth is None or rest is None:
@@ -115,7 +115,7 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
 
 
 def condition(turned: Turn, looked: key_files.KeyStatus) -> ReportedCondition:
-    """The condition KeysSettled: whether every key is there, and no rotation is under way."""
+    """The condition KeysSettled: True if every key exists and no rotation is in progress."""
     if looked.reason:
         return ReportedCondition("KeysSettled", "False", looked.reason, looked.why)
     if turned.why:
@@ -132,7 +132,7 @@ def _meta(operator: Operator, cluster: Cluster, name: str) -> ObjectMeta | None:
 async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change: Change) -> None:
     """Write a Secret and its copy, unless they differ from the cache: then the next pass decides again.
 
-    The status gets the next key before the Secret does, so that an operator that starts in between knows it.
+    The status gets the next key before the Secret does, so that an operator that starts in between knows the key.
     """
     after, file = change.after, change.file
     try:
@@ -159,8 +159,8 @@ def _asks(
 ) -> list[Ask]:
     """The requests to all running daemons at this stage.
 
-    A daemon that does not run reads the present files when it starts. slurmctld comes last: when it reads its files again it has all others do so
-    too.
+    A daemon that does not run reads the current files when it starts. slurmctld is last: when it reads its files again, all others must have read
+    theirs.
     """
     verb = "look" if record.stage == "Laid" else "take"
     auth_word = f"{auth_file(cluster)}:{auth.annotations.get(labels.DIGEST, '')}"
@@ -180,14 +180,14 @@ def _asks(
 
 
 def _unseen(operator: Operator, cluster: Cluster) -> str:
-    """Which workers run according to Slurm although no pod of theirs is found that could be asked: somebody may have removed its label."""
+    """The workers that run according to Slurm although no pod of theirs is found, as a message. Somebody may have removed the pod's labels."""
     sets = {each.metadata.name for each in operator.stores.nodesets_of(cluster.key)}
     seen = {each.spec.hostname for each in operator.stores.role_pods(cluster.key, "worker")}
     found = (operator.slurm.nodes(cluster.key) or {}).values()
     lost = [each for each in found if (each.is_up or each.is_busy) and each.name not in seen]
     lost = [each for each in lost if each.name.rpartition("-")[0] in sets]
     return (
-        f"no pod is seen of {external_nodes.named(lost)}: put back its labels, which those beside it have"
+        f"no pod is found for {external_nodes.named(lost)}: restore the pod's labels, as on the other pods of its NodeSet"
         if lost
         else ""
     )
@@ -221,7 +221,7 @@ async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) ->
 
 
 async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers) -> str:
-    """Ask one daemon; return why it has not reached the stage, empty when it has."""
+    """Ask one daemon; return why it has not reached the stage, empty if it has."""
     try:
         if str(ask) not in answers.poked:
             files = hashlib.sha256(" ".join(ask.files).encode()).hexdigest()[:16]
@@ -231,7 +231,7 @@ async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers
         target = remote.Target(namespace, ask.pod, ask.container)
         done = await operator.inside.keys(target, ask.verb, ask.files)
     except (Conflict, NotFound):
-        return f"pod {ask.pod} is another one by now"
+        return f"pod {ask.pod} was replaced meanwhile"
     except KubeError as error:
         return f"pod {ask.pod}: {error}"
     if done.code == 0:

@@ -1,4 +1,4 @@
-"""The keys in the status: those in force, and the one that a rotation is about to write.
+"""Records in the status which keys are in force, and which key a rotation writes next.
 
 A Secret and its copy may both come from a backup, with the record of a rotation that ended long ago. Running daemons have the keys that the status
 names, so a rotation writes the status first. A lost status names none, and then every key is accepted.
@@ -19,13 +19,13 @@ from soperator.slurm.keys import Held, RotationRecord, Version
 
 @dataclass(frozen=True)
 class Known:
-    """The versions that a Secret may have, the one in force first; empty where the status has none. A former operator wrote no stages."""
+    """The versions that a Secret may have, the one in force first; empty if the status has none. An older operator version wrote no stages."""
 
     versions: tuple[Version, ...] = ()
     has_stages: bool = False
 
     def noted(self, held: Held | None, now: float) -> Held | None:
-        """The same with the record of its files: a key that was restored by hand has none. `now` is in seconds since 1970."""
+        """The same with the record of its files: a key that was restored by hand has no record. `now` is in seconds since 1970."""
         if held is None or not self.has_stages or version(held) in self.versions:
             return held
         found = next((each for each in self.versions if each.digest == held.digest), None)
@@ -37,7 +37,7 @@ class Known:
 
 
 def read(operator: Operator, obj: Custom, name: str) -> Known:
-    """The status of a Secret, from the cache and from this operator's last write: the cache may be older than a rotation's step."""
+    """The status of a Secret, from the cache and from this operator's last write, because the cache may be older than a rotation's step."""
     status = operator.status.current(obj)
     if not status.get("keyDigests", {}).get(name):
         return Known()
@@ -60,7 +60,7 @@ def status_fields(operator: Operator, obj: Custom, versions: Mapping[str, Versio
 async def announce(
     operator: Operator, cluster: Cluster, name: str, step: tuple[Version, Version], said: ReportedCondition
 ) -> None:
-    """Write to the status which version a Secret has, and which comes next. Raises what a write of the status raises."""
+    """Write to the status which version a Secret has, and which comes next. Raises the errors of a status write."""
     obj, (here, then) = operator.stores.clusters.get(*cluster.key), step
     if obj is None:
         return

@@ -1,7 +1,7 @@
-"""Tokens of users in Secrets: created, renewed, and removed when they are removed from the list (`policy/cluster/user_tokens`).
+"""Keeps users' tokens in Secrets: creates and renews them, and removes them when their entry leaves the spec (`policy/cluster/user_tokens`).
 
-The key is read only when a token is created. A Secret of somebody else is never changed, none is deleted, and a user whom slurmctld does not know, or
-who is privileged in Slurm, gets no token.
+The key is read only when a token is created. The operator never changes a foreign Secret and never deletes a Secret. A user whom slurmctld does not
+know, or who is privileged in Slurm, gets no token.
 """
 
 import contextlib
@@ -30,14 +30,14 @@ _SOON = 10.0
 
 @dataclass(frozen=True)
 class Kept:
-    """Why a token is missing or invalid, empty where all are fine; and in how many seconds to look again, 0 for never."""
+    """Why a token is missing or invalid, empty if all are valid; and in how many seconds the next check is due, 0 for never."""
 
     why: str = ""
     again: float = 0.0
 
 
 async def keep(operator: Operator, cluster: Cluster) -> Kept:
-    """Create, renew and clear the Secrets by the spec."""
+    """Create and renew the tokens that the spec lists, and clear the Secrets of the others."""
     users = cluster.spec.rest.users
     wanted = {each.secret_name: each for each in users.tokens} if users else {}
     secrets = operator.stores.children[kinds.SECRET]
@@ -54,7 +54,7 @@ async def keep(operator: Operator, cluster: Cluster) -> Kept:
 async def _empty(operator: Operator, cluster: Cluster, known: Meta) -> None:
     """Remove the token from a Secret.
 
-    The Secret itself is deleted with the cluster or by hand: a right to delete Secrets would also be one to delete keys.
+    The Secret itself is deleted with the cluster or by hand, because a permission to delete Secrets would also allow the operator to delete keys.
     """
     note = read_note(known.metadata.annotations)
     if note and not note.ends:
@@ -82,7 +82,7 @@ def _is_ours(cluster: Cluster, secret: Meta) -> bool:
 
 
 def _is_edited(secret: Meta) -> bool:
-    """Whether somebody else wrote to the Secret after the operator, or in the same second: then it may have any content."""
+    """Whether another writer changed the Secret after the operator, or in the same second. Then it may have any content."""
     fields = secret.metadata.managed_fields
     mine = [each.time for each in fields if each.manager.startswith(labels.MANAGER) and each.time]
     others = [each.time for each in fields if not each.manager.startswith(labels.MANAGER) and each.time]
@@ -93,7 +93,7 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
     known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret_name)
     if known and not _is_ours(cluster, known):
         return Kept(
-            f"Secret {wanted.secret_name} is not the operator's and stays as it is: name another one for {wanted.user}"
+            f"Secret {wanted.secret_name} does not belong to the operator and stays unchanged: name another Secret for user {wanted.user}"
         )
     note = read_note(known.metadata.annotations) if known and not _is_edited(known) else None
     due, now = renewal(wanted, note, key), operator.wall()
@@ -102,23 +102,23 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
     try:
         fault = refusal(wanted.user, await operator.inside.uid(cluster, wanted.user))
     except SlurmError as error:
-        fault = f"slurmctld cannot be asked who {wanted.user} is: {error}"
+        fault = f"slurmctld cannot look up user {wanted.user}: {error}"
     if fault:
         return Kept(f"Secret {wanted.secret_name} gets no new token: {fault}", _SOON)
     return await _write(operator, cluster, wanted, known)
 
 
 def refusal(user: str, uid: int | None, admin: bool = False) -> str:
-    """Why a user gets no token, by the uid that slurmctld knows; empty where nothing prevents it."""
+    """Why a user gets no token, given the uid that slurmctld reports; empty if nothing prevents it."""
     if uid is None:
-        return f"slurmctld knows no user {user}: make one in the jail, or correct the name"
+        return f"slurmctld does not know user {user}: create the user in the jail, or correct the name"
     if not admin and (uid in (0, pod.SLURM_UID) or user in ADMINISTRATORS):
-        return f"{user} may do everything in Slurm: name another user"
+        return f"user {user} is an administrator of Slurm: name another user"
     return ""
 
 
 async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known: Meta | None) -> Kept:
-    """Sign with the present key, and record its version."""
+    """Sign a token with the current key, write it, and record the key's version."""
     found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, names.jwt_key(cluster.name))
     now, lifetime = operator.wall(), seconds(wanted.lifetime)
     token = sign(found.data[REST_FILE], wanted.user, int(now), int(lifetime))

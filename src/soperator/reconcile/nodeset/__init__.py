@@ -1,1 +1,1 @@
-"""The pass of a NodeSet."""
+"""The reconciler of NodeSets."""

@@ -1,9 +1,9 @@
 """Carries out the decisions of the policy for workers: in Kubernetes by the API, in Slurm by slurmrestd.
 
-An action that could affect a job was decided on an answer of Slurm from this pass (`decision.py`). That answer is valid for some seconds: an action
+An action that could affect a job was decided on an answer of Slurm from this pass (`decision.py`). That answer is valid for some seconds. An action
 that has not started by then, because the API server or slurmrestd is slow, is decided again. So no action on an existing worker waits for the
-creation of pods. A pod is deleted, or loses its protection, only in the resourceVersion of the decision: an older or newer cache has no effect.
-Records are deleted before pods are created, a pod is protected before its node is resumed, and one refused action does not delay the others.
+creation of pods. A pod is deleted, or loses its protection, only in the resourceVersion of the decision, so an action on an older or newer pod has no
+effect. Records are deleted before pods are created, a pod is protected before its node is resumed, and one refused action does not delay the others.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class Unmade:
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of one NodeSet, in one pass."""
+    """The workers of one NodeSet, and the actions on them in one pass."""
 
     operator: Operator
     obj: Custom
@@ -116,7 +116,7 @@ class Workers:
         return self.operator.slurm.client((self.cluster.namespace, self.cluster.name))
 
     async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
-        """Decide and take the actions; return the plan, and what Slurm refused in one sentence."""
+        """Decide and carry out the actions; return the plan, and what Slurm refused, as one sentence."""
         plan, failed = await choose(seen, self.client)
         decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
         if plan.actions and self.is_held():
@@ -137,7 +137,7 @@ class Workers:
         return await self._make(created, decided.seen.template) or forgotten
 
     async def _touch(self, actions: Sequence[Action], decided: "Decided") -> str:
-        """Do to the workers that are there what is due, their marks first."""
+        """Carry out the actions that are due on existing workers, the changes of their labels and annotations first."""
         marked = await self._take_all([each for each in actions if isinstance(each, AnnotatePod)], decided)
         others = Create | DeleteNodeRecord | AnnotatePod | SetPodCondition
         return await self._take_all([each for each in actions if not isinstance(each, others)], decided) or marked
@@ -193,7 +193,7 @@ class Workers:
         return refusals[0] if refusals else ""
 
     async def _at_once(self, tasks: Iterable[Awaitable[None]]) -> None:
-        """Await the coroutines, a bounded number at once; each is created only in its turn, because five thousand waiting ones take 20 MiB."""
+        """Await the coroutines, a bounded number at once. Each is created only when it starts, because five thousand waiting ones take 20 MiB."""
         left = iter(tasks)
 
         async def run() -> None:
@@ -213,10 +213,10 @@ class Workers:
                 return
             pod = self._pod(each.index)
             if pod is not None and pod.metadata.labels.get(labels.NODESET) != self.nodeset.name:
-                raise TransientError(f"the name of pod {pod.metadata.name} is taken by another NodeSet") from error
+                raise TransientError(f"another NodeSet already has a pod with the name {pod.metadata.name}") from error
 
     async def _relabel(self, made: Object) -> bool:
-        """Restore the labels that identify a pod of ours, where one was removed; the cache does not have such a pod, so this reads the API server."""
+        """Restore the labels that identify a pod of ours, if one was removed. The cache does not have such a pod, so this reads the API server."""
         wanted, meta = made["metadata"]["labels"], made["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata
@@ -251,7 +251,7 @@ class Workers:
                 await self._end_jobs(action, node, client)
 
     async def _end_jobs(self, end: EndJobs, node: str, client: SlurmRest) -> None:
-        """End jobs; one that Slurm does not end delays no other. Raises SlurmError with the first refusal."""
+        """End jobs. A job that Slurm cannot end does not delay the others. Raises SlurmError with the first refusal."""
         refused: list[SlurmError] = []
         for job in {each.words: each for each in end.jobs}.values():
             try:
@@ -291,7 +291,7 @@ class Workers:
             await self.operator.inside.register(pod.metadata.namespace, pod.metadata.name)
 
     async def _annotate(self, mark: AnnotatePod, seen: WorkerSnapshot) -> None:
-        """Write the metadata of a pod that we own after its creation; a new pod of the same name is not changed.
+        """Write the metadata of a pod that the operator owns after the pod's creation; a new pod of the same name is not changed.
 
         The label that allows an eviction is written only to the resourceVersion that was observed.
         """
@@ -365,7 +365,7 @@ def _value(result: str | BaseException) -> str:
 
 
 def event_of(action: Action) -> tuple[str, str]:
-    """The action and the reason of the Event about an action, in the words of the field."""
+    """The action and the reason of the Event about an action."""
     if isinstance(action, UpdateNodes):
         return _UPDATES[action.verb]
     return _EVENTS[type(action)]

@@ -1,7 +1,7 @@
-"""Decides about the workers of a NodeSet, with a fresh answer of Slurm where that matters.
+"""Decides about the workers of a NodeSet, on a fresh answer of Slurm for every action that may affect a job.
 
-Every action that could affect a job is decided again on an answer from this pass; without an answer only missing pods are created. Nodes are read one
-by one where few are affected, and jobs only where the policy needs them.
+Every action that could affect a job is decided again on an answer from this pass. Without an answer the operator only creates missing pods. Nodes are
+read one by one if few are affected, and jobs only if the policy needs them.
 """
 
 import asyncio
@@ -47,12 +47,15 @@ def indexes_of(action: Action) -> tuple[int, ...]:
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """The policy that a NodeSet's workers are under."""
+    """The policy that applies to a NodeSet's workers."""
     return on_demand.decide(seen) if seen.on_demand else policy.decide(seen)
 
 
 async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[WorkerPlan, str]:
-    """The plan, decided with a fresh answer of Slurm where that matters; without an answer only pods to create, and why."""
+    """The plan, decided with a fresh answer of Slurm where an action may affect a job.
+
+    Without an answer the plan only creates pods, and the text is the cause.
+    """
     plan = decide(seen if client else replace(seen, nodes=None))
     if (
         client is None
@@ -66,13 +69,13 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
         # A pod whose node still has its former record waits: the record would keep what it had, such as its features, until the next rollout.
         former = {each.index for each in plan.actions if isinstance(each, DeleteNodeRecord)}
         made = tuple(each for each in plan.actions if isinstance(each, Create) and each.index not in former)
-        return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay as they are: {error}"
+        return replace(plan, actions=made), f"Slurm does not answer, so its nodes stay unchanged: {error}"
 
 
 async def _without_early(
     seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
 ) -> tuple[WorkerPlan, str]:
-    """The plan, without setting waking nodes DOWN for lateness while slurmctld's clock and ours disagree; raises SlurmError."""
+    """The plan, without setting late nodes DOWN while slurmctld's clock and ours disagree; raises SlurmError."""
     late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
     if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
         return plan, failed
@@ -85,7 +88,7 @@ def _pressed(plan: WorkerPlan) -> list[int]:
 
 
 async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
-    """These jobs as they are now; raises SlurmError."""
+    """Read these jobs again, and return the snapshot with them; raises SlurmError."""
     found: list[SlurmJob | None] = []
     for start in range(0, len(numbers), _AT_ONCE):
         found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
@@ -95,7 +98,7 @@ async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | No
 async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
     """The plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raises SlurmError.
 
-    A few nodes are read one by one. Where Slurm does not know one, or its answer leads to a plan that affects others, all are read.
+    A few nodes are read one by one. All are read if Slurm does not know one of them, or if its answer leads to a plan that affects others.
     """
     asked = _touched(seen, plan)
     if seen.nodes is not None and len(asked) <= _ONE_BY_ONE and asked <= seen.nodes.keys():
@@ -108,10 +111,10 @@ async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> t
 
 
 async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, with the list of jobs where it needs one.
+    """The plan, with the list of jobs if it needs one.
 
-    Without that list it drains in any order, because a drain ends no job; no job is warned or ended, and no pod is deleted that a suspended job may
-    be on.
+    Without that list it drains in any order, because a drain ends no job. It then warns and ends no job, and deletes no pod that may hold a suspended
+    job.
     """
     plan = decide(seen)
     if not plan.asks_jobs:
@@ -147,27 +150,30 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
         safe = [each for each in plan.actions if not isinstance(each, SignalJobs | EndJobs)]
         safe = [each for each in safe if not (isinstance(each, Create) and each.index in lasting)]
         again = _WITHOUT_JOBS if plan.again is None else min(plan.again, _WITHOUT_JOBS)
-        said = f"the jobs are not known, so nodes drain in no order, no worker is removed, and no job is warned or ended: {error}"
+        said = f"the list of jobs is missing, so nodes drain in any order, no worker is removed, and no job is warned or ended: {error}"
         return replace(
             plan, actions=tuple(each for each in safe if not policy.ends_jobs(seen, each)), again=again
         ), said
 
 
 async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
-    """Why it is not known how long a drain has waited for jobs: its start is by slurmctld's clock, the present by ours. Raises SlurmError."""
+    """Why it is unknown how long a drain has waited for jobs; empty if it is known.
+
+    Its start is by slurmctld's clock, the present by ours. Raises SlurmError.
+    """
     apart = abs(await client.clock(seen.name(index)) - seen.now)
     if apart <= _APART or apart == seen.now:
         return ""
     return (
-        f"no job is warned or ended, and no node that wakes is given up, for the clock of slurmctld and that of the operator are "
-        f"{apart:.0f} s apart: set the clocks of their Nodes right"
+        f"the clocks of slurmctld and the operator are "
+        f"{apart:.0f} s apart: correct the clocks of their Nodes; until then no job is warned or ended, and no waking node is given up"
     )
 
 
 async def listed_after(client: SlurmRest, nodes: Mapping[str, SlurmNode], names: Iterable[str]) -> float:
     """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raises SlurmError.
 
-    No job starts on a node that drains, so a later list has every job that may be suspended there. The age of a drain is by slurmctld's own clock: by
+    No job starts on a draining node, so a later list has every job that may be suspended there. The age of a drain is by slurmctld's own clock: by
     another clock a new drain may look old, or an old one may seem to be in the future. Without slurmctld's time, only a new list is enough.
     """
     drained = {name: nodes[name].reason_at for name in names if name in nodes}
@@ -183,7 +189,10 @@ def _touched(seen: WorkerSnapshot, plan: WorkerPlan) -> set[str]:
 
 
 def _matters(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action needs a fresh answer; a new pod under a name that Slurm does not know does not, nor does a mere report."""
+    """Whether an action needs a fresh answer of Slurm.
+
+    A new pod whose name Slurm does not know does not need one, nor does an action that only reports.
+    """
     return not isinstance(action, Create | SetPodCondition) or (
         isinstance(action, Create) and seen.node(action.index) is not None
     )

@@ -1,4 +1,4 @@
-"""Carrying out what follows from checks: after the policy over workers, with a fresh answer of Slurm's about each node that is touched."""
+"""Carries out the consequences of checks, after the policy for workers and with a fresh answer of Slurm about each affected node."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,14 +34,14 @@ _SUSPENDED = 10.0
 
 @dataclass(frozen=True)
 class HealthResult:
-    """The result of the checks, and what Slurm refused; empty where no checks run."""
+    """The result of the checks, and what Slurm refused; empty if no check runs."""
 
     verdict: HealthPlan | None = None
     failed: str = ""
 
     @property
     def conditions(self) -> list[ReportedCondition]:
-        """The condition of the NodeSet about its health."""
+        """The condition of the NodeSet about the health of its nodes."""
         if self.verdict is None:
             return []
         said = self.verdict.said
@@ -50,7 +50,7 @@ class HealthResult:
 
 
 def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
-    """The histories of the cluster's HealthChecks, each with its name; the results of an unreadable check are only reported."""
+    """The histories of the cluster's HealthChecks, each with its name. The results of an unreadable check are only reported."""
     operator, found = workers.operator, []
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
@@ -63,7 +63,7 @@ def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
 
 
 async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
-    """Decide and carry out the actions; none where Slurm does not answer."""
+    """Decide and carry out the actions; none if Slurm does not answer."""
     spec = workers.cluster.spec.health
     deep = deep_books(workers)
     if seen.nodes is None or not (health_checks.is_on(workers.cluster.spec) or deep or _is_left(seen)):
@@ -105,7 +105,7 @@ async def _take(
     moves: bool,
     whole: bool = False,
 ) -> HealthResult:
-    """Carry out the actions, decided again with a fresh answer about the affected nodes, or about all."""
+    """Carry out the actions, decided again on a fresh answer about the affected nodes, or about all nodes."""
     touched = {seen.name(each.index) for each in (*verdict.actions, *verdict.moves)}
     if not touched or workers.client is None or seen.nodes is None:
         return HealthResult(verdict)
@@ -138,7 +138,10 @@ async def _take(
 async def _may_move(
     workers: Workers, seen: WorkerSnapshot, judged: Callable[[WorkerSnapshot], HealthPlan], move: ReplaceNode
 ) -> bool:
-    """Whether a worker is to move by Slurm's present answer about its node and jobs (no node state shows a suspended job); raises SlurmError."""
+    """Whether a worker has to move, by Slurm's current answer about its node and jobs; raises SlurmError.
+
+    A node's state does not show a suspended job.
+    """
     assert workers.client is not None
     assert seen.nodes is not None  # the decision is the same
     name = seen.name(move.index)

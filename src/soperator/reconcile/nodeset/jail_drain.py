@@ -1,7 +1,7 @@
-"""Which workers are to get no jobs because of their jail, each with its own message.
+"""Decides which workers are drained because of their jail, each with its own message.
 
 The kubelet's probe only reports a failure, and anybody who can connect to the port can keep it from answering. So a worker is drained only with a
-message about its jail: from the port, or, if that does not answer, from the same program through the kubelet (`slurm_exec`).
+message about its jail: from the port or, if that does not answer, from the same program through the kubelet (`slurm_exec`).
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _SOON = 0.5
 
 
 async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot) -> WorkerSnapshot:
-    """The observed state, with a reason to drain for each worker that reports that its jail cannot be entered.
+    """The snapshot, with a reason to drain for each worker that reports that its jail cannot be entered.
 
-    A worker that is drained for it keeps the reason in Slurm. It is resumed when its pod is ready again.
+    A worker that is drained for it keeps the reason in Slurm, and is resumed when its pod is ready again.
     """
     sick = _sick(operator, nodeset)
     _forget_well(operator, nodeset, sick)
@@ -48,7 +48,7 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
 
 
 def again(operator: Operator, nodeset: NodeSet) -> float | None:
-    """In how many seconds a worker is to be asked; None where none has to be."""
+    """In how many seconds the next query of a worker is due; None if none is."""
     due = [_due(operator, pod) for pod in _sick(operator, nodeset)]
     return max(_SOON, min(due) - operator.wall()) if due else None
 
@@ -79,7 +79,7 @@ def _known_reason(operator: Operator, pod: Pod) -> str | None:
 
 
 async def _fetch_reason(operator: Operator, pod: Pod) -> str | None:
-    """A reason for Slurm; empty where the jail can be entered, None where the worker could not be asked."""
+    """The reason for Slurm; empty if the jail can be entered, None if the worker did not answer."""
     said = await operator.ask_jail(pod.status.pod_ip)
     if said is None:
         said = await operator.inside.jail(pod.metadata.namespace, pod.metadata.name)
@@ -91,7 +91,7 @@ def _leaving(worker: WorkerPod, why: str) -> WorkerPod:
 
 
 def _known(seen: WorkerSnapshot, index: int) -> str:
-    """The reason that was reported already: that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid."""
+    """The reason that was already reported: that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid."""
     node, worker = seen.node(index), seen.pods.get(index)
     said = (node.reason if node and node.is_draining else "", worker.noted if worker else "")
     return next((each for each in said if each.startswith(JAIL)), "")

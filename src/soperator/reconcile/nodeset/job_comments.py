@@ -1,4 +1,4 @@
-"""Writes what is wrong with a node into the comments of its jobs; the jobs are listed once for each fault."""
+"""Writes the fault of a node into the comments of its jobs; the jobs are listed once per fault."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Makes slurmctld notice jobs whose processes ended with slurmd's container: see `policy/health/lost_jobs`."""
+"""Makes slurmctld detect jobs whose processes ended with slurmd's container: see `policy/health/lost_jobs`."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,14 +22,14 @@ _SOON = 5.0
 
 @dataclass(frozen=True)
 class LostJobs:
-    """The faults, as one sentence for each node, and in how many seconds to look again."""
+    """The lost jobs, as one sentence per node, and in how many seconds the next check is due."""
 
     said: str = ""
     again: float | None = None
 
 
 async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
-    """Look once at each worker whose slurmd started recently; those with a lost job register again until Slurm has ended it."""
+    """Check once each worker whose slurmd started recently. A worker with a lost job registers again until Slurm has ended the job."""
     now = workers.operator.wall()
     young = [each for each in _young(workers, now) if each.seen and each.seen.ready]
     again = [lost_jobs.WAIT - (now - each.began) for each in young if now - each.began < lost_jobs.WAIT]

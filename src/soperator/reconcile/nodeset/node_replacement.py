@@ -1,6 +1,6 @@
-"""Takes a bad machine out of use: its Node is cordoned and annotated with the evidence, then its worker's pod is deleted and created elsewhere.
+"""Replaces a faulty machine: cordons its Node, annotates it with the evidence, then deletes its worker's pod, which is created elsewhere.
 
-The order matters, and all steps are repeated if the operator was killed in between: a pod that is deleted first could come back to the same machine.
+The order matters: a pod that is deleted first could return to the same machine. All steps are repeated if the operator ends in between.
 """
 
 import json
@@ -17,7 +17,7 @@ from soperator.runtime.status import timestamp
 
 
 async def cordon(workers: Workers, move: ReplaceNode) -> str:
-    """Take the machine of a worker out of use; return a message about what failed."""
+    """Cordon the Node of a worker and annotate it with the evidence; return a message about what failed."""
     try:
         await _cordon(workers, move)
     except NotFound:
@@ -29,8 +29,8 @@ async def cordon(workers: Workers, move: ReplaceNode) -> str:
 
 
 async def leave(workers: Workers, move: ReplaceNode, seen: WorkerSnapshot) -> str:
-    """Delete the worker on a cordoned machine; return a message about what failed."""
-    why = f"check {move.check}: {move.why}; it moves from Node {move.machine}, which is cordoned"
+    """Delete the worker on a cordoned Node; return a message about what failed."""
+    why = f"check {move.check}: {move.why}; the worker leaves Node {move.machine}, which is cordoned"
     return await workers.take([Delete(move.index, why)], seen)
 
 

@@ -1,4 +1,4 @@
-"""The pass of a NodeSet: gather, decide, act, status."""
+"""Reconciles NodeSets: gathers, decides, acts and reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ from soperator.slurm.node import REASON_PREFIX
 
 @dataclass(frozen=True)
 class PassResult:
-    """The report of a pass: the failure and its reason, and the progress of the policy."""
+    """The report of a pass: the failure and its reason, and the progress according to the policy."""
 
     trouble: str = ""
     reason: str = ""
@@ -54,12 +54,12 @@ class PassResult:
 
 @dataclass(frozen=True)
 class NodeSetControl:
-    """Brings the workers of one NodeSet to what its spec says."""
+    """Reconciles the workers of one NodeSet with its spec."""
 
     operator: Operator
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """One pass."""
+        """Reconcile one NodeSet; return the result, and in how many seconds the next pass is due."""
         self.operator.forget_pods()
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
@@ -114,7 +114,7 @@ class NodeSetControl:
         )
 
     async def _end(self, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None, why: str) -> PassOutcome:
-        """The pass of a NodeSet that is being deleted, or whose cluster is: no worker is desired any more."""
+        """Reconcile a NodeSet that is being deleted, or whose cluster is: no worker is desired any more."""
         if finalizers.is_ending(obj) and not finalizers.holds(obj):
             return PassOutcome("it is being deleted")
         plan, failed = WorkerPlan(), ""
@@ -135,7 +135,7 @@ class NodeSetControl:
         return replace(outcome, requeue_after=_soonest(outcome.requeue_after, plan.again, 2.0))
 
     async def report_error(self, key: Key, error: Exception) -> None:
-        """Show what stopped a pass."""
+        """Report the cause that stopped a pass, in the conditions of the object."""
         await self.operator.tell_error(kinds.NODESET, self.operator.stores.nodesets.get(*key), error)
 
     def _cluster_of(self, obj: Custom) -> Custom | None:
@@ -159,21 +159,24 @@ class NodeSetControl:
         return jail.jail_status(self.operator, found, cluster)
 
     def _is_held(self, obj: Custom) -> bool:
-        """Whether the jail is being replaced, as the caches have it now."""
+        """Whether the jail is being replaced, according to the caches."""
         _, cluster, _ = self._read(obj)
         return cluster is not None and self._jail_status(cluster).step.hold
 
     def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
-        """Why no worker can be created yet; a cluster that had login before has a jail, even if the Job that filled it is gone."""
+        """Why no worker can be created yet; empty if workers can be.
+
+        A cluster that had login before has a jail, even if the Job that filled it is gone.
+        """
         sets = self.operator.stores.children[kinds.STATEFULSET]
         if sets.get(cluster.namespace, names.login(cluster.name)) is not None:
             return ""
         if sets.get(cluster.namespace, names.controller(cluster.name)) is None:
-            return f"SlurmCluster {cluster.name} has no controller yet; its own status says why"
+            return f"SlurmCluster {cluster.name} has no controller yet: see its status"
         return jail.why_not(self.operator, cluster, look)
 
     async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
-        """While the jail is being replaced no worker is created or deleted, except pods that have not started."""
+        """The reduced plan while the jail is being replaced: no worker is created or deleted, except pods that have not started."""
         seen = inputs.seen(self.operator, cluster, nodeset)
         workers = Workers(self.operator, obj, cluster, nodeset)
         failed = await workers.take(held(seen), seen)
@@ -182,7 +185,7 @@ class NodeSetControl:
         return replace(outcome, requeue_after=_soonest(outcome.requeue_after, workers.again))
 
     async def _apply_plan(self, obj: Custom, cluster: Cluster, nodeset: NodeSet) -> None:
-        """Apply the mount plan, and remove those that no pod has any more."""
+        """Apply the current mount plan, and delete plans that no pod uses any more."""
         plans = inputs.roster(self.operator, nodeset).plans
         used = {names.jail_plan(cluster.name, nodeset.name, plan) for plan in plans}
         made = [pod.render_plan(cluster, nodeset), *health_checks.render(cluster, nodeset)]
@@ -208,7 +211,7 @@ class NodeSetControl:
 
 
 def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
-    """The conditions of a NodeSet: whether its workers get jobs, and whether no change is in progress."""
+    """The conditions of a NodeSet: whether its workers can take jobs, and whether no change is in progress."""
     refused = reregister.shortfall(told.seen) if short and told.seen else ""
     bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
     return [
@@ -224,14 +227,14 @@ def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
 
 
 def _unreadable(nodeset: NodeSet) -> Problem:
-    remedy = "this operator cannot read that SlurmCluster, whose own status says why; until it can, the workers stay as they are"
+    remedy = "this operator cannot read that SlurmCluster, see its status; until it can, the workers stay unchanged"
     return Problem("spec.clusterRef.name", nodeset.spec.cluster, remedy, f"NodeSet {nodeset.name}")
 
 
 def _gone(pods: int) -> str:
-    """The result of a pass for a NodeSet that no longer exists; where somebody removed its finalizer its pods stay, because their jobs may run."""
-    left = "delete them, or make the NodeSet again, which takes them over"
-    return f"it is gone, and {pods} of its pods are left: {left}" if pods else "it is gone"
+    """The result of a pass for a NodeSet that no longer exists. If somebody removed its finalizer, its pods stay, because jobs may run in them."""
+    left = "delete them, or create the NodeSet again, which adopts them"
+    return f"it no longer exists, but {pods} of its pods do: {left}" if pods else "it no longer exists"
 
 
 def _soonest(*moments: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""What a rollout changes: read once from a worker whose template is outdated."""
+"""Finds what a rollout changes: compares the current template with one worker whose template is outdated, once per pair of templates."""
 
 from dataclasses import replace
 
@@ -21,7 +21,10 @@ _CHANGES: Slot[str, tuple[str, str, str]] = per_object("what a rollout changes")
 async def with_change(
     operator: Operator, cluster: Cluster, nodeset: NodeSet, uid: str, seen: WorkerSnapshot
 ) -> WorkerSnapshot:
-    """The snapshot with the first difference between the template of an old pod and the present one; it is read once for each pair of templates."""
+    """The snapshot, with the first difference between the template of an old pod and the current one.
+
+    The difference is read once per pair of templates, because it costs a request.
+    """
     if not seen.template:
         return seen
     old = next((each for each in seen.pods.values() if each.template not in ("", seen.template)), None)
@@ -38,7 +41,7 @@ async def with_change(
 
 
 async def _first_difference(operator: Operator, cluster: Cluster, nodeset: NodeSet, index: int) -> str | None:
-    """The difference between the worker's pod and the present template; None where the pod cannot be read."""
+    """The difference between the worker's pod and the current template; None if the pod cannot be read."""
     name = names.worker_pod(cluster.name, nodeset.name, index)
     try:
         found = await operator.api.get(kinds.POD, WholePod, nodeset.namespace, name)

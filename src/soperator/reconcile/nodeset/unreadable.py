@@ -1,4 +1,4 @@
-"""NodeSets that this operator cannot read, as after a rollback: their workers and their lines of Slurm's configuration stay as they are."""
+"""Protects NodeSets that this operator cannot read, as after a rollback: their workers and their lines of Slurm's configuration stay unchanged."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from soperator.render.slurm_conf import slurm_conf
 
 
 def holds_configuration(operator: Operator, cluster: Cluster) -> str:
-    """Why no new configuration is written: its content for these nodes is unknown. Empty where it may be written."""
+    """Why no new configuration is written; empty if it may be written. The content for unreadable NodeSets is unknown."""
     found, state = membership.unreadable(operator, cluster), inputs.transaction(operator, cluster)
     if not found or not state.good or inputs.running_config(operator, cluster):
         return ""
     return (
-        f"configuration {slurm_conf.generation(cluster)[:8]} waits, for this operator cannot read NodeSet {found[0].name}, and its nodes are in it: "
+        f"configuration {slurm_conf.generation(cluster)[:8]} waits: this operator cannot read NodeSet {found[0].name}, whose nodes are in it: "
         "correct the field that its status names, or upgrade the operator"
     )
 
