@@ -1,4 +1,4 @@
-"""The only code that speaks HTTP to Kubernetes.
+"""The only code that sends HTTP requests to Kubernetes.
 
-It has verbs, kinds and the few fields that we read; it keeps no state between requests, and imports nothing of the runtime above it.
+It has verbs, kinds and the few fields that the operator reads. It keeps no state between requests, and imports nothing of the runtime above it.
 """

@@ -1,7 +1,7 @@
-"""The verbs of the Kubernetes API, on kinds as values and views as types.
+"""The verbs of the Kubernetes API; kinds are values and views are types.
 
-Reads decode straight into a view. Writes take a dict with everything that we own and are sent as server-side apply, so that two writers never
-overwrite each other's fields; the only PUT is the Lease's, whose compare-and-swap needs one.
+Reads decode straight into a view. Writes take a dict with every field that we own and are sent as server-side apply, so that two writers never
+overwrite each other's fields. The only PUT is that of the Lease, because its compare-and-swap needs one.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from soperator.kube.watch import Event, Timing, events
 
 
 class Object(Protocol):
-    """Any view: what matters here is its metadata."""
+    """Any view: the verbs only need its metadata."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[V]):
-    """All objects of a list, and the resourceVersion from which a watch takes over."""
+    """All objects of a list, and the resourceVersion from which a watch continues."""
 
     items: tuple[V, ...]
     version: str
@@ -45,7 +45,7 @@ class Listing(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """How to delete: only this uid, what happens to dependents, a grace period in seconds, and only while the object has this resourceVersion."""
+    """The options of a deletion: the required uid, the handling of dependents, a grace period in seconds, and the required resourceVersion."""
 
     uid: str | None = None
     propagation: str = "Background"
@@ -53,7 +53,7 @@ class Deletion:
     version: str | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the DeleteOptions."""
+        """Return the body of the request, a DeleteOptions."""
         options: dict[str, Any] = {"propagationPolicy": self.propagation}
         only = {"uid": self.uid, "resourceVersion": self.version}
         if any(only.values()):
@@ -84,7 +84,7 @@ def _selected(labels: str | None, fields: str | None = None) -> dict[str, str]:
 
 
 class Api:
-    """One Kubernetes API server, spoken to by one field manager. Every verb raises ApiError or Unreachable."""
+    """One Kubernetes API server, used under one field manager. Every verb raises ApiError or Unreachable."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Api:
 
     @property
     def requests(self) -> Counter[tuple[str, str, int]]:
-        """How many requests were sent, by (verb, kind, status)."""
+        """The number of sent requests, by (verb, kind, status)."""
         return self.transport.requests
 
     async def aclose(self) -> None:
@@ -128,7 +128,7 @@ class Api:
         fields: str | None = None,
         limit: int = 500,
     ) -> Listing[V]:
-        """Read all objects, page by page; a continue token that expires on the way is followed by one full read."""
+        """Read all objects, page by page. A continue token that expires on the way causes one full read."""
         chosen = _selected(labels, fields)
         try:
             return await self._pages(kind, view, kind.path(namespace), {**chosen, "limit": str(limit)})
@@ -188,10 +188,10 @@ class Api:
     async def apply(
         self, kind: Kind, obj: Mapping[str, Any], force: bool = True, manager: str = "", at_once: bool = False
     ) -> Meta:
-        """Apply an object as everything that this field manager, or another one of ours, owns of it, and return its new metadata.
+        """Apply an object with all fields that this field manager, or another one of ours, owns; return its new metadata.
 
-        With `force`, fields that others own become ours; without it they raise Conflict. Raises Invalid, and Conflict where `obj` names an outdated
-        uid or resourceVersion. With `at_once` it raises TooBusy where the server postpones the request.
+        With `force`, fields of other managers become ours; without it they raise Conflict. Raises Invalid, and Conflict if `obj` names an outdated
+        uid or resourceVersion. With `at_once` it raises TooBusy if the server postpones the request.
         """
         meta = obj["metadata"]
         path = kind.path(meta.get("namespace"), meta["name"])
@@ -204,7 +204,7 @@ class Api:
         return await self._apply(kind, path, obj, Custom, force=True)
 
     async def release(self, kind: Kind, meta: ObjectMeta, finalizer: str) -> None:
-        """Remove a finalizer from an object; raise Conflict if the object's version is no longer that of `meta`."""
+        """Remove a finalizer from an object; raise Conflict if the object's version differs from that of `meta`."""
         left = [each for each in meta.finalizers if each != finalizer]
         body = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}}
         headers = {"Content-Type": "application/merge-patch+json", **_accept(Meta)}
@@ -213,15 +213,15 @@ class Api:
         await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(body), headers), Meta)
 
     async def replace(self, lease: Mapping[str, Any]) -> Lease:
-        """Overwrite a Lease if its resourceVersion is still the one given; raise Conflict if not."""
+        """Overwrite a Lease if its resourceVersion is still the given one; raise Conflict otherwise."""
         meta = lease["metadata"]
         return await self._write("update", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
 
     async def delete(self, kind: Kind, namespace: str | None, name: str, how: Deletion | None = None) -> bool:
         """Delete an object; return False if it, or the one with the given uid, no longer exists.
 
-        Raises Conflict where a resourceVersion was given and the object has another one by now, so that the caller decides again. For the same reason
-        a deletion that the server postpones raises TooBusy at once.
+        Raises Conflict if a resourceVersion was given and the object has another one now, so that the caller decides again. For the same reason a
+        deletion that the server postpones raises TooBusy at once.
         """
         how = how or Deletion()
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **how.body()})

@@ -1,9 +1,9 @@
-"""Bounds the nesting depth of JSON.
+"""Limits the nesting depth of JSON.
 
-Everybody who may write one of our objects may nest it as deep as the API server accepts, some ten thousand levels, where a field of Kubernetes is
-passed through. Every library reads that by recursion, and ends with a RecursionError: one object of one tenant would keep the operator from reading
-those of all others. So deeper levels are cut off where an object is read. The rest is still deeper than the models accept (pydantic reads 200
-levels), so such a spec is refused, and nothing is rendered from it.
+Anyone who may write one of our objects may nest it as deeply as the API server accepts, some ten thousand levels, in every field that Kubernetes
+passes through. Every library decodes that by recursion, and fails with a RecursionError: one object of one tenant would keep the operator from
+reading those of all others. So deeper levels are removed when an object is read. The remainder is still deeper than the models accept (pydantic reads
+200 levels), so such a spec is refused, and nothing is rendered from it.
 """
 
 import re
@@ -20,7 +20,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
-    """The JSON with null for each deeper list and object; the same bytes where there is none."""
+    """The JSON with null for each deeper list and object; the same bytes if there is none."""
     if text.count(b"[") + text.count(b"{") <= deepest:
         return text
     kept: list[bytes] = []
@@ -40,7 +40,7 @@ def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
-    """Decode the JSON, without its levels that are too deep. Raises MsgspecError."""
+    """Decode the JSON without its levels that are too deep. Raises MsgspecError."""
     try:
         return decoder.decode(text)
     except RecursionError:

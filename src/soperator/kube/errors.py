@@ -1,9 +1,8 @@
-"""Errors of the API server and of the connection, as types that a caller can act on.
+"""Errors of the API server and of the connection, as types on which a caller can act.
 
-Kubernetes answers with a Status whose code, reason and causes decide what to do next: wait, relist, tell the user. An
-expired resourceVersion comes in two shapes, as HTTP status 410 and as an ERROR event inside a watch; both become
-`Expired`, so that no caller can forget one of them. Errors of the transport become `Unreachable`, so that nothing above
-this package needs to know the HTTP library.
+Kubernetes answers with a Status whose code, reason and causes determine the next step: wait, relist or report to the user. An expired resourceVersion
+arrives in two forms, as HTTP status 410 and as an ERROR event inside a watch; both become `Expired`, so that no caller can forget one of them. Errors
+of the transport become `Unreachable`, so that nothing above this package depends on the HTTP library.
 """
 
 # ruff: noqa: N818  (an error is named for what happened: `except NotFound` reads as a sentence)
@@ -15,7 +14,7 @@ import msgspec
 
 
 class KubeError(Exception):
-    """Anything that this package raises."""
+    """The base of every error that this package raises."""
 
 
 class Unreachable(KubeError):
@@ -23,11 +22,11 @@ class Unreachable(KubeError):
 
 
 class Malformed(KubeError):
-    """The answer is not what the API promises."""
+    """The answer violates the API's contract."""
 
 
 class Idle(KubeError):
-    """A watch stayed silent for longer than a healthy one can."""
+    """A watch was silent for longer than a healthy one can be."""
 
 
 class Eof(KubeError):
@@ -43,7 +42,7 @@ class Cause:
 
 
 class ApiError(KubeError):
-    """The API server answered with an error; `retry_after` is in seconds, where the server gave it."""
+    """The API server answered with an error; `retry_after` is in seconds, if the server sent it."""
 
     def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -66,7 +65,7 @@ class Conflict(ApiError):
 
 
 class AlreadyExists(Conflict):
-    """409 with the reason AlreadyExists: the object to create is there."""
+    """409 with the reason AlreadyExists: an object of this name exists already."""
 
 
 class Expired(ApiError):
@@ -74,7 +73,7 @@ class Expired(ApiError):
 
 
 class Invalid(ApiError):
-    """422: the object breaks the schema or a rule; `causes` names the fields."""
+    """422: the object violates the schema or a rule; `causes` names the fields."""
 
 
 class TooBusy(ApiError):
@@ -124,7 +123,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def error_of(code: int, body: bytes, retry_after: str | None = None) -> ApiError:
-    """Turn an error response, or the object of an ERROR event (code 0), into the fitting ApiError."""
+    """Convert an error response, or the object of an ERROR event (code 0), to the matching ApiError."""
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
@@ -141,7 +140,7 @@ def error_of(code: int, body: bytes, retry_after: str | None = None) -> ApiError
 
 
 def explain(error: Exception, subject: str) -> str:
-    """Return one line with what the API server refused about `subject`, field by field where it named fields."""
+    """Return one line about what the API server refused in `subject`, field by field if it named fields."""
     causes: Any = getattr(error, "causes", ())
     if causes:
         fields = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes)

@@ -1,7 +1,7 @@
 """Runs a command in a container.
 
-The kubelet's streams come over one websocket, each message's first byte naming its channel (0 stdin, 1 stdout, 2 stderr, 3 the final Status, 255 the
-close of a channel; KEP-4006). Only the Status says how the command ended: a connection that closes without one is an error, never exit code 0. The
+One websocket carries the kubelet's streams, and each message's first byte names its channel (0 stdin, 1 stdout, 2 stderr, 3 the final Status, 255 the
+close of a channel; KEP-4006). Only the Status reports how the command ended: a connection that closes without one is an error, never exit code 0. The
 websocket library is imported when the first command runs.
 """
 
@@ -24,12 +24,12 @@ CLOSE_STDIN = b"\xff\x00"
 
 
 class ExecFailed(KubeError):  # noqa: N818
-    """The command was not run to its end; whether it had any effect is unknown."""
+    """The command did not run to its end; whether it had any effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The container to run in."""
+    """The container in which a command runs."""
 
     namespace: str
     pod: str
@@ -41,7 +41,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a command ended."""
+    """The result of a command: its exit code and its output."""
 
     code: int
     stdout: str
@@ -69,8 +69,8 @@ async def exec(  # noqa: A001
 ) -> Result:
     """Run a command and return its exit code and output, decoded as UTF-8 with replacement.
 
-    Raises NotFound or another ApiError if the container cannot be reached, Unreachable if the connection fails, and
-    ExecFailed if the command has not ended after `seconds`, has written more than `MOST` bytes, or could not be started.
+    Raises NotFound or another ApiError if the container cannot be reached, Unreachable if the connection fails, and ExecFailed if the command has not
+    ended after `seconds`, has written more than `MOST` bytes, or could not be started.
     """
     import httpx2
     from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError

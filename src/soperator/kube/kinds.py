@@ -1,7 +1,7 @@
-"""Every Kubernetes kind that we touch, as a value.
+"""Every Kubernetes kind that the operator uses, as a value.
 
-A kind here is only what a URL needs. Plurals are written down, not derived and not discovered: discovery would cost a
-request per group at each start, and we use about twenty kinds.
+A kind here has only the fields that a URL needs. Plurals are constants, neither derived nor discovered, because discovery would cost a request per
+group at each start, and the operator uses about twenty kinds.
 """
 
 from collections.abc import Mapping
@@ -87,4 +87,4 @@ def kind_of(obj: Mapping[str, Any]) -> Kind:
     try:
         return BY_TYPE[obj["apiVersion"], obj["kind"]]
     except KeyError:
-        raise ValueError(f"{obj.get('apiVersion')} {obj.get('kind')} is not a kind that we know") from None
+        raise ValueError(f"{obj.get('apiVersion')} {obj.get('kind')} is an unknown kind") from None

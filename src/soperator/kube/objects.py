@@ -1,4 +1,4 @@
-"""Views of the kinds other than Pod and our own; `views` has their common parts and the reasons."""
+"""Views of the kinds other than Pod and our own; `views` has their common parts, and explains why views are partial."""
 
 from datetime import datetime
 from sys import intern
@@ -25,7 +25,7 @@ class Address(View, frozen=True):
 
 
 class NodeMeta(ObjectMeta, frozen=True):
-    """The metadata of a Node, with only those labels that may describe its location, of the dozens that a Node has."""
+    """The metadata of a Node, with only those labels that may describe its location, because a Node has dozens of others."""
 
     def __post_init__(self) -> None:
         """Drop the other labels; equal keys and values are stored once."""
@@ -34,7 +34,7 @@ class NodeMeta(ObjectMeta, frozen=True):
 
 
 class NodeCondition(View, frozen=True):
-    """One condition of a Node, without the words: there are five and more on each."""
+    """One condition of a Node, without its message: a Node has five or more, and the messages would cost memory."""
 
     type: str
     status: str
@@ -42,7 +42,7 @@ class NodeCondition(View, frozen=True):
 
 
 class NodeSpec(View, frozen=True):
-    """The fields of a Node that keep Pods from it."""
+    """The fields of a Node that prevent Pods from running on it."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -64,7 +64,7 @@ class Node(View, frozen=True):
 
 
 class ClaimSpec(View, frozen=True):
-    """The request of a claim, and the volume that it got."""
+    """The requested size of a claim, and its volume."""
 
     volume_name: str = ""
     access_modes: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class ClaimSpec(View, frozen=True):
 
 
 class ClaimStatus(View, frozen=True):
-    """Whether a claim is bound, and how large it became."""
+    """The phase of a claim, and its actual capacity."""
 
     phase: str = ""
     capacity: dict[str, str] = msgspec.field(default_factory=dict)
@@ -94,7 +94,7 @@ class WorkloadSpec(View, frozen=True):
 
 
 class WorkloadStatus(View, frozen=True):
-    """The progress of a StatefulSet or Deployment."""
+    """The progress of a StatefulSet or Deployment: its generation and its replicas."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -119,7 +119,7 @@ Deployment = Workload
 
 
 class JobSpec(View, frozen=True):
-    """How often a Job must succeed."""
+    """The number of successful Pods that a Job requires."""
 
     completions: int | None = None
     parallelism: int | None = None
@@ -160,7 +160,7 @@ class ServiceSpec(View, frozen=True):
 
 
 class Ingress(View, frozen=True):
-    """One address that a load balancer was given."""
+    """One address of a load balancer."""
 
     ip: str = ""
     hostname: str = ""
@@ -173,7 +173,7 @@ class LoadBalancer(View, frozen=True):
 
 
 class ServiceStatus(View, frozen=True):
-    """The load balancer's addresses of a Service."""
+    """The status of a Service, with the addresses of its load balancer."""
 
     load_balancer: LoadBalancer = LoadBalancer()
 
@@ -187,14 +187,14 @@ class Service(View, frozen=True):
 
 
 class ConfigMap(View, frozen=True):
-    """A ConfigMap with its data; for single reads, because caches have only `Meta`."""
+    """A ConfigMap with its data, for single reads; caches only have `Meta`."""
 
     metadata: ChildMeta = ChildMeta()
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Secret(View, frozen=True):
-    """A Secret with its data, base64 decoded; for single reads, because caches have only `Meta`."""
+    """A Secret with its data, base64 decoded, for single reads; caches only have `Meta`."""
 
     metadata: ChildMeta = ChildMeta()
     type: str = ""
@@ -202,7 +202,7 @@ class Secret(View, frozen=True):
 
 
 class LeaseSpec(View, frozen=True):
-    """The leader, and its Lease's seconds after the last renewal; times are RFC 3339 with microseconds."""
+    """The holder of a Lease, and its duration in seconds after the last renewal; times are RFC 3339 with microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -219,7 +219,7 @@ class Lease(View, frozen=True):
 
 
 class Regarded(View, frozen=True):
-    """The part of an object that an Event is about: of a container `spec.containers{NAME}`."""
+    """The object of an Event, and which part of it: `spec.containers{NAME}` for a container."""
 
     uid: str = ""
     field_path: str = ""
@@ -233,7 +233,7 @@ class WholePod(View, frozen=True):
 
 
 class Said(View, frozen=True):
-    """An Event, as others wrote it."""
+    """An Event of another component, such as the kubelet."""
 
     metadata: ObjectMeta = ObjectMeta()
     involved_object: Regarded = Regarded()

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 client, which counts requests, retries them and raises our errors.
+"""One HTTP/1.1 client, which counts requests, retries them and raises this package's errors.
 
-HTTP/1.1 and not HTTP/2, because with one shared connection a dead peer would stall every watch at once. lightkube finds the cluster and authenticates
-(service account token re-read on 401, client certificates, exec plugins); its client adapter is the only part of it that is imported, since its
-models would cost more memory than all that we cache.
+It uses HTTP/1.1 and not HTTP/2, because with one shared connection a dead peer would stall every watch at once. lightkube finds the cluster and
+authenticates (it reads the service account token again on 401, and supports client certificates and exec plugins). Only its client adapter is
+imported, since its models would cost more memory than the whole cache.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: `verb` is Kubernetes' verb, as in the audit log and in RBAC."""
+    """One request; `verb` is Kubernetes' verb, as in the audit log and in RBAC."""
 
     verb: str
     kind: Kind
@@ -37,7 +37,7 @@ class Call:
 
 
 class Transport:
-    """Sends calls and counts them by (verb, kind, status); status 0 means that no answer came."""
+    """Sends requests and counts them by (verb, kind, status); status 0 means that no answer came."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self.client = client
@@ -45,10 +45,10 @@ class Transport:
         self._random = random.Random()
 
     async def send(self, call: Call, idle: float | None = None, tries: int = TRIES) -> httpx2.Response:
-        """Return the successful response, its body read unless `idle` is given, which makes it a stream.
+        """Return the successful response. Its body is read, unless `idle` is given, which makes it a stream.
 
-        Retries after a wait, `tries` times in all, while the server answers 429, or 503 with a Retry-After of at most 30 s; such requests were not
-        executed. `idle` is the number of seconds that the server may take to begin its answer. Raises ApiError, or Unreachable.
+        Retries after a wait, `tries` times in total, while the server answers 429, or 503 with a Retry-After of at most 30 s; the server has not
+        executed such requests. `idle` is the number of seconds within which the server must begin its answer. Raises ApiError or Unreachable.
         """
         for attempt in range(tries):
             try:
@@ -58,7 +58,7 @@ class Transport:
                 if wait is None or wait > LONGEST_WAIT or attempt == tries - 1:
                     raise
                 await asyncio.sleep(wait + self._random.random() * 0.2)
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("the last attempt always returns or raises")
 
     async def _once(self, call: Call, idle: float | None) -> httpx2.Response:
         request = self.client.build_request(

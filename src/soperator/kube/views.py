@@ -1,8 +1,10 @@
-"""Only the fields that we read.
+"""Views: types with only the fields that the operator reads.
 
-A Pod is about 12 KB of JSON, of which a pass reads fifteen fields. Decoding only those, and skipping the rest in C, costs 27 µs and 3.6 KB per Pod
-where a full model costs ten times as much of both; a cache of 5,000 Pods fits into 18 MB. A view is only for reading. We write a dict with everything
-that we own, by server-side apply: a view that is read, changed and written back would delete every field that it does not list.
+A Pod is about 12 KB of JSON, of which a pass reads fifteen fields. Decoding only those, and skipping the rest in C, costs 27 µs and 3.6 KB per Pod,
+while a full model costs ten times as much of both; a cache of 5,000 Pods needs 18 MB.
+
+A view is only for reading. A write sends a dict with every field that we own, by server-side apply: a view that is read, changed and written back
+would delete every field that it does not list.
 """
 
 from datetime import datetime
@@ -14,7 +16,7 @@ from soperator.kube.depth import shallow
 
 
 class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False, omit_defaults=True):
-    """Base of every view: immutable, camelCase outside, unknown fields ignored."""
+    """The base of every view: immutable, with camelCase names in JSON; unknown fields are ignored."""
 
 
 class OwnerReference(View, frozen=True):
@@ -26,7 +28,7 @@ class OwnerReference(View, frozen=True):
 
 
 class ManagedField(View, frozen=True):
-    """A field manager of an object, its operation and last time, without the list of fields."""
+    """A field manager of an object, with its operation and the time of its last write, but without the list of fields."""
 
     manager: str = ""
     operation: str = ""
@@ -35,7 +37,7 @@ class ManagedField(View, frozen=True):
 
 
 class ObjectMeta(View, frozen=True):
-    """The metadata of every object. `resource_version` may only be compared for equality."""
+    """The metadata of every object. `resource_version` must only be compared for equality."""
 
     name: str = ""
     namespace: str = ""
@@ -51,13 +53,13 @@ class ObjectMeta(View, frozen=True):
 
 
 class ChildMeta(ObjectMeta, frozen=True):
-    """The metadata of objects that we apply, with their field managers."""
+    """The metadata of objects that the operator applies, with their field managers."""
 
     managed_fields: tuple[ManagedField, ...] = ()
 
 
 class ConditionView(View, frozen=True):
-    """One condition."""
+    """One condition of an object's status."""
 
     type: str
     status: str
@@ -74,28 +76,28 @@ class Meta(View, frozen=True):
 
 
 class Custom(View, frozen=True):
-    """One of our own objects: `spec` undecoded, for the API models, and no deeper than can be read; `status` as a dict."""
+    """One of our own objects. `spec` stays undecoded, for the API models, but its depth is limited; `status` is a dict."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Cut off levels that are too deep."""
+        """Remove the levels that are too deep."""
         text = bytes(self.spec)
         if (cut := shallow(text)) is not text:
             msgspec.structs.force_setattr(self, "spec", msgspec.Raw(cut))
 
 
 class WaitingState(View, frozen=True):
-    """Why a container is not running yet."""
+    """The reason and message of a container that does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class Terminated(View, frozen=True):
-    """How a container ended."""
+    """The exit code, reason, message and times of a container that ended."""
 
     exit_code: int = 0
     reason: str = ""
@@ -105,13 +107,13 @@ class Terminated(View, frozen=True):
 
 
 class RunningState(View, frozen=True):
-    """Since when a container runs."""
+    """The time at which a container started."""
 
     started_at: datetime | None = None
 
 
 class ContainerState(View, frozen=True):
-    """Exactly one of the three is set."""
+    """The state of a container: exactly one of the three is set."""
 
     waiting: WaitingState | None = None
     running: RunningState | None = None
@@ -130,7 +132,7 @@ class ContainerStatus(View, frozen=True):
 
 
 class PodSpec(View, frozen=True):
-    """Where a Pod was put."""
+    """The Node of a Pod, its host name, and whether it uses the host's user namespace."""
 
     node_name: str = ""
     hostname: str = ""
@@ -138,7 +140,7 @@ class PodSpec(View, frozen=True):
 
 
 class PodStatus(View, frozen=True):
-    """How a Pod does."""
+    """The status of a Pod."""
 
     phase: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")

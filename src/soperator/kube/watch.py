@@ -1,8 +1,8 @@
 """Reads one watch stream.
 
-A healthy watch is seldom silent for long, since the server sends a bookmark about once a minute. A connection whose other end disappeared stays
-silent for ever, and no timeout of the connection detects it. So each chunk has a deadline; missing it ends the watch as `Idle`. An API server without
-an event of a kind since its start sends no bookmarks for it either: such a watch is opened again every 90 s, which costs one request and no list.
+A healthy watch is never silent for long, since the server sends a bookmark about once a minute. A connection whose peer disappeared stays silent for
+ever, and no timeout of the connection detects it. So each chunk has a deadline; missing it ends the watch as `Idle`. An API server that has had no
+event of a kind since its start sends no bookmarks for it either: such a watch is opened again every 90 s, which costs one request and no list.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ Change = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How many seconds a watch may be silent, and its requested duration: random, so that watches spread out.
+    """The seconds for which a watch may be silent, and its requested duration, which is random so that watches spread out.
 
     Durations are long, because an idle operator sends few other requests; `idle` detects a dead peer.
     """
@@ -34,7 +34,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Event(Generic[V]):
-    """One change; `object` is None in a bookmark, and `version` is where a later watch resumes."""
+    """One change. `object` is None in a bookmark; `version` is where a later watch continues."""
 
     type: Change
     object: V | None
@@ -55,7 +55,7 @@ class _Versioned(msgspec.Struct):
 
 
 async def events(response: httpx2.Response, view: type[V], idle: float) -> AsyncGenerator[Event[V], None]:
-    """Decode the events of an open watch response, which is closed at the end; see `Api.watch` for the errors."""
+    """Decode the events of an open watch response, and close it at the end; see `Api.watch` for the errors."""
     frame = msgspec.json.Decoder(_Frame)
     versioned = msgspec.json.Decoder(_Versioned)
     typed = msgspec.json.Decoder(view)
@@ -87,7 +87,7 @@ def _event(
             obj: Any = decoded(typed, got.object)
             return Event(got.type, obj, obj.metadata.resource_version)
         case other:
-            raise Malformed(f"watch: an event of the unknown type {other!r}")
+            raise Malformed(f"watch: the server sent an event of the unknown type {other!r}")
 
 
 async def _lines(response: httpx2.Response, idle: float) -> AsyncIterator[bytes]:

@@ -1,5 +1,4 @@
-"""A small controller runtime: correct caches, level-triggered passes, few writes.
+"""A small controller runtime: correct caches, level-triggered passes and few writes. It contains nothing of Slurm.
 
-It knows nothing of Slurm. No Python framework has a correct relist, server-side apply and a Lease together, and each
-of them is about a hundred lines here.
+No Python framework combines a correct relist, server-side apply and a Lease, and each of them is about a hundred lines here.
 """

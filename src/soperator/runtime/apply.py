@@ -1,11 +1,11 @@
 """Applies the children of an object.
 
-`apply` gets the whole desired state at once, writes what differs by server-side apply, and prunes what is ours but no
-longer wanted. Objects that others need to start (ConfigMaps, Secrets, claims, Services) go first, since a Pod whose
-Secret is a moment late waits for the kubelet's next try; within such a wave all writes are in flight together.
+`apply` gets the whole desired state at once, writes each difference by server-side apply, and prunes our own objects that are no longer desired.
+Objects that others need to start (ConfigMaps, Secrets, claims, Services) are written first, since a Pod whose Secret is a moment late waits for the
+kubelet's next retry. Within such a wave all writes are in flight together.
 
-Some fields cannot be changed. For kinds whose objects are cheap to lose (Jobs), an immutable field means delete and create anew; for all others the
-owner's status reports the refusal with object and field, and the pass waits for a change.
+Some fields are immutable. For kinds whose objects are cheap to lose (Jobs), a change of such a field deletes the object and creates it again. For all
+others the owner's status reports the refusal with object and field, and the pass waits for a change.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of an apply, objects named as `Kind/name`; `waiting` are being deleted and are created again afterwards."""
+    """The result of an apply; objects are named as `Kind/name`. Those in `waiting` are being deleted, and are created again afterwards."""
 
     written: tuple[str, ...] = ()
     unchanged: int = 0
@@ -74,7 +74,7 @@ class Applied:
 
 
 class ApplyRefused(PermanentError):  # noqa: N818
-    """The API server refuses an object as it is; the message names object and field."""
+    """The API server refused an object; the message names the object and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def digest_as_child(obj: Mapping[str, Any], owner: Owner, manager: str = "sopera
 
 
 class Applier:
-    """Applies children and remembers what it wrote; reads only the given stores, one for each kind of child."""
+    """Applies children and remembers its own writes. Reads only the given stores, one for each kind of child."""
 
     def __init__(
         self, api: Api, stores: Mapping[Kind, Store[Any]], recreate: Collection[Kind] = frozenset({JOB})
@@ -136,13 +136,12 @@ class Applier:
         same: Mapping[str, Collection[str]] = MappingProxyType({}),
         at_once: bool = False,
     ) -> Applied:
-        """Make the owner's children of the kinds in `prune`, and the given objects, exactly the given objects and those named in `keep`.
+        """Make the owner's children of the kinds in `prune`, and the given objects, equal to the given objects; those named in `keep` stay.
 
-        An object that nobody has touched since it was written with a digest of `same`, by its name there, counts as the given one. What is right
-        only `at_once` is not written later where the server puts it off.
-
-        Raises Refused if the API server refuses an object; the others of its wave are written nevertheless, nothing
-        after it is, and nothing is pruned. Raises Retry or ApiError for what may pass.
+        An object that nobody has touched since it was written with a digest of `same`, by its name there, counts as equal. With `at_once`, a write
+        that the server postpones is not retried here, because it is right only now. Raises ApplyRefused if the API server refuses an object. The
+        others of its wave are written nevertheless, later waves are not, and nothing is pruned. Raises TransientError or ApiError for an error that
+        may pass.
         """
         children = [_child(obj, owner, self._api.field_manager) for obj in objects]
         wanted = {child.ref for child in children}
@@ -169,7 +168,7 @@ class Applier:
         )
 
     async def mend(self, owner: Owner, objects: Sequence[Mapping[str, Any]], only_missing: bool = False) -> None:
-        """Restore those of the owner's children that are missing, or that somebody else wrote to since they were applied as given here.
+        """Restore those of the owner's children that are missing, or that another writer changed since they were applied as given here.
 
         Begins no change: a child whose applied version differs stays unchanged, and nothing is pruned. With `only_missing` existing children stay
         unchanged too. Raises as `apply` does.
@@ -194,7 +193,7 @@ class Applier:
         return live is not None and live.deletion_timestamp is not None
 
     def digests(self, owner: Owner, objects: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Return the digests of those objects that are workloads of long life, by the names that `same` of `apply` takes."""
+        """Return the digests of the given objects that are long-running workloads, by the names that `same` of `apply` takes."""
         children = [_child(obj, owner, self._api.field_manager) for obj in objects]
         return {
             str(child): child.digest
@@ -243,7 +242,9 @@ class Applier:
             return (await self._api.apply(child.kind, child.body)).metadata
         except Invalid as error:
             if _is_immutable(error):
-                raise TransientError(f"{child} is to be replaced and its old one is still being deleted") from error
+                raise TransientError(
+                    f"{child} cannot be replaced yet: the old object is still being deleted"
+                ) from error
             raise ApplyRefused(explain(error, str(child))) from error
 
     async def _prune(
@@ -268,7 +269,7 @@ class Applier:
 
 
 def _has_replicas(live: Any, body: Mapping[str, Any]) -> bool:
-    """Whether an object has the desired replicas; managedFields does not show who wrote to its scale."""
+    """Whether an object has the desired replicas. They are compared because managedFields does not show who wrote to its scale."""
     wanted, spec = body.get("spec", {}).get("replicas"), getattr(live, "spec", None)
     return wanted is None or getattr(spec, "replicas", wanted) == wanted
 

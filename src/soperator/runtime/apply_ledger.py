@@ -1,18 +1,16 @@
-"""Knows, without a request, that a child is unchanged since we applied it.
+"""Decides without a request whether a child is unchanged since the operator applied it.
 
-A server-side apply that changes nothing still costs a request and a merge for each child of each pass. So it is skipped
-when two things hold: what we want has not changed since the last write, and nobody else has written since. The first is
-a digest of the desired object. For the second, resourceVersion and generation serve badly: the one moves with every
-status update, the other does not move with labels. The server itself records who wrote what last: `managedFields`, of
-which we keep manager, operation and time.
+A server-side apply that changes nothing still costs a request and a merge for each child of each pass. So it is skipped if two things hold: the
+desired object has not changed since the last write, and nobody else has written since.
 
-The digest is also an annotation on the child, so that a restarted operator, whose ledger is empty, still needs no write
-for a child that nobody has touched. Where somebody has, or may have within the same second, one write settles it. Of a write to
-`scale` the server notes no manager, and only takes the field from ours: replicas are compared where the ledger is empty (`apply`).
+The first is a digest of the desired object. For the second, resourceVersion and generation are unsuitable: resourceVersion changes with every status
+update, generation does not change with labels. The server itself records the last write of each manager in `managedFields`, of which the operator
+keeps manager, operation and time. The digest is also an annotation on the child, so that a restarted operator, whose ledger is empty, needs no write
+for a child that nobody has touched. If somebody has, or may have within the same second, one write settles it. For a write to `scale` the server
+records no manager, and only removes the field from ours, so replicas are compared if the ledger is empty (`apply`).
 
-A cache trails our own writes. The object that a write replaced may still be there (same resourceVersion as before the
-write), or the object that it created may not be there yet (never seen, never deleted, no relist since): in both cases
-the write counts as done.
+A cache trails our own writes. The object that a write replaced may still be in it (with the same resourceVersion as before the write), or the object
+that a write created may not be in it yet (never observed, never deleted, no relist since). In both cases the write counts as done.
 """
 
 import hashlib
@@ -32,7 +30,7 @@ ANCHORER = "soperator-anchor"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One write: the desired object, what it replaced, the result, and the store's epoch at that time."""
+    """One write: the desired object, the version that it replaced, the result, and the store's epoch at that time."""
 
     digest: str
     replaced: str
@@ -41,12 +39,12 @@ class Written:
 
 
 def digest_of(obj: Mapping[str, Any]) -> str:
-    """Return 16 hex digits that change with the object, whatever the order of its keys."""
+    """Return 16 hex digits that change with the object, but not with the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]
 
 
 def footprint(meta: ObjectMeta) -> Hashable:
-    """Return what changes when somebody writes to the object other than to its status."""
+    """Return a value that changes when somebody writes to the object, except to its status."""
     if isinstance(meta, ChildMeta) and meta.managed_fields:
         writers = frozenset(
             (field.manager, field.operation, field.subresource, field.time)
@@ -58,7 +56,7 @@ def footprint(meta: ObjectMeta) -> Hashable:
 
 
 def is_untouched(meta: ObjectMeta, manager: str) -> bool:
-    """Say whether `manager` was the last to write to the object; within the same second counts as not."""
+    """Return whether `manager` was the last to write to the object. A write of another manager within the same second counts as later."""
     if not isinstance(meta, ChildMeta):
         return False
     others = [each for each in meta.managed_fields if each.subresource != "status" and each.manager != ANCHORER]
@@ -69,7 +67,7 @@ def is_untouched(meta: ObjectMeta, manager: str) -> bool:
 
 
 def is_current(digest: str, manager: str, store: Store[Any], live: ObjectMeta | None, last: Written | None) -> bool:
-    """Say whether the desired object with this digest needs no write; `last` is our latest write to it, if any."""
+    """Return whether the desired object with this digest needs no write; `last` is the operator's latest write to it, if any."""
     if last is None:
         return live is not None and live.annotations.get(APPLIED) == digest and is_untouched(live, manager)
     if last.digest != digest:

@@ -1,9 +1,9 @@
-"""Bounds the number and the duration of connections to an HTTP port, which may be open to attackers.
+"""Limits the number and the duration of connections to an HTTP port, which attackers may reach.
 
 uvicorn keeps a connection without a request for ever, and accepts any number of them. Here each client has a few seconds for its request and a minute
-in all, and where a place is needed the oldest client without a pending answer is closed first. An honest client has sent its request before its turn
-comes. An address has a bounded number of connections a second, each for one request (`serve`): the same event loop does all other work, and a client
-that asks without a pause would block it.
+in total. If all connections are in use, the oldest client without a pending answer is closed first. An honest client has sent its request before
+that. An address has a limited number of connections per second, each for one request (`serve`), because the same event loop does all other work, and
+a client that asks without a pause would block it.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ RATE, BURST, _KNOWN = 20.0, 100.0, 1024
 
 @dataclass
 class Turns:
-    """How many connections each address has left, by a clock in seconds."""
+    """The remaining connections of each address, by a clock in seconds."""
 
     rate: float = RATE
     burst: float = BURST
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, address: str, now: float) -> bool:
-        """Whether this address may have one more."""
+        """Whether this address may open one more connection."""
         left, before = self._left.pop(address, (self.burst, now))
         left = min(self.burst, left + (now - before) * self.rate)
         self._left[address] = (max(0.0, left - 1.0), now)
@@ -41,7 +41,7 @@ class Turns:
 def bounded(
     places: int = PLACES, patience: float = PATIENCE, life: float = LIFE, turns: Turns | None = None
 ) -> type[H11Protocol]:
-    """Return uvicorn's protocol with these bounds, for one server."""
+    """Return uvicorn's protocol class with these limits, for one server."""
     present: dict[_Bounded, None] = {}
     left = turns or Turns()
 
@@ -75,7 +75,7 @@ class _Bounded(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has asked, and the answer is under way."""
+        """Whether the client has sent its request, and the answer is pending."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def end_unless_asked(self) -> None:

@@ -1,12 +1,12 @@
-"""Running passes.
+"""Runs the passes of a controller.
 
-A pass is told a key and nothing else, so that it cannot depend on which event woke it. It ends in one of four ways: it returns a message about the
-state, and when to look again; it is refused, and runs again when somebody changes the object or after minutes (`PermanentError`); it fails
-temporarily and is retried with back-off; or it is stopped after 300 s, which counts as a failure. The sentence is logged when it differs from the
-last one of the key, so that an idle operator is silent.
+A pass gets only a key, so that it cannot depend on the event that woke it. It ends in one of four ways: it returns a message about the state, and
+when to run again; it is refused, and runs again when somebody changes the object or after minutes (`PermanentError`); it fails temporarily and is
+retried with back-off; or it is stopped after 300 s, which counts as a failure. The message is logged only if it differs from the last one of the key,
+so that an idle operator writes no log.
 
-After a pass its key rests, by default for four times the CPU time that went by: a pass over five thousand pods, woken by each of them, would leave no
-time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator gathers more events into each
+After a pass its key rests, by default for four times the CPU time that elapsed: a pass over five thousand pods, woken by each of them, would leave no
+time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator collects more events into each
 pass.
 
 A pass that has lasted for `SLOW` seconds waits for an answer, mostly from a container of the object's owner. It no longer counts among the passes
@@ -36,7 +36,7 @@ REFUSED = 300.0
 
 @dataclass(frozen=True, slots=True)
 class PassOutcome:
-    """The result of a pass: a message, in how many seconds to run again, and whether the object no longer exists."""
+    """The result of a pass: a message, the seconds until the next pass, and whether the object no longer exists."""
 
     message: str
     requeue_after: float | None = None
@@ -44,7 +44,7 @@ class PassOutcome:
 
 
 class PermanentError(Exception):
-    """An error that a retry cannot solve: the pass waits until the object changes, or for minutes. The message is for the object's owner."""
+    """An error that a retry cannot solve: the pass waits until the object changes, or for minutes. The message is for the user."""
 
 
 class TransientError(Exception):
@@ -58,9 +58,9 @@ Result = Literal["ok", "failed", "terminal"]
 
 @dataclass
 class Controller:
-    """Works on the keys of a queue; `tell`, if given, is called with each error, to report it to the object's owner.
+    """Processes the keys of a queue. `tell`, if given, is called with each error, to report it in the object's status.
 
-    After a pass its key rests for `rest` times the CPU time that went by.
+    After a pass its key rests for `rest` times the CPU time that elapsed.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Controller:
     _said: dict[Key, str] = field(default_factory=dict, init=False, repr=False)
 
     async def run(self) -> None:
-        """Work until the queue is closed and every pass that had begun has ended."""
+        """Process keys until the queue is closed and every started pass has ended."""
         async with asyncio.TaskGroup() as group:
             for number in range(self.workers):
                 group.create_task(self._work(group), name=f"{self.name}-{number}")
@@ -97,7 +97,7 @@ class Controller:
                 timer.cancel()
 
     async def once(self, key: Key) -> None:
-        """Run one pass on a key that was taken from the queue, and give the key back."""
+        """Run one pass on a key from the queue, and return the key to the queue."""
         began, busy = time.perf_counter(), time.thread_time()
         result: Result = "failed"
         failed, last, again = True, False, None
@@ -146,4 +146,4 @@ class Controller:
             async with asyncio.timeout(30.0):
                 await self.tell(key, error)
         except Exception as second:
-            log.warning("cannot tell the object of its error", error=str(second))
+            log.warning("cannot report the error in the object's status", error=str(second))

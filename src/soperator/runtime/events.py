@@ -1,8 +1,8 @@
-"""Events: what happened to an object, for `kubectl describe`.
+"""Emits Events about objects, for `kubectl describe`.
 
-An Event is a courtesy. It must never fail a pass, never delay one, and never flood the API server: emitting puts it
-in a bounded queue that one task sends from; the same Event again within ten minutes is not sent again; each object has
-a budget of 20 Events and gets one back every 30 s. Conditions, not Events, are where state belongs.
+An Event is optional information. It must never fail or delay a pass, and never flood the API server. So a bounded queue takes each Event, and one
+task sends them. The same Event is not sent again within ten minutes; each object has a budget of 20 Events and regains one every 30 s. State belongs
+in conditions, not in Events.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class _Budget:
 
 
 class Recorder:
-    """Records Events about objects; `run` sends them."""
+    """Queues Events about objects; `run` sends them."""
 
     def __init__(self, api: Api, clock: Callable[[], float], component: str = "soperator") -> None:
         self._api = api
@@ -74,7 +74,7 @@ class Recorder:
         self.dropped = 0
 
     def emit(self, regarding: Regarding, note: EventNote) -> bool:
-        """Record an Event without waiting; return False if it is a repetition or over the object's budget."""
+        """Queue an Event without waiting; return False if it is a repetition or over the object's budget."""
         now = self._clock()
         uid = regarding.meta.uid
         if now - self._sent.get((uid, note), -REPEAT) < REPEAT:
@@ -89,7 +89,7 @@ class Recorder:
         return True
 
     async def run(self) -> NoReturn:
-        """Send what is recorded until cancelled."""
+        """Send queued Events until cancelled."""
         while True:
             body = await self._queue.get()
             try:

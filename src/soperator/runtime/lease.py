@@ -1,13 +1,13 @@
 """Leader election by a Lease.
 
-Only one replica may write. The replica that last replaced a Lease holds it, and the API server lets only one of two replacements of the same
-resourceVersion succeed. No clock is trusted: a standby takes a Lease over when it has *seen* it unchanged for its whole duration by its own monotonic
-clock, and a leader that could not renew gives up after ten seconds of the fifteen, counted from the start of its last successful renewal, so that its
-body has stopped before anybody else can start.
+Only one replica may write. The replica that last replaced a Lease holds it, and of two replacements of the same resourceVersion the API server
+accepts only one. The election relies on no shared clock. A standby takes a Lease over only if it was unchanged for its whole duration by the
+standby's own monotonic clock. A leader that could not renew stops after ten seconds of the fifteen, counted from the start of its last successful
+renewal, so that its body has ended before another replica can start.
 
-The body is watched as closely as the Lease. Elections that start the body and forget it leave a zombie behind when the
-body crashes: it renews for ever and does nothing. Here the end of either ends the other; the body is always awaited,
-and only then is the Lease released, so that the next replica starts at once.
+The election also watches the body. An election that starts its body without awaiting it leaves a zombie when the body crashes: it renews for ever and
+does nothing. Here the end of either one ends the other. The body is always awaited, and only then is the Lease released, so that the next replica
+starts at once.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from soperator.kube.objects import Lease, LeaseSpec
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Seconds: how long a Lease is valid, how often it is renewed, when a leader gives up, how often a standby looks."""
+    """Durations in seconds: a Lease's validity, the interval of renewals, a leader's deadline to renew, and the interval of a standby's checks."""
 
     duration: float = 15.0
     renew: float = 5.5
@@ -38,7 +38,7 @@ class Terms:
 
 
 class LostLease(Exception):  # noqa: N818
-    """Another replica leads, or may lead by now."""
+    """Another replica is the leader, or may be by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,7 @@ class Elector:
     async def lead(self, body: Callable[[], Awaitable[None]]) -> None:
         """Wait for the Lease, run `body` while holding it, then release it.
 
-        Returns when the body returns, raises what the body raises, and raises LostLease if the Lease is lost, after
-        the body has been cancelled and awaited.
+        Returns when the body returns, and raises the body's errors. Raises LostLease if the Lease is lost, after the body was cancelled and awaited.
         """
         renewed = await self._acquire()
         self._log.info("leads")
@@ -124,7 +123,7 @@ class Elector:
         self._held = await self._api.replace(self._body(lease, self._identity, anew=True))
 
     async def _keep(self, renewed: float) -> None:
-        """Renew until the Lease is lost; raise LostLease then."""
+        """Renew until the Lease is lost; then raise LostLease."""
         terms = self._terms
         wait = max(0.0, renewed + terms.renew * (1.0 + terms.random() * 0.1) - _now())
         while True:
@@ -167,7 +166,7 @@ class Elector:
             self._log.warning("cannot release the lease; it will expire", error=str(error))
 
     def _body(self, lease: Lease | None, holder: str, anew: bool = False) -> dict[str, Any]:
-        """The Lease with this holder; `anew` where a replica begins to lead, which may have the name of one that died in the same pod."""
+        """The Lease with this holder. `anew` is True when a replica begins to lead: a former leader may have had the same name, in the same pod."""
         spec = lease.spec if lease is not None else None
         is_new = spec is None or spec.holder_identity != holder
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -194,7 +193,7 @@ def _now() -> float:
 
 
 async def _stop(task: asyncio.Future[None]) -> None:
-    """Cancel a task. Its result or error is dropped, unless somebody awaits it."""
+    """Cancel a task and wait for its end. Its result or error is dropped, unless somebody awaits it."""
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():

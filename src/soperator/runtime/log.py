@@ -1,7 +1,7 @@
-"""The log format of the operator and the exporter: one line of JSON for each event, and plain text at a terminal.
+"""The log format of the operator and the exporter: one line of JSON per event, and plain text at a terminal.
 
-A collector reads the fields without a rule for this format (docs/howto/logs.md). A traceback is one string of its line; structlog's own choice would
-draw it with the values of all local variables, keys among them, and take seconds for it.
+A collector reads the fields without a rule for this format (docs/howto/logs.md). A traceback is one string in its line; structlog's default would add
+the values of all local variables, keys among them, and take seconds for it.
 """
 
 import sys
@@ -13,7 +13,7 @@ _FIRST = ("time", "level", "message")
 
 
 def configure() -> None:
-    """Make each line of this process JSON on standard output, and text where a person looks on."""
+    """Write each log line of this process as JSON to standard output, or as text if that is a terminal."""
     ends = _for_a_person() if sys.stdout.isatty() else _for_a_collector()
     structlog.configure(
         processors=[
@@ -41,5 +41,5 @@ def _for_a_collector() -> list[Processor]:
 
 
 def _ordered(_: object, __: str, said: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Time, level and message come first, because people read such lines too."""
+    """Put time, level and message first, because people read such lines too."""
     return {key: said[key] for key in _FIRST if key in said} | dict(said)

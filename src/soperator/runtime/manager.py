@@ -1,11 +1,10 @@
 """Starts the parts of an operator, and stops them in order.
 
-Every replica keeps its caches and queues warm; only the leader runs passes, and only once every cache is whole, since
-to an incomplete cache everything that is missing looks deleted. Keys that changed meanwhile wait in the queues, so a
-new leader begins with one pass for each.
+Every replica keeps its caches and queues up to date. Only the leader runs passes, and only once every cache is complete: to an incomplete cache,
+everything that is missing looks deleted. Keys that changed meanwhile wait in the queues, so a new leader begins with one pass for each.
 
-To stop means: no new pass begins, running ones get 25 s to end, the Lease is released, then the other tasks are cancelled. If any part crashes, the
-same happens, and the process ends with 1 for Kubernetes to start it again.
+A stop has this order: no new pass begins, running passes get 25 s to end, the Lease is released, then the other tasks are cancelled. If any part
+crashes, the same happens, and the process ends with exit code 1, so that Kubernetes restarts it.
 """
 
 import asyncio
@@ -44,11 +43,11 @@ class Manager:
     drain: float = DRAIN
 
     def checks(self) -> dict[str, bool]:
-        """Say of each cache whether it is whole, and the API server has spoken about it lately."""
+        """Return for each cache whether it is complete and the API server has answered about it recently."""
         return {each.source.kind.plural: each.store.is_synced and each.age <= OUTDATED for each in self.reflectors}
 
     def sources(self) -> Sources:
-        """Return where metrics are read from."""
+        """Return the sources from which metrics are read."""
         return Sources(
             requests=lambda: self.api.requests,
             stores=lambda: {each.source.kind.plural: len(each.store) for each in self.reflectors},
@@ -65,7 +64,7 @@ def _state_of(queue: Queue) -> QueueState:
 
 
 async def run(manager: Manager, stop: asyncio.Event | None = None) -> int:
-    """Run until SIGTERM or SIGINT, or until `stop` is set, and return the exit code: 0, or 1 after a failure."""
+    """Run until SIGTERM or SIGINT, or until `stop` is set. Return the exit code: 0, or 1 after a failure."""
     stop = stop or asyncio.Event()
     log = structlog.get_logger()
     manager.metrics.read_from(manager.sources())
@@ -97,7 +96,7 @@ async def _signals(stop: asyncio.Event) -> AsyncGenerator[None, None]:
 
 @contextlib.asynccontextmanager
 async def _companions(manager: Manager) -> AsyncGenerator[None, None]:
-    """Run what every replica runs, leading or not, around the body."""
+    """Run the tasks of every replica, leading or not, around the body."""
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(reflector.run(), name=f"{reflector.source.kind}") for reflector in manager.reflectors
@@ -113,7 +112,7 @@ async def _companions(manager: Manager) -> AsyncGenerator[None, None]:
 
 
 async def _lead(manager: Manager, stop: asyncio.Event) -> None:
-    """Lead until told to stop; a standby that is told to stop does so at once."""
+    """Lead until `stop` is set; a standby returns at once."""
     leading = asyncio.Event()
 
     async def body() -> None:
@@ -134,7 +133,7 @@ async def _lead(manager: Manager, stop: asyncio.Event) -> None:
 
 
 async def _control(manager: Manager, stop: asyncio.Event) -> None:
-    """Run the controllers once every cache is whole; when told to stop, let running passes end."""
+    """Run the controllers once every cache is complete; when `stop` is set, let running passes end."""
     synced = asyncio.gather(*(reflector.store.wait_synced() for reflector in manager.reflectors))
     if not await _before(synced, stop):
         return

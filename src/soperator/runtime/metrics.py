@@ -1,6 +1,6 @@
 """The operator's metrics about itself, in a separate Prometheus registry; observe/operator.py has their names.
 
-Counts that some object has anyway (queue depth, store sizes, requests by verb) are read from it at each scrape, so that there is no second copy.
+Counts that another object already has (queue depth, store sizes, requests by verb) are read from it at each scrape, so that there is no second copy.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True)
 class QueueState:
-    """The number of a queue's keys that are ready, being processed, waiting, and whose last pass failed."""
+    """The numbers of a queue's keys that are ready, active or waiting, and of those whose last pass failed."""
 
     ready: int = 0
     active: int = 0
@@ -31,7 +31,7 @@ class QueueState:
 
 @dataclass(frozen=True)
 class Sources:
-    """The sources of the counts; all are callables, so that they are read at each scrape."""
+    """The sources of the counts; all are callables that are called at each scrape."""
 
     requests: Callable[[], Counter[tuple[str, str, int]]] = Counter
     stores: Callable[[], Mapping[str, int]] = dict
@@ -62,7 +62,7 @@ class OperatorMetrics:
         self.export(lambda: _samples(sources))
 
     def export(self, read: Callable[[], Iterable[tuple[Name, Samples]]]) -> None:
-        """Export the values that `read` returns at each scrape."""
+        """Export the values that `read` returns, at each scrape."""
         self.registry.register(_Scraped(read))
 
 

@@ -1,7 +1,6 @@
-"""The operator's own HTTP port: /healthz, /readyz, /metrics.
+"""The operator's own HTTP port: /healthz, /readyz and /metrics.
 
-One port for all three, and no third-party framework's defaults: no access log, no signal handlers, since the operator's
-own stop is what signals mean here.
+One port serves all three. It has no access log and no signal handlers, because signals belong to the operator's own shutdown.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ Checks = Callable[[], Mapping[str, bool]]
 
 
 def build_app(registry: CollectorRegistry, ready: Checks) -> Starlette:
-    """Return the application; /readyz answers 503 and names what is missing until every check holds."""
+    """Return the application. /readyz answers 503 and names the failed checks until every check passes."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -40,12 +39,12 @@ def build_app(registry: CollectorRegistry, ready: Checks) -> Starlette:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave the signals alone."""
+        """Install no signal handlers."""
         yield
 
 
 async def serve(app: Starlette, host: str, port: int, protocol: type[asyncio.Protocol] | None = None) -> None:
-    """Serve until cancelled, with bounds on clients."""
+    """Serve until cancelled, with limits on clients."""
     made = protocol or bounded()
     # One request for each connection, of which an address has so many; a few are accepted at a time, before the loop's other work has its turn.
     config = uvicorn.Config(

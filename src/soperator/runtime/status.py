@@ -1,8 +1,8 @@
-"""Writes a status only when it has changed.
+"""Writes a status only if it has changed.
 
-A condition's `lastTransitionTime` moves when its status does, and at no other time; people and `kubectl wait` rely on
-that. Both that and the decision to write at all need to know what the status is *now*, while the cache may still hold
-what was there before our last write. So the writer remembers its last write to each object until the cache has it.
+A condition's `lastTransitionTime` changes only with its status; people and `kubectl wait` rely on that. Both that and the decision to write need the
+*current* status, while the cache may still hold the one from before our last write. So the writer remembers its last write to each object until the
+cache has it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ def timestamp(now: datetime) -> str:
 def merge(
     old: Iterable[Mapping[str, Any]], new: Sequence[ReportedCondition], generation: int, now: datetime
 ) -> list[Json]:
-    """Return `new` as JSON, each with the transition time of the old condition of its type if the status is the same.
+    """Return the `new` conditions as JSON; a condition with an unchanged status keeps its old transition time.
 
-    A condition that is in `old` only is dropped: the new ones are all that there are.
+    A condition that is only in `old` is dropped: the new list is complete.
     """
     known = {condition.get("type"): condition for condition in old}
     merged: list[Json] = []
@@ -74,16 +74,16 @@ class StatusWriter:
         self._written: dict[str, _Written] = {}
 
     def current(self, obj: Custom) -> Json:
-        """Return the status as it is by now, which our last write may have changed since `obj` was read."""
+        """Return the current status, which our last write may have changed since `obj` was read."""
         last = self._written.get(obj.metadata.uid)
         if last is not None and obj.metadata.resource_version == last.replaced:
             return last.stored
         return obj.status
 
     def mine(self, obj: Custom) -> Json:
-        """Return the status of our last write, however old `obj` is, or that of `obj` where we never wrote.
+        """Return the status of our last write, however old `obj` is, or that of `obj` if this process has not written one.
 
-        For state that is remembered in the status: nobody else writes it, and a cache may show a version from between two writes.
+        This is for state that is kept in the status: nobody else writes it, and a cache may show a version from between two writes.
         """
         last = self._written.get(obj.metadata.uid)
         return last.stored if last is not None else obj.status
@@ -91,9 +91,9 @@ class StatusWriter:
     async def write(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
-        """Make the status equal to `fields` and `conditions`; return False if it was so already.
+        """Make the status equal to `fields` and `conditions`; return False if it already was.
 
-        Sets `observedGeneration` at the top and in each condition. Raises Conflict if the object is another one now.
+        Sets `observedGeneration` at the top and in each condition. Raises Conflict if another object has the name now.
         """
         meta = obj.metadata
         current = self.current(obj)
@@ -123,5 +123,5 @@ class StatusWriter:
 
 
 def _by_type(status: Json) -> Json:
-    """A status without the order of its conditions: the API server keeps a new one behind those that it has."""
+    """A status without the order of its conditions. The API server appends a new condition to the existing ones, so the order may differ."""
     return {**status, "conditions": {each.get("type"): each for each in status.get("conditions", ())}}

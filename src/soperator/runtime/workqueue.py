@@ -1,16 +1,14 @@
-"""A queue of keys, where a key is either ready, active, or neither, and never worked on twice at once.
+"""A queue of keys. A key is ready, active or neither, and never processed twice at once.
 
-Fifty events on one key while it is being worked on are one more pass, not fifty. So the queue holds keys, not events:
-`ready` is an ordered set, `active` the keys that a worker holds, `dirty` those of them that must run again.
+Fifty events on one key that is being processed cause one more pass, not fifty. So the queue holds keys, not events: `ready` is an ordered set,
+`active` has the keys that a worker holds, `dirty` those of them that must run again.
 
-A key may rest after a pass: what wakes it meanwhile wakes it once, when it has rested. How long is the controller's to say.
+A key may rest after a pass: events in that time cause one pass, after the rest. The controller sets the duration. A key's timer is cancelled when the
+key becomes ready, because its pass sets the next one. After a failure the key rests for its back-off, at most 5 s, whatever wakes it meanwhile. The
+event may come from the pass itself (from the status in which it reports the failure), and a failing pass that wakes itself must not loop.
 
-A key's timer is cancelled when the key becomes ready, because its pass will say itself when to come again. After a
-failure the key rests for its back-off, at most 5 s, whatever wakes it meanwhile: an event may well be the pass's own
-doing (the status in which it reports the failure), and a failing pass that wakes itself must not spin.
-
-At most so many keys of one namespace are active at once (`most`): a pass waits for what runs in containers of the namespace's owner, and one whose
-Slurm answers slowly must not have every worker of the controller wait for it.
+The number of active keys of one namespace is limited (`most`). A pass waits for commands in containers of the namespace's owner, and a tenant whose
+Slurm answers slowly must not occupy every worker of the controller.
 """
 
 import asyncio
@@ -33,21 +31,21 @@ class Timer(Protocol):
         """Cancel the call."""
 
     def when(self) -> float:
-        """Return when it happens, on the clock's scale."""
+        """Return the time of the call, on the clock's scale."""
 
 
 class Clock(Protocol):
-    """Monotonic time in seconds, and calls in the future; an asyncio loop is one."""
+    """Monotonic time in seconds, and delayed calls; an asyncio loop is one."""
 
     def time(self) -> float:
-        """Return now."""
+        """Return the current time."""
 
     def call_later(self, delay: float, callback: Callable[[Key], object], key: Key, /) -> Timer:
         """Call back after `delay` seconds."""
 
 
 class Queue:
-    """Keys that wait for a pass; all methods but `get` return at once, and none is thread-safe."""
+    """Keys that wait for a pass. All methods except `get` return at once, and none is thread-safe."""
 
     def __init__(
         self, clock: Clock | None = None, chance: Callable[[], float] = random.random, most: int | None = None
@@ -66,30 +64,30 @@ class Queue:
 
     @property
     def depth(self) -> int:
-        """How many keys are ready."""
+        """The number of ready keys."""
         return len(self._ready)
 
     @property
     def active(self) -> int:
-        """How many keys are being worked on."""
+        """The number of keys that are being processed."""
         return len(self._active)
 
     @property
     def waiting(self) -> int:
-        """How many keys wait for a timer."""
+        """The number of keys that wait for a timer."""
         return len(self._timers)
 
     @property
     def failing(self) -> int:
-        """How many keys have failed in their last pass."""
+        """The number of keys whose last pass failed."""
         return len(self._failures)
 
     def failures(self, key: Key) -> int:
-        """Return how often in a row the key's pass has failed."""
+        """Return the number of failures in a row of the key's passes."""
         return self._failures.get(key, 0)
 
     def add(self, key: Key) -> None:
-        """Ask for a pass as soon as the key has rested."""
+        """Request a pass as soon as the key has rested."""
         if key in self._active:
             self._dirty.add(key)
             return
@@ -101,7 +99,7 @@ class Queue:
         self._wake.set()
 
     def after(self, key: Key, seconds: float) -> None:
-        """Ask for a pass in so many seconds, unless one is due before that."""
+        """Request a pass in this number of seconds, unless one is due earlier."""
         if key in self._ready or self._closed:
             return
         clock = self._clock or asyncio.get_running_loop()
@@ -112,7 +110,7 @@ class Queue:
         self._timers[key] = clock.call_later(max(0.0, seconds), self._due, key)
 
     def take(self) -> Key | None:
-        """Hand out the key that is ready longest, of a namespace that has a place, or None; whoever gets it must call `done`."""
+        """Return the key that has been ready longest, of a namespace below its limit, or None. The caller must call `done` for the key."""
         key = None if self._closed else next(filter(self._has_place, self._ready), None)
         if key is None:
             return None
@@ -121,7 +119,7 @@ class Queue:
         return key
 
     async def get(self) -> Key | None:
-        """Wait for a key; return None once the queue is closed."""
+        """Wait for a key and return it; return None once the queue is closed."""
         while not self._closed:
             key = self.take()
             if key is not None:
@@ -131,11 +129,10 @@ class Queue:
         return None
 
     def done(self, key: Key, failed: bool = False, again: float | None = None, rest: float = 0.0) -> None:
-        """Give a key back: after a failure it becomes ready again after its back-off, else after `again` seconds, if given, and never before `rest`
-        seconds.
+        """Return a key after its pass.
 
-        A failure's wait is 0.5 s, doubled by each further failure in a row up to 5 min, less up to half by chance;
-        `again` is then its minimum.
+        After a failure the key becomes ready after its back-off, otherwise after `again` seconds, if given; never before `rest` seconds. The back-off
+        is 0.5 s, doubled by each further failure in a row up to 5 min, and reduced by up to half at random; `again` is then its minimum.
         """
         self._active.discard(key)
         self._wake.set()
@@ -158,7 +155,7 @@ class Queue:
             self.after(key, again)
 
     def close(self) -> None:
-        """Hand out no more keys, and wake every waiting worker to tell it so."""
+        """Return no more keys, and wake every waiting worker so that it ends."""
         self._closed = True
         for key in [*self._timers]:
             self._cancel(key)
@@ -175,7 +172,7 @@ class Queue:
         return (self._clock or asyncio.get_running_loop()).time()
 
     def _rest(self, key: Key) -> float:
-        """Return in how many seconds the key will have rested."""
+        """Return the seconds until the key has rested."""
         until = self._rested.get(key)
         wait = until - self._now() if until is not None else 0.0
         if until is not None and wait <= 0.0:

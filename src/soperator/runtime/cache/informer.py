@@ -1,21 +1,20 @@
-"""Keeping a store equal to the API server.
+"""Keeps a store equal to the API server.
 
-An explicit state machine of two states. `ListState` reads everything and makes the store equal to it, which is the only
-way to learn of what was deleted while no watch ran. `Watching` folds changes in from where the list, or the last watch,
-ended. Every way for a watch to end names the state that follows:
+An explicit state machine of two states. `ListState` reads everything and makes the store equal to it, because only a list shows what was deleted
+while no watch ran. `Watching` applies changes from where the list, or the last watch, ended. Each end of a watch determines the next state:
 
-| ends by                       | follows                                                       |
+| ends by                       | next state                                                    |
 |-------------------------------|---------------------------------------------------------------|
 | Eof, Idle                     | Watching from the last version, at least 1 s after the last connect |
-| Expired (410, either shape)   | Listing                                                       |
+| Expired (410, either shape)   | ListState                                                     |
 | no answer, or cut off         | the same state after a back-off                               |
-| any other error               | the same state after a back-off; the fifth in a row: Listing  |
-| no such kind, where it may miss | Listing after a while; the store is empty until then        |
+| any other error               | the same state after a back-off; the fifth in a row: ListState |
+| no such kind, if it may be missing | ListState after a while; the store is empty until then     |
 
-The last but one covers versions that the server cannot serve but does not call expired, as after etcd was restored from a backup. The last is for a
-kind that may be missing (`InformerSource.missing`), because its definition is installed separately: when the server has answered `ABSENT` times in a
-row that it does not exist, it counts as a kind without objects, so that everything else continues, and the informer keeps looking for it.
-resourceVersions are compared for equality only, since their order is not ours to know.
+The fourth row covers versions that the server cannot serve but does not call expired, as after etcd was restored from a backup. The last row is for a
+kind that may be missing (`InformerSource.missing`), because its definition is installed separately. When the server has answered `ABSENT` times in a
+row that it does not exist, it counts as a kind without objects, so that everything else continues; the informer keeps retrying. resourceVersions are
+only compared for equality, since the API does not define their order.
 """
 
 import asyncio
@@ -49,9 +48,9 @@ ABSENT = 3
 
 @dataclass(frozen=True, slots=True)
 class InformerSource(Generic[V]):
-    """What to keep: a kind, the view that decodes it, and which of its objects.
+    """The objects to keep: a kind, the view that decodes it, and a selection.
 
-    `missing` says what to do where there is no such kind; without it that is an error like any other.
+    `missing` is the remedy to log if there is no such kind; without it, a missing kind is an error like any other.
     """
 
     kind: Kind
@@ -63,12 +62,12 @@ class InformerSource(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """The store's content is unknown: read it whole."""
+    """The store's content is unknown: the next step lists all objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The store is right as of `since`."""
+    """The store is correct as of `since`."""
 
     since: str
 
@@ -78,7 +77,7 @@ State = ListState | Watching
 
 @dataclass(frozen=True, slots=True)
 class InformerPace:
-    """Seconds: between two connects, and the first and the longest wait after an error; the waits have jitter."""
+    """Durations in seconds: between two connects, and the first and the longest wait after an error, both with jitter."""
 
     connect: float = 1.0
     first: float = 0.5
@@ -86,7 +85,7 @@ class InformerPace:
     random: Callable[[], float] = field(default=random.random)
 
     def backoff(self, failures: int) -> float:
-        """Return how long to wait after so many failures in a row."""
+        """Return the seconds to wait after this number of failures in a row."""
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 16)) * (0.5 + self.random() / 2)
 
 
@@ -108,11 +107,11 @@ class Informer(Generic[V]):
 
     @property
     def age(self) -> float:
-        """How many seconds ago the API server last said anything about this kind: a list, an event, a bookmark, or that a watch begins."""
+        """The seconds since the API server last answered about this kind: with a list, an event, a bookmark, or the start of a watch."""
         return asyncio.get_running_loop().time() - self._heard
 
     def listen(self, listener: Listener[V]) -> None:
-        """Call `listener` with each change, after the store has it."""
+        """Call `listener` with each change, after the store contains it."""
         self._listeners.append(listener)
 
     def feed(self, queue: Queue, keys: Callable[[V], Iterable[Key]]) -> None:
@@ -126,13 +125,13 @@ class Informer(Generic[V]):
         self.listen(add)
 
     async def run(self) -> NoReturn:
-        """Keep the store until cancelled; no error of the API server ends this."""
+        """Keep the store equal until cancelled; no error of the API server ends this."""
         state: State = ListState()
         while True:
             state = await self.step(state)
 
     async def step(self, state: State) -> State:
-        """Stay in a state until it ends, and return the one that follows."""
+        """Stay in a state until it ends, and return the next state."""
         try:
             match state:
                 case ListState():
@@ -162,7 +161,7 @@ class Informer(Generic[V]):
         return Watching(listing.version)
 
     async def _absent(self) -> State:
-        """Continue without a kind that the server does not know, and log that once."""
+        """Continue without a kind that the server does not have, and log that once."""
         if not self._is_absent:
             self._log.warning(f"the API server has no kind {self.source.kind.kind}: {self.source.missing}")
         self._is_absent = True
@@ -194,10 +193,13 @@ class Informer(Generic[V]):
             if since == state.since:
                 raise
             return Watching(since)
-        raise AssertionError("a watch ends by an exception")
+        raise AssertionError("a watch always ends by an exception")
 
     def _note_contact(self, ago: float = 0.0) -> None:
-        """Note that the API server said something so many seconds ago; a watch that was silent had begun before its silence."""
+        """Record that the API server answered so many seconds ago.
+
+        A watch that was silent had begun before its silence.
+        """
         self._heard = max(self._heard, asyncio.get_running_loop().time() - ago)
 
     async def _spread(self) -> None:

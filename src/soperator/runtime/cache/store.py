@@ -1,8 +1,8 @@
-"""A cache of objects, indexed.
+"""An indexed cache of objects.
 
-Passes read only from stores, so a store must be right rather than fast: a relist replaces it as a whole and says what
-differs, including what vanished while nobody was watching. Deleted uids are remembered for a while, because a write
-whose object is not here means one of two opposite things, not here *yet* or not here *any more*.
+Passes read only from stores, so a store must be correct rather than fast. A relist replaces it as a whole and returns the differences, including
+objects that were deleted while no watch ran. Deleted uids are remembered for a while, because a write whose object is not in the store may mean
+either of two things: the object is not in it *yet*, or *no longer*.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ TOMBSTONES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Changed(Generic[V]):
-    """One difference: `old` is None for a new object, `new` is None for a vanished one."""
+    """One difference: `old` is None for a new object, `new` is None for a deleted one."""
 
     old: V | None
     new: V | None
@@ -53,7 +53,7 @@ def by_label(label: str) -> Callable[[Object], Iterable[str]]:
 class Store(Generic[V]):
     """Objects of one kind by (namespace, name), and by any number of indexes; `owner` is always one of them.
 
-    The order of an index's objects is kept until one joins or leaves it. `version` moves with every change.
+    The sorted order of an index's objects is cached until an object enters or leaves the index. `version` increases with every change.
     """
 
     def __init__(self, indexes: Mapping[str, Index[V]] | None = None) -> None:
@@ -72,11 +72,11 @@ class Store(Generic[V]):
 
     @property
     def is_synced(self) -> bool:
-        """Whether a whole list has been read at least once."""
+        """Whether a complete list has been read at least once."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
-        """Return once a whole list has been read."""
+        """Return once a complete list has been read."""
         await self._synced.wait()
 
     def get(self, namespace: str, name: str) -> V | None:
@@ -98,11 +98,11 @@ class Store(Generic[V]):
         return self.by(EVERY, None)
 
     def is_gone(self, uid: str) -> bool:
-        """Say whether the object with this uid was here and has been deleted, as far as is remembered."""
+        """Return whether the object with this uid was in the store and has been deleted, as far as the store remembers."""
         return uid in self._gone
 
     def put(self, obj: V) -> Changed[V] | None:
-        """Add or update an object; return None if it is the version that is here already."""
+        """Add or update an object; return None if the store already has this version."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None:
@@ -115,12 +115,12 @@ class Store(Generic[V]):
         return Changed(old, obj)
 
     def learn(self, obj: V) -> None:
-        """Take in what a write of ours has just made, before a watch tells of it; one that is here, or was, is left alone."""
+        """Add an object that one of our writes has just created, before a watch reports it. An object that is or was in the store stays unchanged."""
         if key_of(obj) not in self._objects and not self.is_gone(obj.metadata.uid):
             self.put(obj)
 
     def drop(self, key: Key) -> Changed[V] | None:
-        """Remove an object; return None if it was not here."""
+        """Remove an object; return None if the store did not have it."""
         old = self._objects.pop(key, None)
         if old is None:
             return None
@@ -129,7 +129,7 @@ class Store(Generic[V]):
         return Changed(old, None)
 
     def replace(self, objects: Iterable[V]) -> list[Changed[V]]:
-        """Make the store equal to a whole list; return what that changed, vanished objects first."""
+        """Make the store equal to a complete list; return the changes, deleted objects first."""
         fresh = {key_of(obj): obj for obj in objects}
         changes = [change for key in [*self._objects] if key not in fresh and (change := self.drop(key))]
         changes += [change for obj in fresh.values() if (change := self.put(obj))]
@@ -138,7 +138,7 @@ class Store(Generic[V]):
         return changes
 
     def _index(self, key: Key, old: V | None, new: V | None) -> None:
-        """Take a key out of the indexes where the old object was and the new one is not, and put it where only the new one is."""
+        """Update the indexes of a key: remove it from those with only the old object, and add it to those with only the new one."""
         self.version += 1
         for name, function in self._functions.items():
             index = self._indexes[name]
