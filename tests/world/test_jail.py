@@ -80,7 +80,7 @@ async def test_a_mount_point_that_cannot_be_made_is_told_until_the_spec_is_corre
     point_job(town, failed=3, conditions=[{"type": "Failed", "status": "True", "message": "it is a link"}])
     await town.settle(quiet=0.3)
     for kind, name in ((kinds.NODESET, "worker"), (kinds.SLURMCLUSTER, "demo")):
-        said = "demo-mount-points could not create the mount points: it is a link; mend the cause, then delete the Job"
+        said = "demo-mount-points could not create the mount points: it is a link; fix the cause, then delete the Job"
         await town.told(kind, name, said)
     town.apply(kinds.NODESET, "worker", {**RAM, "submounts": []})
     await town.settle(quiet=0.3)
