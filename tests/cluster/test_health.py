@@ -261,8 +261,8 @@ def test_a_job_that_would_begin_on_a_node_that_has_just_failed_goes_back_into_th
             "a job meets a node that has just failed → it waits, the node is drained", time.monotonic() - began
         )
         comment = lab.ssh("alice", f"scontrol show job {job.number}")
-        assert "small-1 failed check disk-readonly before the job began there: /tmp cannot be written" in comment
-        assert "before the job began there" in lab.soperator("why", "checked", job.number, "-n", lab.namespace)
+        assert "small-1 failed check disk-readonly before the job started there: /tmp cannot be written" in comment
+        assert "before the job started there" in lab.soperator("why", "checked", job.number, "-n", lab.namespace)
         checked.inside("small-0", "/usr/lib/soperator/checks interval")
         _drained(checked, "small-0")
         says = "small-0 failed check disk-readonly at "

@@ -1,1 +1,4 @@
-"""Programs that run inside the pods. Identity and populate use only the standard library, so they start fast and stay small."""
+"""Programs that run inside the pods.
+
+Identity and populate use only the standard library, so they start fast and need little memory.
+"""

@@ -1,13 +1,13 @@
-"""List the files of a GPU driver: from a folder, or from a CDI specification.
+"""Lists the files of a GPU driver, from a folder or from a CDI specification.
 
-The list is what the entry script of slurmd binds into one folder of the node, a line for each file: `lib` or `bin`, the name, the path in the pod; or
-`link`, the name in lib, the name that it leads to. Libraries of the C runtime are never listed: a jail has its own, and a second one would be found
-first.
+The entry script of slurmd binds the listed files into one folder of the node. The list has a line for each file: `lib` or `bin`, the name, the path
+in the pod; or `link`, the name in lib, the name of its target. Libraries of the C runtime are never listed, because a jail has its own, and the
+loader would find a second copy first.
 
-CDI (Container Device Interface, specification 0.x): of `containerEdits`, for all devices together, the mounts of libraries and programs, and the
-links of the hook `create-symlinks`. Devices and their nodes are left to the container runtime.
+From a CDI specification (Container Device Interface, 0.x) it takes `containerEdits` of all devices together: the mounts of libraries and programs,
+and the links of the hook `create-symlinks`. The container runtime creates the devices and their nodes.
 
-    python3 -m soperator.agents.driver --root /mnt/driver/root --name NAME --list FILES [--cdi PATH --host-root /usr]
+python3 -m soperator.agents.driver --root /mnt/driver/root --name NAME --list FILES [--cdi PATH --host-root /usr]
 """
 
 import argparse
@@ -48,7 +48,7 @@ RUNTIME = (
 
 @dataclass(frozen=True, order=True)
 class File:
-    """One line of the list; of a link, `path` is the name that it leads to."""
+    """One line of the list; for a link, `path` is the name of its target."""
 
     kind: str
     name: str
@@ -60,7 +60,7 @@ class File:
 
 
 def of_folder(root: Path, name: str) -> list[File]:
-    """Return the driver in a folder: every file of a folder made for it, or the known driver files of a whole distribution."""
+    """Return the driver in a folder: all files if the folder contains only a driver, or the known driver files of a whole distribution."""
     folders = [root / each for each in FOLDERS_OF_LIBRARIES if (root / each).is_dir()]
     is_whole = any(_matches(path.name, RUNTIME) for folder in folders for path in folder.glob("l*.so*"))
     found = [
@@ -72,7 +72,7 @@ def of_folder(root: Path, name: str) -> list[File]:
     if not found:
         places = ", ".join(FOLDERS_OF_LIBRARIES[:-1])
         raise Refusal(
-            f"{name} has no GPU driver: there is no library of one in it, nor in {places}; name the folder that has them"
+            f"{name} has no GPU driver: neither it nor {places} has a library of one; name the folder with these libraries"
         )
     found += [
         File("bin", path.name, str(_real(path, root)))
@@ -84,14 +84,17 @@ def of_folder(root: Path, name: str) -> list[File]:
 
 
 def of_cdi(spec: Path, root: Path, host_root: str, name: str) -> list[File]:
-    """Return the driver that the specifications at a path name; what they name must lie below `host_root` of the Node, which is `root` here."""
+    """Return the driver that the specifications at a path name.
+
+    The named files must be below `host_root` of the Node, which is `root` in this pod.
+    """
     edits = [each for document in _specifications(spec, name) for each in _edits(document)]
     if not edits:
-        raise Refusal(f"{name} names no device: generate it again, for example with nvidia-ctk cdi generate")
+        raise Refusal(f"{name} lists no device: generate it again, for example with nvidia-ctk cdi generate")
     found = [*_mounts(edits, root, host_root, name), *_links(edits)]
     if not any(each.kind == "lib" for each in found):
         raise Refusal(
-            f"{name} names no library below {host_root}: set gpu.driver.cdi.root to the folder of the Node that has them"
+            f"{name} lists no library below {host_root}: set gpu.driver.cdi.root to the Node's folder with the libraries"
         )
     return _unique(found)
 
@@ -111,7 +114,7 @@ def _mounts(edits: Iterable[Mapping[str, Any]], root: Path, host_root: str, name
             path = root / host.relative_to(host_root)
             if not path.is_file():
                 raise Refusal(
-                    f"{name} names {host}, which the Node does not have: generate the specification again after a change of the driver"
+                    f"{name} names {host}, which the Node does not have: generate the specification again after each change of the driver"
                 )
             yield File(kind, inside.name, str(_real(path, root)))
 
@@ -137,7 +140,7 @@ def _edits(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _specifications(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
-    """The documents of a file, or of all files of a folder."""
+    """The documents of a file, or of all files in a folder."""
     import yaml
 
     files = (
@@ -151,16 +154,16 @@ def _specifications(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             raise Refusal(f"{name} cannot be read ({file.name}): {str(error).splitlines()[0]}") from error
         if not isinstance(document, dict) or "cdiVersion" not in document:
-            raise Refusal(f"{name} is no CDI specification ({file.name}): it has no cdiVersion")
+            raise Refusal(f"{name} is not a CDI specification ({file.name}): it has no cdiVersion")
         yield document
 
 
 def _real(path: Path, root: Path) -> Path:
-    """The file behind links, which must not lead out of the folder that the pod was given."""
+    """The real file behind links. Raises Refusal if it is outside the folder that the pod mounts."""
     real = path.resolve()
     if not real.is_relative_to(root.resolve()):
         raise Refusal(
-            f"{path.relative_to(root)} of the GPU driver leads out of its folder, to {real}: name the folder that holds both"
+            f"{path.relative_to(root)} of the GPU driver links to {real}, outside its folder: name a folder that contains both"
         )
     return real
 
@@ -174,7 +177,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _unique(files: Iterable[File]) -> list[File]:
-    """The first file of each name, and links after the files."""
+    """The first file of each name; links come after the files."""
     first: dict[tuple[bool, str], File] = {}
     for each in files:
         first.setdefault((each.kind == "bin", each.name), each)
@@ -182,7 +185,7 @@ def _unique(files: Iterable[File]) -> list[File]:
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence, also where Kubernetes shows it."""
+    """Run the command line; an error is one message on standard error and in the termination message."""
     parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.driver", description=__doc__)
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--name", required=True)

@@ -1,4 +1,4 @@
-"""How the agents end when they cannot do their work: with one message, also in Kubernetes' termination message."""
+"""Ends an agent that cannot do its work: with one message, also in Kubernetes' termination message."""
 
 import sys
 from contextlib import suppress
@@ -9,7 +9,7 @@ TERMINATION_LOG = Path("/dev/termination-log")
 
 
 class Refusal(Exception):  # noqa: N818
-    """A refusal with a message for a person; `final` where a later run cannot succeed either."""
+    """A refusal with a message for a person; `final` if a later run cannot succeed either."""
 
     def __init__(self, sentence: str, final: bool = False) -> None:
         super().__init__(sentence)
@@ -17,7 +17,7 @@ class Refusal(Exception):  # noqa: N818
 
 
 def leave(error: Exception, code: int = 1) -> NoReturn:
-    """End this agent: say why on standard error, and where Kubernetes shows it."""
+    """End this agent: print the cause on standard error, and write it to the termination message."""
     sentence = f"soperator: {error}"
     write_termination_message(sentence)
     print(sentence, file=sys.stderr)
@@ -25,7 +25,7 @@ def leave(error: Exception, code: int = 1) -> NoReturn:
 
 
 def write_termination_message(text: str) -> None:
-    """Write a container's termination message; outside of a container there is no file for it."""
+    """Write a container's termination message; outside a container its file does not exist, and nothing is written."""
     if TERMINATION_LOG.exists():
         with suppress(OSError):
             TERMINATION_LOG.write_text(text)

@@ -1,11 +1,11 @@
-"""Makes the jail's users known to the daemons of a pod, without trusting the jail or waiting for it.
+"""Copies the jail's users to the daemons of a pod, without trusting the jail or waiting for it.
 
-slurmctld has to resolve users that `useradd` made inside the jail. It must not read the jail itself: anybody who is root there writes those files,
-and a storage failure would hang slurmctld in getpwnam. So this sidecar copies `passwd` and `group` to where libnss-extrausers finds them
-(`/var/lib/extrausers`), after checking every line, and only whole files by rename. The last good files stay in any case of failure: a jail that hangs
-(it is read in a child process with a deadline), an empty or torn file, a file that is no user database.
+slurmctld must resolve users that `useradd` created inside the jail. It must not read the jail itself: root in the jail writes those files, and a
+storage failure would hang slurmctld in getpwnam. So this sidecar copies `passwd` and `group` to the folder of libnss-extrausers
+(`/var/lib/extrausers`). It checks every line, and replaces whole files by a rename. The last good files stay after any failure: a jail that hangs (a
+child process with a deadline reads it), an empty or incomplete file, or a file that is not a user database.
 
-    python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 0.025
+python3 -m soperator.agents.identity --jail /mnt/jail/root --to /var/lib/extrausers --interval 0.025
 """
 
 import argparse
@@ -32,7 +32,7 @@ CONFIRMATIONS = 5
 
 @dataclass(frozen=True)
 class Users:
-    """The text of both files, ready to be written, and why lines of the jail's files are not in it."""
+    """The text of both files, ready to be written, and why some lines of the jail's files are missing from it."""
 
     passwd: str
     group: str
@@ -40,14 +40,14 @@ class Users:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no user at all."""
+        """Whether there are no users and no groups."""
         return not self.passwd
 
 
 def validate(passwd: bytes, group: bytes, ids: int = IDS) -> Users:
-    """Return the well-formed users and groups of a jail; whatever is odd is left out with one sentence about it.
+    """Return the well-formed users and groups of a jail, and one message for each line that is omitted.
 
-    System accounts (ids below 1000, nobody) are left out in silence: the daemons have their own.
+    System accounts (ids below 1000, nobody) are omitted without a message, because the daemons have their own.
     """
     problems: list[str] = []
     users = _accepted(("passwd", 7, ids), passwd, problems)
@@ -60,10 +60,13 @@ def _text(lines: list[str]) -> str:
 
 
 def _accepted(kind: tuple[str, int, int], content: bytes, problems: list[str]) -> list[str]:
-    """Return the good lines of a file: its name, how many fields a line has, the third of them an id, and how many ids there are."""
+    """Return the good lines of a file.
+
+    `kind` has the file's name, the number of fields of a line, whose third one is an id, and the number of allowed ids.
+    """
     file, fields, ids = kind
     if len(content) > MAX_BYTES:
-        problems.append(f"{file} has {len(content)} bytes, more than {MAX_BYTES}: it was left out as a whole.")
+        problems.append(f"{file} has {len(content)} bytes, more than {MAX_BYTES}: the whole file is ignored.")
         return []
     lines: list[str] = []
     names: set[str] = set()
@@ -81,31 +84,34 @@ def _accepted(kind: tuple[str, int, int], content: bytes, problems: list[str]) -
 
 
 def _problem(parts: list[str], fields: int, ids: int) -> str | None:
-    """Return what is wrong with a line: None where it is valid, empty where it is skipped without a message."""
+    """Return the fault of a line: None if it is valid, empty if it is skipped without a message."""
     if parts == [""] or parts[0].startswith(("#", "+", "-")):
         return ""
     if len(parts) != fields:
         return f"has {len(parts)} fields instead of {fields}"
     if not all(TEXT.fullmatch(part) for part in parts) or "�" in "".join(parts):
-        return "holds characters that no user database holds"
+        return "contains characters that are invalid in a user database"
     said = parts[2:4] if fields == 7 else parts[2:3]
     if not all(re.fullmatch(r"[0-9]{1,10}", each) for each in said):
-        return "has an id that is no number"
+        return "has an id that is not a number"
     if int(parts[2]) < LOWEST or int(parts[2]) in NOBODY:
         return ""
     if int(parts[2]) >= ids:
-        return f"has the id {parts[2]}, and the pods have ids below {ids} only: raise spec.security.idCount"
+        return f"has the id {parts[2]}, but ids in the pods are below {ids}: raise spec.security.idCount"
     if not NAME.fullmatch(parts[0]):
-        return "has a name that is no user name"
+        return "has an invalid user name"
     if OWN.get(parts[0]) == int(parts[2]):
         return ""
     if parts[0] in RESERVED or int(parts[2]) in OWN.values():
-        return f"takes the name or the id of a daemon ({parts[0]}, {parts[2]})"
+        return f"uses the name or the id of a daemon ({parts[0]}, {parts[2]})"
     return None
 
 
 class Writer:
-    """Keeps the last good files in a folder: replaced as a whole, only upon change, and never emptied by a temporary failure."""
+    """Keeps the last good files in a folder.
+
+    It replaces a file as a whole, only after a change, and never with an empty one because of a temporary failure.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -113,7 +119,7 @@ class Writer:
         self._empty_reads = 0
 
     def take(self, users: Users) -> str | None:
-        """Write what was read, and return a sentence if that changed anything."""
+        """Write the content, and return a message if that changed anything."""
         if self._written and (users.passwd, users.group) == (self._written.passwd, self._written.group):
             self._empty_reads = 0
             return None
@@ -141,9 +147,10 @@ class Writer:
 
 
 def watch(reader: PasswdReader, writer: Writer, interval: float, ids: int) -> None:
-    """Copy for ever; log each change and each new fault once, and back off from a jail that hangs.
+    """Copy for ever. Log each change and each new fault once, and back off from a jail that hangs.
 
-    A jail without users, because it is being filled, is read again at the normal interval: slurmctld holds the job of a user it does not know.
+    A jail without users, because it is being filled, is read again at the normal interval, because slurmctld holds the job of a user whom it does not
+    know.
     """
     said: tuple[str, ...] = ()
     pause = interval
@@ -154,7 +161,7 @@ def watch(reader: PasswdReader, writer: Writer, interval: float, ids: int) -> No
         if answer is None:
             hangs = time.monotonic() - began >= reader.deadline
             how = f"within {reader.deadline} s" if hangs else "yet"
-            trouble: tuple[str, ...] = (f"{reader.jail}/etc could not be read {how}; the users known last stay.",)
+            trouble: tuple[str, ...] = (f"{reader.jail}/etc could not be read {how}; the last known users stay.",)
             pause = min(pause * 2, 60.0) if hangs else interval
         else:
             if answer is not last:
@@ -175,7 +182,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=0.025)
     parser.add_argument("--deadline", type=float, default=5.0)
-    parser.add_argument("--ids", type=int, default=IDS, help="the first id that no user has")
+    parser.add_argument("--ids", type=int, default=IDS, help="users and groups have ids below this number")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     watch(PasswdReader(chosen.jail, chosen.deadline), Writer(chosen.to), chosen.interval, chosen.ids)

@@ -1,4 +1,4 @@
-"""The parts that the steps of populate share: the lock, and the sync to the storage."""
+"""What the steps of populate share: the lock, and the sync to the storage."""
 
 import ctypes
 import fcntl
@@ -15,21 +15,24 @@ def flush(claim: Path) -> None:
     descriptor = os.open(claim, os.O_RDONLY)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
-            raise Refusal(f"{claim} could not be written to its storage: {os.strerror(ctypes.get_errno())}.")
+            raise Refusal(f"{claim} could not be synced to its storage: {os.strerror(ctypes.get_errno())}.")
     finally:
         os.close(descriptor)
 
 
 @contextmanager
 def alone(records: Path) -> Iterator[None]:
-    """Keep a second Job out, as copy.sh does, where the claim's file system knows locks."""
+    """Lock out a second Job, as copy.sh does, if the claim's file system supports locks."""
     if not records.is_dir():
-        raise Refusal(f"{records.parent} holds no whole copy: copy.sh has to run before seal.")
+        raise Refusal(f"{records.parent} has no complete copy: copy.sh has to run before seal.")
     with (records / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Refusal(f"Another populate Job is at work in {records.parent}.") from error
+            raise Refusal(f"Another populate Job is working in {records.parent}.") from error
         except OSError as error:
-            print(f"soperator: {records.parent} knows no locks ({error.strerror}); going on without.", flush=True)
+            print(
+                f"soperator: {records.parent} does not support locks ({error.strerror}); continuing without one.",
+                flush=True,
+            )
         yield

@@ -1,7 +1,7 @@
-"""Which accounts a root file system keeps when it is replaced: those that people made in it.
+"""Decides which accounts a root file system keeps when it is replaced: those that people created in it.
 
-Users and groups with ids from 1000 go from the old files to the new ones; what is below belongs to packages and comes with the new image.
-Where the image brings such a user of its own under a name or number that is taken, the old one stays, for files bear its number.
+Users and groups with ids from 1000 move from the old files to the new ones. Smaller ids belong to packages, and come with the new image. If the image
+has such a user under a name or number that is taken, the old user stays, because files belong to its number.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ FIRST, NOBODY = 1000, 65534
 
 
 def merged(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """Return the new files with the people of the old ones, by name of the file; a file that neither has is left out."""
+    """Return the new files with the people's accounts of the old ones, by name of the file. A file that neither has is omitted."""
     users, groups = set(_people(old.get("passwd", ""))), set(_people(old.get("group", "")))
     foreign = _taken(old, new, "passwd", users), _taken(old, new, "group", groups)
     result = {}
@@ -38,7 +38,7 @@ def _name(line: str) -> str:
 
 
 def _ids(text: str) -> Iterator[tuple[str, int]]:
-    """Yield name and number of each line of passwd or group that has both."""
+    """Yield the name and the id of each line of passwd or group that has both."""
     for line in _lines(text):
         fields = line.split(":")
         if len(fields) > 2 and fields[2].isdecimal():
@@ -50,13 +50,13 @@ def _people(text: str) -> Iterator[str]:
 
 
 def _taken(old: Mapping[str, str], new: Mapping[str, str], file: str, kept: set[str]) -> set[str]:
-    """Return the names of the new file whose ids belong to an account of the old one."""
+    """Return the names in the new file whose ids belong to an account of the old one."""
     numbers = {number for name, number in _ids(old.get(file, "")) if name in kept}
     return {name for name, number in _ids(new.get(file, "")) if number in numbers and name not in kept}
 
 
 def _members(text: str, users: set[str]) -> dict[str, list[str]]:
-    """Return by group those of the users who were in it."""
+    """Return for each group those of the given users who were members."""
     found = {}
     for line in _lines(text):
         fields = line.split(":")

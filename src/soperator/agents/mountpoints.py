@@ -1,10 +1,10 @@
 """Creates missing folders of the jail on which submounts are mounted.
 
-A node never writes to the shared root, so a Job does it: once, when a spec names a path that the jail lacks. The jail belongs to its
-users, who may have put links anywhere: each part of a path is opened from the one before, and no link is followed, neither here nor by
-the nodes that mount later.
+A node never writes to the shared root, so a Job creates them: once, when a spec names a path that the jail lacks. The jail belongs to its users, who
+may have put links anywhere. So each part of a path is opened from its parent, and no link is followed, neither here nor by the nodes that mount
+later.
 
-    python3 -m soperator.agents.mountpoints '[{"base": "/mnt/jail/root", "path": "data", "target": "/data"}]'
+python3 -m soperator.agents.mountpoints '[{"base": "/mnt/jail/root", "path": "data", "target": "/data"}]'
 """
 
 import json
@@ -30,12 +30,12 @@ class PodMountPoint:
 
 
 def make(point: PodMountPoint) -> bool:
-    """Create a mount point with its parents; return whether anything was missing. Existing folders are not changed."""
+    """Create a mount point with its parents; return whether anything was missing. Existing folders stay unchanged."""
     try:
         here = os.open(point.base, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise Refusal(
-            f"{point.base}, which holds {point.target} of the jail, cannot be opened: {error.strerror}"
+            f"{point.base}, which contains {point.target} of the jail, cannot be opened: {error.strerror}"
         ) from error
     made = False
     *above, last = point.path.split("/")
@@ -51,7 +51,7 @@ def make(point: PodMountPoint) -> bool:
 
 
 def make_all(points: Sequence[PodMountPoint]) -> str:
-    """Create all of them, and return a message about what was missing; a Refusal names every obstacle."""
+    """Create all mount points, and return a message about those that were missing; a Refusal names every obstacle."""
     made, faults = [], []
     for point in points:
         try:
@@ -61,7 +61,7 @@ def make_all(points: Sequence[PodMountPoint]) -> str:
             faults.append(str(refusal))
     if faults:
         raise Refusal("; ".join(faults))
-    return f"Made {', '.join(made)} in the jail." if made else "The jail has all mount points."
+    return f"Created {', '.join(made)} in the jail." if made else "The jail has all mount points."
 
 
 def _make_folder(parent: int, name: str, point: PodMountPoint) -> bool:
@@ -81,7 +81,7 @@ def _make_folder(parent: int, name: str, point: PodMountPoint) -> bool:
 def open_to_all(parent: int, name: str) -> None:
     """Set the mode of a new folder, independent of the umask.
 
-    A link that a user has put there is not followed, and a user's own folder is not changed.
+    A user may have replaced the folder: a link is not followed, and a user's own folder stays unchanged.
     """
     made = os.open(name, _FOLDER, dir_fd=parent)
     try:
@@ -92,7 +92,7 @@ def open_to_all(parent: int, name: str) -> None:
 
 
 def _enter(parent: int, name: str, point: PodMountPoint, number: int) -> int:
-    """Open a folder of the path and close the one above it."""
+    """Open a folder of the path and close its parent."""
     try:
         inner = os.open(name, _FOLDER, dir_fd=parent)
     except OSError as error:
@@ -111,11 +111,11 @@ def _fault(parent: int, name: str, place: str) -> str:
     with suppress(OSError):
         to = os.readlink(name, dir_fd=parent)
         return f"{place} is a symbolic link to {to} in the jail: name the path that it leads to, or remove the link"
-    return f"{place} is no folder in the jail: choose another path, or move what is there"
+    return f"{place} is not a folder in the jail: choose another path, or move the file"
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence, also where Kubernetes shows it."""
+    """Run the command line; an error is one message on standard error and in the termination message."""
     if len(sys.argv) != 2:
         sys.exit('usage: python3 -m soperator.agents.mountpoints \'[{"base": …, "path": …, "target": …}, …]\'')
     try:

@@ -1,8 +1,9 @@
 """Reads the jail's passwd and group often, at low cost, and without waiting for a jail that hangs.
 
-A process in uninterruptible sleep on a dead mount cannot be killed, but it can be left behind. So a child does the reading: it lives as long as
-it answers, and one that misses the deadline is replaced at the next question. It opens both files at each question, for only an open asks an
-NFS server again (nfs(5), close-to-open), and reads them when their inode, size or times changed, and now and then in any case.
+A process in uninterruptible sleep on a dead mount cannot be killed, but it can be left behind. So a child process reads the files: it lives as long
+as it answers, and a child that misses the deadline is replaced at the next request. It opens both files at each request, because an NFS client asks
+its server again only when a file is opened (nfs(5), close-to-open). It reads them when their inode, size or times have changed, and from time to time
+in any case.
 """
 
 import os
@@ -32,7 +33,7 @@ class PasswdReader:
         self._last: Answer | None = None
 
     def read(self) -> Answer | None:
-        """Return both files, or None if they could not be read or the deadline passed."""
+        """Return both files, or None if they could not be read before the deadline."""
         if not self._child:
             self._start()
         end = time.monotonic() + self.deadline
@@ -53,7 +54,7 @@ class PasswdReader:
         return None
 
     def close(self) -> None:
-        """Drop the child, whether it responds or not."""
+        """End the use of the child, whether it responds or not."""
         if self._child:
             os.close(self._ask)
             os.close(self._hear)
@@ -78,7 +79,7 @@ class PasswdReader:
         os.close(answer)
 
     def _take(self, size: int, end: float) -> bytes:
-        """Return the given number of bytes, or fewer when the deadline passes or the child ends."""
+        """Return the given number of bytes, or fewer if the deadline passes or the child ends."""
         taken = bytearray()
         while len(taken) < size:
             left = end - time.monotonic()
@@ -92,7 +93,7 @@ class PasswdReader:
 
 
 def _serve(jail: Path, asked: int, answer: int) -> None:
-    """The child process: answers each byte of the parent with one message, until the parent ends."""
+    """The child process: answers each byte from the parent with one message, until the parent ends."""
     known: object = None
     count = 0
     while os.read(asked, 1):
@@ -111,7 +112,7 @@ def _serve(jail: Path, asked: int, answer: int) -> None:
 
 
 def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None]:
-    """Both files, or None where they are unchanged; the paths are opened without following a link out of the jail's etc."""
+    """Both files, or None if they are unchanged. The paths are opened without following a link out of the jail's etc."""
     etc = os.open(jail / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     opened: list[int] = []
     try:
@@ -126,7 +127,7 @@ def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None
 
 
 def _content(descriptor: int) -> bytes:
-    """The file's bytes, at most one more than the bound, which shows that the file is too large."""
+    """The file's bytes, at most one more than the limit; that byte shows that the file is too large."""
     pieces, left = [], MAX_BYTES + 1
     while left and (piece := os.read(descriptor, min(left, 1 << 20))):
         pieces.append(piece)

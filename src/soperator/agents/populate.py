@@ -1,12 +1,13 @@
-"""Completes the jail: verifies the copy of copy.sh, adds what every jail needs, and records that it is complete.
+"""Completes the jail: verifies the copy of copy.sh, adds the files that every jail needs, and records that it is complete.
 
-Between an empty claim and a sealed jail there are four states, told apart by what exists: nothing or a piece (`root.partial` without a `manifest`), a
-whole copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record (`populated.json`). Each step leads from one
-state to the next by one rename, so a killed Job continues where it was. What the node's mount plan needs is made here, once, for a node never writes
-to the shared root (docs/explain/pods.md). A sealed jail is touched only by a request that its record does not know yet; `policy/cluster/jail_refill`
-has how.
+Between an empty claim and a sealed jail there are four states, distinguished by the files that exist: nothing or a partial copy (`root.partial`
+without a `manifest`), a complete copy (`manifest` and `root.partial`), a jail in its place (`root`, and no `root.partial`), a record
+(`populated.json`). Each step leads from one state to the next by one rename, so a Job that was killed continues at the same step.
 
-    python3 -m soperator.agents.populate seal --claim /mnt/jail
+The paths that the node's mount plan needs are created here, once, because a node never writes to the shared root (docs/explain/pods.md). A sealed
+jail is changed only by a request that its record does not contain yet; `policy/cluster/jail_refill` describes how.
+
+python3 -m soperator.agents.populate seal --claim /mnt/jail
 """
 
 import argparse
@@ -67,7 +68,7 @@ Host *
 class SealRecord:
     """The content of `populated.json`: a sealed jail's origin and size, and the last request that was carried out on it.
 
-    `former` are those before it, as `{"request": …, "mode": …}`, which is how claim.sh finds each of them too.
+    `former` has the earlier requests as `{"request": …, "mode": …}`, because claim.sh searches for this text.
     """
 
     image: str
@@ -81,13 +82,13 @@ class SealRecord:
 
     @property
     def carried_out(self) -> tuple[dict[str, str], ...]:
-        """All requests that were, the last one at the end."""
+        """All requests that were carried out, the last one at the end."""
         return (*self.former, *([{"request": self.request, "mode": self.mode}] if self.request else []))
 
 
 @dataclass(frozen=True)
 class PopulateRequest:
-    """The request of the Job. Without a request an empty claim is filled, and a sealed jail is not changed."""
+    """The request of the Job. Without a request the Job fills an empty claim, and leaves a sealed jail unchanged."""
 
     image: str = ""
     request: str = ""
@@ -104,7 +105,7 @@ class Entry:
 
 
 def manifest(records: Path) -> list[Entry]:
-    """Read what copy.sh set out to copy: `size path`, each ended by a zero byte."""
+    """Read the list of files that copy.sh copies: `size path`, each ended by a zero byte."""
     lines = os.fsdecode((records / "manifest").read_bytes()).split("\0")[:-1]
     return [Entry(path, int(size)) for size, _, path in (line.partition(" ") for line in lines)]
 
@@ -131,7 +132,7 @@ def differences(root: Path, entries: list[Entry], sums: str) -> Iterator[str]:
 
 
 def complete(root: Path) -> None:
-    """Create the mount points, the links to Slurm's commands and the accounts that every jail needs; safe to repeat."""
+    """Create the mount points, the links to Slurm's commands and the accounts that every jail needs. Safe to repeat."""
     root.chmod(0o755)
     for name, mode in FOLDERS.items():
         folder = root / name
@@ -176,7 +177,7 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
         _tidy(claim)
         return f"{root} is complete already."
     if not journal and not (records / "manifest").exists():
-        raise Refusal(f"{claim} holds no whole copy: copy.sh has to run before seal.")
+        raise Refusal(f"{claim} has no complete copy: copy.sh has to run before seal.")
     if journal or partial.exists():
         origin, told = journal or wanted, _place(claim, wanted, journal)
     elif root.exists() and not record:
@@ -195,13 +196,13 @@ def seal(claim: Path, wanted: PopulateRequest) -> str:
     _tidy(claim)
     if wanted.request not in ("", origin.request):
         raise Refusal(
-            f"An interrupted Job's work on {root} was finished; the next run does what {wanted.request} asks."
+            f"The work of an interrupted Job on {root} is finished; the next run carries out {wanted.request}."
         )
     return told or f"{root} is complete: {files} files, {size / 1e6:.0f} MB."
 
 
 def _intent(records: Path) -> PopulateRequest | None:
-    """Return the request of the Job that copied."""
+    """Return the request of the Job that made the copy."""
     with suppress(FileNotFoundError, ValueError):
         image, request, mode = (records / "intent").read_text().removesuffix("\n").split(" ")
         return PopulateRequest(image, request, mode)
@@ -209,7 +210,7 @@ def _intent(records: Path) -> PopulateRequest | None:
 
 
 def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str:
-    """Move a copy, or the rest of an interrupted one, to its place."""
+    """Move a copy, or the rest of an interrupted one, to its place; return a message about the result."""
     partial, root, records = claim / "root.partial", claim / "root", claim / ".soperator"
     if not journal:
         _check(partial, manifest(records), records)
@@ -219,7 +220,7 @@ def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str
             partial.rename(root)
             return ""
         if not wanted.request:
-            raise Refusal(f"{root} exists and is not empty; it was not touched.", final=True)
+            raise Refusal(f"{root} exists and is not empty; it stays unchanged.", final=True)
         keep = present(root, wanted.keep) if wanted.mode == "Overwrite" else ()
         journal = Journal(wanted.request, wanted.mode, wanted.image, keep)
         write_journal(records, journal)
@@ -227,13 +228,13 @@ def _place(claim: Path, wanted: PopulateRequest, journal: Journal | None) -> str
         overwrite(claim, journal)
         complete(root)
         kept = ", ".join(journal.keep) or "nothing"
-        return f"{root} was filled anew and kept {kept}; the former one is {claim}/root.previous."
+        return f"{root} was replaced and kept {kept}; the previous root is {claim}/root.previous."
     filled = put_back(partial, root) if partial.exists() else 0
-    return f"{filled} paths that {root} lacked were put back."
+    return f"{filled} missing paths of {root} were restored."
 
 
 def read_record(records: Path) -> SealRecord | None:
-    """Return the record of a sealed jail; None where it is not sealed."""
+    """Return the record of a sealed jail; None if it is not sealed."""
     with suppress(FileNotFoundError):
         said = json.loads((records / "populated.json").read_text())
         return SealRecord(**{name: value for name, value in said.items() if name in SealRecord.__dataclass_fields__})
@@ -241,16 +242,16 @@ def read_record(records: Path) -> SealRecord | None:
 
 
 def _check(partial: Path, entries: list[Entry], records: Path) -> None:
-    """Refuse a copy that differs from its source, and have the next run copy again."""
+    """Refuse a copy that differs from its source, and make the next run copy again."""
     wrong = list(differences(partial, entries, (records / "sums").read_text(errors="surrogateescape")))
     if wrong or not entries:
         (records / "manifest").unlink()
         first = " and ".join([*wrong[:1], *([f"{len(wrong) - 1} more"] if len(wrong) > 1 else [])]) or "it is empty"
-        raise Refusal(f"The copy in {partial} is not the image: {first}; the next run copies again.")
+        raise Refusal(f"The copy in {partial} differs from the image: {first}; the next run copies again.")
 
 
 def _age(records: Path, started: float) -> float:
-    """Return the seconds since copy.sh started, or since the seal's start where the clock has changed."""
+    """Return the seconds since copy.sh started, or since the start of seal if the clock was changed."""
     with suppress(FileNotFoundError):
         began = (records / "began").stat().st_mtime
         return max(time.time() - began, 0.0)
@@ -269,7 +270,7 @@ def _write_record(records: Path, record: SealRecord) -> None:
 
 
 def _tidy(claim: Path) -> None:
-    """Remove the working files; the journal first, because while it exists the copy may have files of users."""
+    """Remove the working files; the journal first, because while it exists the copy may contain files of users."""
     records = claim / ".soperator"
     for name in ("moving", "manifest", "sums", "began", "intent"):
         (records / name).unlink(missing_ok=True)
@@ -278,7 +279,7 @@ def _tidy(claim: Path) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error is one sentence, also where Kubernetes shows it, and a success the record."""
+    """Run the command line; an error is one message on standard error and in the termination message, and a success prints the record."""
     parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.populate", description=__doc__)
     parser.add_argument("verb", choices=["seal"])
     parser.add_argument("--claim", type=Path, default=Path("/mnt/jail"))

@@ -1,7 +1,9 @@
-"""Replaces an existing jail by a verified copy of the image, or fills its gaps from it.
+"""Replaces an existing jail by a verified copy of the image, or adds the image's files that the jail lacks.
 
-Everything is a rename on one file system, and a journal (`moving`) exists from the first rename to the last record: a killed Job continues from what
-it finds. The old root belongs to its users, who may have put links anywhere in it; so paths are walked by open folders, and no link is ever followed.
+Everything is a rename on one file system, and a journal (`moving`) exists from the first rename to the last record, so that a killed Job continues
+from the state that it finds.
+
+The old root belongs to its users, who may have put links anywhere in it. So paths are walked by open folders, and no link is ever followed.
 """
 
 import json
@@ -22,7 +24,7 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Journal:
-    """The request in progress: its name, its mode (Overwrite or Missing), the image, and the paths that stay."""
+    """The request in progress: its name, its mode (Overwrite or Missing), the image, and the paths to keep."""
 
     request: str
     mode: str
@@ -39,7 +41,7 @@ def read_journal(records: Path) -> Journal | None:
 
 
 def write_journal(records: Path, journal: Journal) -> None:
-    """Note what is going to be done, before it begins."""
+    """Write the journal of the moves before they begin."""
     new = records / "moving.new"
     with new.open("w") as file:
         json.dump(asdict(journal), file)
@@ -49,7 +51,7 @@ def write_journal(records: Path, journal: Journal) -> None:
 
 
 def overwrite(claim: Path, journal: Journal) -> None:
-    """Move what is kept from `root` to `root.partial`, and exchange the two; the old root stays as `root.previous`."""
+    """Move the kept paths from `root` to `root.partial`, and exchange the two; the old root stays as `root.previous`."""
     root, partial, previous = claim / "root", claim / "root.partial", claim / "root.previous"
     if partial.exists() and root.exists():
         try:
@@ -58,7 +60,7 @@ def overwrite(claim: Path, journal: Journal) -> None:
         except (OSError, Refusal) as error:
             _give_back(claim, journal)
             raise Refusal(
-                f"{error} The former jail is in its place again, unchanged; correct spec.jail.refill.keep.", True
+                f"{error} The previous jail is restored unchanged; correct spec.jail.refill.keep.", True
             ) from error
         _carry_accounts(root, partial)
         if previous.exists():
@@ -69,20 +71,20 @@ def overwrite(claim: Path, journal: Journal) -> None:
 
 
 def present(root: Path, keep: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the paths that a root has; refuse, before anything is moved, one that is a link."""
+    """Return those of the paths that a root has. Raises Refusal for a path that is a link, before anything is moved."""
     found = []
     for path in keep:
         with _parent(root, path) as (folder, name):
             kind = _kind(folder, name) if folder is not None else ""
             if kind == "link":
-                raise Refusal(f"{path} of spec.jail.refill.keep is a symbolic link: name what it leads to.", True)
+                raise Refusal(f"{path} of spec.jail.refill.keep is a symbolic link: name its target.", True)
             if kind:
                 found.append(path)
     return tuple(found)
 
 
 def move(source: Path, target: Path, path: str) -> None:
-    """Rename one path of a root into another root, replacing what is there; nothing if the first root no longer has it."""
+    """Rename one path of a root into another root, replacing an existing one. Does nothing if the first root no longer has it."""
     with _parent(source, path) as (origin, name):
         if origin is None or not _kind(origin, name):
             return
@@ -102,7 +104,7 @@ def move(source: Path, target: Path, path: str) -> None:
 
 
 def put_back(partial: Path, root: Path) -> int:
-    """Rename into `root` every path of `partial` that it lacks, and return their number; a folder counts once with its content."""
+    """Rename into `root` every path of `partial` that it lacks, and return their number; a folder with its content counts once."""
     with _opened(partial) as origin, _opened(root) as target:
         return _fill_gaps(origin, target)
 
@@ -150,7 +152,7 @@ def _read_all(root: Path) -> dict[str, str]:
 
 
 def _write(folder: Path, name: str, text: str, mode: int) -> None:
-    """Replace a file atomically; its owner, mode and group stay the same."""
+    """Replace a file atomically; its owner, group and mode stay the same."""
     new, path = folder / f".{name}.new", folder / name
     new.write_text(text, errors="surrogateescape")
     with suppress(FileNotFoundError):
@@ -181,7 +183,7 @@ def _opened(path: Path | str, above: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def _parent(root: Path, path: str, make: bool = False) -> Iterator[tuple[int | None, str]]:
-    """Open the folder above a path of a root, without following a link; None where a part of it does not exist."""
+    """Open the parent folder of a path in a root, without following a link; None if a part of the path does not exist."""
     *above, name = path.strip("/").split("/")
     here: int | None = os.open(root, _FOLDER)
     try:
@@ -207,4 +209,6 @@ def _below(folder: int, part: str, path: str, make: bool) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Refusal(f"{path} cannot be kept, for {part} in it is not a folder: {error.strerror}.", True) from error
+        raise Refusal(
+            f"{path} cannot be kept, because its part {part} is not a folder: {error.strerror}.", True
+        ) from error

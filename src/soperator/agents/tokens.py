@@ -1,7 +1,7 @@
-"""Keeps a fresh token for slurmrestd in a file, for a container that may have a token but not the key.
+"""Keeps a valid token for slurmrestd in a file, for a container that may have a token but not the key.
 
-The key's owner can act as any user of Slurm, including root. This process has the key, reads nothing else and does not listen on the network. It
-reads the key each time, so that after a rotation the next token is signed with the new one.
+The owner of the key can act as any user of Slurm, including root. This process has the key, reads nothing else and does not listen on the network. It
+reads the key each time, so that after a rotation the next token is signed with the new key.
 """
 
 import argparse
@@ -19,7 +19,7 @@ _EARLIER = 30
 
 
 def write(key: Path, user: str, to: Path, now: float) -> None:
-    """Replace the user's former token by a new one; raises OSError."""
+    """Write a new token of the user to the file; raises OSError."""
     token = sign(key.read_bytes(), user, int(now) - _EARLIER, LIFETIME + _EARLIER)
     new = to.with_name(f".{to.name}.new")
     new.write_text(f"{token}\n")
@@ -36,7 +36,7 @@ def keep(key: Path, user: str, to: Path) -> None:
             said = ""
         except OSError as error:
             if str(error) != said:
-                print(f"soperator: cannot make a token: {error}", file=sys.stderr, flush=True)
+                print(f"soperator: cannot create a token: {error}", file=sys.stderr, flush=True)
             said = str(error)
         time.sleep(PERIOD)
 

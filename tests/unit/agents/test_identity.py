@@ -53,14 +53,17 @@ def test_a_password_hash_never_leaves_the_jail() -> None:
     ("line", "said"),
     [
         (b"alice:x:2000:2000::/home\n", "passwd line 1 has 6 fields instead of 7."),
-        (b"alice:x:zero:2000::/:/bin/sh\n", "passwd line 1 has an id that is no number."),
-        (b"a/b:x:2000:2000::/:/bin/sh\n", "passwd line 1 has a name that is no user name."),
-        (b"slurm:x:2000:2000::/:/bin/sh\n", "passwd line 1 takes the name or the id of a daemon (slurm, 2000)."),
-        (b"mallory:x:64030:2000::/:/bin/sh\n", "passwd line 1 takes the name or the id of a daemon (mallory, 64030)."),
-        (b"alice:x:2000:2000:\x01:/:/bin/sh\n", "passwd line 1 holds characters that no user database holds."),
+        (b"alice:x:zero:2000::/:/bin/sh\n", "passwd line 1 has an id that is not a number."),
+        (b"a/b:x:2000:2000::/:/bin/sh\n", "passwd line 1 has an invalid user name."),
+        (b"slurm:x:2000:2000::/:/bin/sh\n", "passwd line 1 uses the name or the id of a daemon (slurm, 2000)."),
+        (b"mallory:x:64030:2000::/:/bin/sh\n", "passwd line 1 uses the name or the id of a daemon (mallory, 64030)."),
+        (
+            b"alice:x:2000:2000:\x01:/:/bin/sh\n",
+            "passwd line 1 contains characters that are invalid in a user database.",
+        ),
         (
             b"alice:x:70000:2000::/:/bin/sh\n",
-            "passwd line 1 has the id 70000, and the pods have ids below 65536 only: raise spec.security.idCount.",
+            "passwd line 1 has the id 70000, but ids in the pods are below 65536: raise spec.security.idCount.",
         ),
         (ALICE + ALICE, "passwd line 2 names alice again."),
     ],

@@ -27,7 +27,7 @@ def point(jail: Path, path: str) -> PodMountPoint:
 def test_makes_what_is_missing_and_says_it(jail: Path) -> None:
     """Folders above are made too, open to all; a second run finds nothing to do."""
     wanted = [point(jail, "home"), point(jail, "data/sets"), point(jail, "data")]
-    assert make_all(wanted) == "Made /data/sets in the jail."
+    assert make_all(wanted) == "Created /data/sets in the jail."
     assert (jail / "data/sets").stat().st_mode & 0o7777 == 0o755
     assert make_all(wanted) == "The jail has all mount points."
 
@@ -62,8 +62,8 @@ def test_says_everything_that_stands_in_the_way(jail: Path) -> None:
             ]
         )
     assert str(refused.value).split("; ") == [
-        "/file is no folder in the jail: choose another path, or move what is there",
-        "file, on the way to /file/below, is no folder in the jail: choose another path, or move what is there",
+        "/file is not a folder in the jail: choose another path, or move the file",
+        "file, on the way to /file/below, is not a folder in the jail: choose another path, or move the file",
         "link, on the way to /link/x, is a symbolic link to home in the jail: name the path that it leads to, or remove the link",
     ]
     assert (jail / "good").is_dir()
@@ -72,7 +72,7 @@ def test_says_everything_that_stands_in_the_way(jail: Path) -> None:
 def test_says_which_folder_of_the_pod_is_not_there(jail: Path) -> None:
     """A claim without a jail in it is told by its path."""
     with pytest.raises(
-        Refusal, match="/root, which holds /data of the jail, cannot be opened: No such file or directory"
+        Refusal, match="/root, which contains /data of the jail, cannot be opened: No such file or directory"
     ):
         make(PodMountPoint(f"{jail}/root", "data", "/data"))
 

@@ -113,7 +113,7 @@ def test_a_copy_that_differs_is_refused_and_made_anew(tmp_path: Path, image: Pat
         victim.unlink()
     else:
         victim.write_bytes(b"" if harm == "short" else b"?" * victim.stat().st_size)
-    with pytest.raises(Refusal, match="is not the image"):
+    with pytest.raises(Refusal, match="differs from the image"):
         seal(claim, PopulateRequest())
     assert not (claim / "root").exists()
     assert content(populated(claim, image)).items() >= {checked: content(image)[checked]}.items()
@@ -126,7 +126,7 @@ def test_a_root_that_appeared_beside_a_whole_copy_is_not_touched(tmp_path: Path,
     assert copy(claim, image).returncode == 0
     (claim / "root").mkdir()
     (claim / "root/precious").write_text("data")
-    with pytest.raises(Refusal, match="exists and is not empty; it was not touched") as refused:
+    with pytest.raises(Refusal, match="exists and is not empty; it stays unchanged") as refused:
         seal(claim, PopulateRequest())
     assert refused.value.final
     assert (claim / "root/precious").read_text() == "data"
@@ -201,7 +201,7 @@ def test_an_error_is_one_sentence(tmp_path: Path) -> None:
     """A refusal of the program is a sentence on stderr, not a traceback."""
     done = subprocess.run([*SEAL, "--claim", tmp_path], capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 1
-    assert done.stderr == f"soperator: {tmp_path} holds no whole copy: copy.sh has to run before seal.\n"
+    assert done.stderr == f"soperator: {tmp_path} has no complete copy: copy.sh has to run before seal.\n"
 
 
 def test_completing_twice_changes_nothing(tmp_path: Path) -> None:

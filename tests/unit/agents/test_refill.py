@@ -90,7 +90,7 @@ def assert_overwritten(claim: Path) -> None:
 
 def test_an_overwrite_replaces_the_image_and_keeps_people_and_the_listed_paths(claim: Path, second: Path) -> None:
     """Homes, listed paths and accounts stay; all else is the new image; the former root is kept beside it."""
-    assert job(claim, second, OVERWRITE).endswith(f"kept /home, /srv/data; the former one is {claim}/root.previous.")
+    assert job(claim, second, OVERWRITE).endswith(f"kept /home, /srv/data; the previous root is {claim}/root.previous.")
     assert_overwritten(claim)
 
 
@@ -110,7 +110,7 @@ def test_gaps_are_filled_and_nothing_else_changes(claim: Path, second: Path) -> 
     (root / "bin").unlink()
     shutil.rmtree(root / "var")
     (root / "etc/group").unlink()
-    assert job(claim, second, MISSING) == f"4 paths that {root} lacked were put back."
+    assert job(claim, second, MISSING) == f"4 missing paths of {root} were restored."
     assert (root / "bin/other").read_text() == "other"
     assert (root / "var/spool/slurmd").is_dir()
     assert (root / "usr/bin/tool").read_text() == "first"
@@ -256,7 +256,7 @@ def test_a_withdrawn_overwrite_is_finished_before_anything_else(claim: Path, sec
         if (claim / ".soperator/moving").exists() and not (claim / "root/home").exists():
             break
     newer = PopulateRequest("image:2", "r3", "Overwrite", KEEP)
-    with pytest.raises(Refusal, match="the next run does what r3 asks"):
+    with pytest.raises(Refusal, match="the next run carries out r3"):
         job(claim, second, newer)
     assert_overwritten(claim)
     job(claim, second, newer)

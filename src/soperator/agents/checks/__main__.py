@@ -1,9 +1,8 @@
-"""`python3 -m soperator.agents.checks interval`: run the node's checks and report what changed; slurmd does so in its interval.
+"""`python3 -m soperator.agents.checks interval`: run the node's checks and report the changes; slurmd runs this at its interval.
 
-With `prolog` or `epilog` it runs the checks of that moment, before a job starts on the node or after it has ended.
-
-With `--show` it prints how each check went, for a person on the node, and neither remembers nor reports. It never fails because of a check's result,
-only for its own errors: a missing or malformed plan is exit code 2, and a report that Slurm refuses is repeated the next time.
+With `prolog` or `epilog` it runs the checks of that moment, before a job starts on the node or after it has ended. With `--show` it prints the result
+of each check for a person on the node, and neither remembers nor reports anything. It never fails because of a check's result, only because of its
+own errors: a missing or malformed plan is exit code 2, and a report that Slurm refuses is repeated the next time.
 """
 
 import argparse
@@ -49,7 +48,7 @@ def main() -> None:
     parser.add_argument("--plan", type=Path, default=PLAN)
     parser.add_argument("--memory", type=Path, default=MEMORY)
     parser.add_argument("--scontrol", default=_SCONTROL)
-    parser.add_argument("--show", action="store_true", help="print how each check went, and change nothing")
+    parser.add_argument("--show", action="store_true", help="print the result of each check, and change nothing")
     said = parser.parse_args()
     try:
         plan = read_plan(said.plan)
@@ -74,8 +73,10 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """The checks of the node, the thresholds by machine type, the seconds after which an unchanged report is repeated (0 is never), and whether a
-    failure in the prolog requeues the job.
+    """The plan of a node.
+
+    It has the checks, the thresholds by machine type, the seconds after which an unchanged report is repeated (0 is never), and whether a failure in
+    the prolog requeues the job.
     """
 
     checks: Sequence[Check]
@@ -85,7 +86,7 @@ class NodePlan:
 
 
 def read_plan(path: Path) -> NodePlan:
-    """The plan in a file; raises CheckError, also where the file cannot be read."""
+    """Return the plan in a file; raise CheckError for an invalid file, also if it cannot be read."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         checks = [read_check(name, each) for name, each in said["checks"].items()]
@@ -99,7 +100,7 @@ def read_plan(path: Path) -> NodePlan:
 
 
 def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], path: Path, renew: float = 0.0) -> None:
-    """Report results that differ from the last report to this slurmctld, or whose report is due again; and remember them."""
+    """Report results that differ from the last report to this slurmctld, or whose next report is due, and remember them."""
     now = runner.clock()
     made = report.report_of(standings, now, known.last)
     node, told = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
@@ -113,20 +114,20 @@ def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], pa
             known = replace(known, told=told, told_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
-            log.write(f"the report is not sent yet: {why}")
+            log.write(f"cannot send the report yet: {why}")
     memory.save(known, path)
 
 
 def is_due(node: str, renew: float, told_at: float, now: float) -> bool:
-    """Whether a report is due again: nodes that began together have different moments, spread over the `renew` seconds."""
+    """Whether an unchanged report is due again. Nodes that start together report at different times, spread over the `renew` seconds."""
     phase = crc32(node.encode()) % renew if renew else 0.0
     return bool(renew) and (now + phase) // renew != (told_at + phase) // renew
 
 
 def _teller() -> str:
-    """An identifier of the slurmd that runs us.
+    """An identifier of the slurmd that runs this program.
 
-    It changes when slurmd restarts or executes itself again, because its node may be new to slurmctld then.
+    It changes when slurmd restarts or executes itself again, because slurmctld may have lost the node's report then.
     """
     try:
         return sha256(Path(f"/proc/{os.getppid()}/auxv").read_bytes()).hexdigest()[:16]
@@ -136,7 +137,7 @@ def _teller() -> str:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[bool]:
-    """Whether no other round is going on; it ends with the process at the latest."""
+    """Whether no other round is running; the lock ends with the process at the latest."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         try:

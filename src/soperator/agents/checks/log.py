@@ -1,6 +1,7 @@
-"""The runner's log, in the log of the worker's pod: slurmd discards the output of a check, a prolog or an epilog, unless it fails.
+"""Writes the runner's log to the log of the worker's pod.
 
-So a pipe bypasses slurmd (images/slurm/logs). A line has the form of Slurm's own: the program, and the job if it is about one.
+slurmd discards the output of a check, a prolog or an epilog unless it fails, so a pipe bypasses slurmd (images/slurm/logs). A line has Slurm's own
+format: the program, and the job if the line is about one.
 """
 
 import os
@@ -17,7 +18,7 @@ _CONTEXTS = {"prolog_slurmd": "prolog", "epilog_slurmd": "epilog"}
 
 
 def write(text: str, environment: Mapping[str, str] = os.environ, pipe: Path = PIPE) -> None:
-    """Write each line of `text` to the log; to standard error where there is no pipe, or nobody reads it. Never blocks."""
+    """Write each line of `text` to the log, or to standard error if the pipe is missing or has no reader. Never blocks."""
     who = _CONTEXTS.get(environment.get("SLURM_SCRIPT_CONTEXT", ""), "checks")
     job = environment.get("SLURM_JOB_ID", "")
     for line in filter(None, map(str.strip, text.splitlines())):

@@ -1,6 +1,6 @@
-"""The runner's state from one round to the next: one file on the node, which may be lost at any time.
+"""Keeps the runner's state from one round to the next, in one file on the node.
 
-Without it every check starts again: a failure is then only a suspicion at first.
+The file may be lost at any time. Without it every check starts again, so that a failure is only a suspicion at first.
 """
 
 import json
@@ -15,7 +15,7 @@ from soperator.checks.report import ResolvedCheck
 
 @dataclass(frozen=True)
 class Memory:
-    """The state of each check, when it ran last, counters to compare with, hanging programs, and the last report with its receiver and time."""
+    """The state of each check, when each last ran, counters to compare with, hanging programs, and the last report with its receiver and time."""
 
     standings: Mapping[str, CheckState] = field(default_factory=dict)
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)
@@ -28,12 +28,12 @@ class Memory:
     last: ResolvedCheck | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
-        """Whether a check is due; one that does not pass always is, and after the clock was set back all are."""
+        """Whether a check is due. A check that does not pass always is, and after the clock was set back all are."""
         ran = self.ran.get(check.name)
         return ran is None or check.name in self.standings or not 0 <= now - ran < check.every - 1
 
     def only(self, names: set[str]) -> "Memory":
-        """The same without checks that are no longer run."""
+        """The same state without checks that no longer run."""
         return replace(
             self,
             standings={name: each for name, each in self.standings.items() if name in names},
@@ -44,7 +44,7 @@ class Memory:
 
 
 def load(path: Path) -> Memory:
-    """Read the state; empty where the file is missing, incomplete or of another version."""
+    """Read the state; empty if the file is missing, incomplete or of another version."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         return Memory(
@@ -63,7 +63,7 @@ def load(path: Path) -> Memory:
 
 
 def save(memory: Memory, path: Path) -> None:
-    """Write the state so that a reader finds either the former or the new file, complete; raises OSError."""
+    """Write the state so that a reader finds either the old or the new file, complete; raise OSError if that fails."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(asdict(memory)), encoding="utf-8")

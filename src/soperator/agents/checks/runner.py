@@ -1,7 +1,7 @@
-"""One round of quick checks: measure side by side, judge, remember, and say what changed.
+"""Runs one round of quick checks: measures in parallel, judges, remembers, and returns the changes.
 
-Checks that ask the same of the same probe share one measurement. Whatever a probe or a command does, the round ends within `DEADLINE`, and what gave
-no answer is broken, never passed.
+Checks with equal arguments of the same probe share one measurement. Whatever a probe or a command does, the round ends within `DEADLINE`, and a check
+without an answer is broken, never passed.
 """
 
 import json
@@ -26,7 +26,7 @@ PASSES, FAILS = 0, 1
 
 @dataclass(frozen=True)
 class RoundResult:
-    """The result of one round: the verdicts of the due checks, the duration of each measurement, and the state to remember."""
+    """The result of one round: the verdicts of the due checks, the duration of each measurement in seconds, and the state to remember."""
 
     verdicts: Mapping[str, Verdict]
     took: Mapping[str, float]
@@ -35,7 +35,7 @@ class RoundResult:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The result of a measurement: readings, or why there are none."""
+    """The result of a measurement: readings, or the cause of their absence."""
 
     readings: Sequence[Reading] = ()
     trouble: str = ""
@@ -44,13 +44,13 @@ class _Measured:
 
 
 def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: ProbePaths, now: float) -> RoundResult:
-    """Run the checks that are due and fold their verdicts into what is remembered."""
+    """Run the due checks, and add their verdicts to the remembered state."""
     due = [each for each in checks if memory.is_due(each, now)]
     stuck = {key: left for key, left in memory.stuck.items() if supervise.is_alive(left)}
     tasks = {key: _task(key, each, place) for each in due if (key := _key(each)) not in stuck}
     ended = supervise.run(_limited(tasks, due), DEADLINE)
     measured = {key: _measured(tasks[key], each) for key, each in ended.items()}
-    measured |= {key: _Measured(trouble="its last measurement still hangs in the kernel") for key in stuck}
+    measured |= {key: _Measured(trouble="the previous measurement still hangs in the kernel") for key in stuck}
     verdicts = {each.name: _verdict(each, measured[_key(each)], machines, memory) for each in due}
     left = {key: each.ended.left for key, each in measured.items() if each.ended.left}
     took = {key.partition(" ")[0]: each.ended.took for key, each in measured.items()}
@@ -73,7 +73,7 @@ def _task(key: str, check: Check, place: ProbePaths) -> supervise.Task:
 def _measuring(check: Check, place: ProbePaths) -> Callable[[], str]:
     def measure() -> str:
         if check.probe not in PROBES:
-            raise LookupError(f"there is no probe {check.probe}; there are {', '.join(PROBES)}, command")
+            raise LookupError(f"unknown probe {check.probe}: use one of {', '.join(PROBES)}, command")
         return json.dumps(probe(check.probe)(check.given, place))
 
     return measure
@@ -95,11 +95,14 @@ def _measured(task: supervise.Task, ended: supervise.TaskEnd) -> _Measured:
     try:
         return _Measured(json.loads(ended.out), ended=ended)
     except ValueError:
-        return _Measured(trouble=f"its answer is no JSON: {ended.out[:100]!r}", ended=ended)
+        return _Measured(trouble=f"its answer is not JSON: {ended.out[:100]!r}", ended=ended)
 
 
 def of_command(ended: supervise.TaskEnd) -> Verdict:
-    """The verdict of a command: exit code 1 with a message on stdout is a failure. A script that crashes prints no such message."""
+    """The verdict of a command: exit code 1 with a message on standard output is a failure.
+
+    A script that crashes prints no such message, so it is broken.
+    """
     said = next((line.strip() for line in ended.out.splitlines() if line.strip()), "")[:200]
     if ended.trouble:
         return Verdict("broken", ended.trouble)
@@ -108,7 +111,7 @@ def of_command(ended: supervise.TaskEnd) -> Verdict:
     if ended.code == FAILS and said:
         return Verdict("fail", said)
     last = ended.err.strip().splitlines()[-1][:200] if ended.err.strip() else said
-    why = "exit code 1 without a sentence on its standard output" if ended.code == FAILS else f"exit code {ended.code}"
+    why = "exit code 1 without a message on standard output" if ended.code == FAILS else f"exit code {ended.code}"
     return Verdict("broken", f"{why}: {last}" if last else why)
 
 

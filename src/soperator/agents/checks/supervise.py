@@ -1,8 +1,8 @@
-"""Runs many tasks in parallel, none of which is trusted to end, to bound its output, or to clean up.
+"""Runs many tasks in parallel without trusting any of them to end, to limit its output, or to clean up.
 
-Each runs in its own process group with a time limit. When it ends, or exceeds the limit, the whole group is killed; a program that left its group is
-found by a mark in its environment. A process that cannot be killed, because it is stuck in the kernel, is left behind and reported, so that its task
-is not started again until it has ended.
+Each task runs in its own process group with a time limit. When it ends, or exceeds the limit, the whole group is killed; a program that left its
+group is found by a mark in its environment. A process that cannot be killed, because it is stuck in the kernel, is left behind and reported, so that
+its task is not started again until it has ended.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskEnd:
-    """How a task ended: `code` is its exit code, or the signal. `left` are pid and start time of what could not be killed."""
+    """How a task ended: `code` is its exit code or its signal; `left` has the pid and the start time of each process that could not be killed."""
 
     how: How
     code: int = 0
@@ -49,18 +49,18 @@ class TaskEnd:
 
     @property
     def trouble(self) -> str:
-        """Why the task gave no answer, as a message; empty where it ended by itself."""
+        """Why the task gave no answer, as a message; empty if it ended by itself."""
         match self.how:
             case "late":
                 return f"it did not end within {self.took:.1f} s and was killed"
             case "loud":
                 return f"it printed more than {LOUDEST // 1024} KiB and was killed"
             case "signal":
-                return f"it was ended by {_signal(self.code)}"
+                return f"it ended by {_signal(self.code)}"
             case "missing":
                 return f"it cannot be started: {self.err.strip()}"
             case "stuck":
-                return f"it hangs in the kernel since {self.took:.1f} s and cannot be killed"
+                return f"it has hung in the kernel for {self.took:.1f} s and cannot be killed"
             case _:
                 return ""
 
@@ -77,7 +77,7 @@ class _Running:
 
 
 def run(tasks: Sequence[Task], deadline: float) -> dict[str, TaskEnd]:
-    """Run all tasks at once and return how each ended; takes at most a little more than `deadline` seconds."""
+    """Run all tasks at once and return how each ended. Takes at most slightly longer than `deadline` seconds."""
     end = time.monotonic() + deadline
     mark = f"{os.getpid()}.{time.monotonic_ns()}"
     ended: dict[str, TaskEnd] = {}
@@ -102,7 +102,7 @@ def run_one(command: Sequence[str], limit: float) -> TaskEnd:
 
 
 def failed(ended: TaskEnd) -> str:
-    """Why a function failed, from its exception; empty where it did not fail."""
+    """Why a function failed, from its exception; empty if it did not fail."""
     if ended.trouble:
         return ended.trouble
     return (
@@ -113,12 +113,12 @@ def failed(ended: TaskEnd) -> str:
 
 
 def is_alive(left: tuple[int, str]) -> bool:
-    """Whether a process that could not be killed is still there."""
+    """Whether a process that could not be killed still exists."""
     return _started(left[0]) == left[1] != ""
 
 
 def sweep(mark: str) -> int:
-    """Kill what carries a mark and left its group; return how many that were."""
+    """Kill the processes that carry a mark and left their group; return their number."""
     found, wanted = 0, f"{_MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def _start(task: Task, mark: str, selector: selectors.BaseSelector) -> _Running:
 
 
 def _become(task: Task, mark: str, out: int, err: int) -> None:
-    """The child: never returns."""
+    """The code of the child process; never returns."""
     code = _FAILED
     try:
         os.setpgid(0, 0)
@@ -202,7 +202,7 @@ def _is_over(running: _Running, end: float) -> How | None:
 
 
 def _finish(running: _Running, how: How, selector: selectors.BaseSelector) -> TaskEnd:
-    """Kill the group, whose number stays in use until its first process is reaped; then read the rest of the pipes."""
+    """Kill the group, whose id stays in use until its first process is reaped; then read the rest of the pipes."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(running.pid, signal.SIGKILL)
     status = _wait(running)
@@ -228,7 +228,7 @@ def _finish(running: _Running, how: How, selector: selectors.BaseSelector) -> Ta
 
 
 def _wait(running: _Running) -> int | None:
-    """The exit status; None for a process that does not end although it was killed."""
+    """The exit status; None for a process that does not end after a kill."""
     end = time.monotonic() + _GRACE
     while True:
         pid, status = os.waitpid(running.pid, os.WNOHANG)
@@ -240,7 +240,7 @@ def _wait(running: _Running) -> int | None:
 
 
 def _started(pid: int) -> str:
-    """The start time of a process, in clock ticks since the machine's start; it distinguishes two processes with the same pid."""
+    """The start time of a process, in clock ticks since the machine's start. It distinguishes two processes with the same pid."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -1,1 +1,1 @@
-"""The exporter of a cluster: reads slurmrestd, counts, and serves the counts to Prometheus and to people."""
+"""The exporter of a cluster: queries slurmrestd, computes metrics, and serves them to Prometheus and to people."""

@@ -1,7 +1,7 @@
 """The exporter's process.
 
-Its token is a file from another container of its pod, the only one with the key (agents/tokens): so the process that reads users' texts, and answers
-any client, can only read.
+Another container of its pod, the only one with the key (agents/tokens), writes its token to a file. So the process that reads users' texts and
+answers any client can only read from Slurm.
 """
 
 import argparse
@@ -23,19 +23,19 @@ AWHILE = 20.0
 
 
 def credentials(user: str, file: Path) -> Credentials:
-    """Reads the token for each request, because it is replaced regularly."""
+    """Reads the token for each request, because it is renewed regularly."""
 
     def read() -> tuple[str, str]:
         try:
             return user, file.read_text().strip()
         except OSError as error:
-            raise SlurmError(f"there is no token for slurmrestd: {error}") from error
+            raise SlurmError(f"the token for slurmrestd cannot be read: {error}") from error
 
     return read
 
 
 async def run(chosen: argparse.Namespace) -> None:
-    """Refresh and serve until a signal to stop."""
+    """Refresh and serve until a signal to stop arrives."""
     reader = ListReader(chosen.slurmrestd, credentials(chosen.user, chosen.token))
     options = RefreshOptions(chosen.cluster, chosen.silence, not chosen.no_nodes, chosen.private, chosen.users)
     refresher = Refresher(reader, options)
@@ -73,15 +73,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m soperator.agents.exporter", description=__doc__)
     parser.add_argument("--slurmrestd", required=True, help="its URL")
     parser.add_argument("--cluster", required=True, help="the value of the label slurm_cluster")
-    parser.add_argument("--user", required=True, help="whose token it is")
+    parser.add_argument("--user", required=True, help="the user of the token")
     parser.add_argument("--token", type=Path, required=True, help="the file with the token")
     parser.add_argument("--users", type=Path, help="a passwd file with the names of users")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument(
-        "--silence", type=float, default=1500.0, help="seconds without a report after which checks do not run"
+        "--silence",
+        type=float,
+        default=1500.0,
+        help="seconds without a report after which a node's checks count as not running",
     )
-    parser.add_argument("--private", action="store_true", help="do not show people whose jobs wait")
-    parser.add_argument("--no-nodes", action="store_true", help="no series for each node")
+    parser.add_argument("--private", action="store_true", help="hide the owners of pending jobs on the page")
+    parser.add_argument("--no-nodes", action="store_true", help="write no series per node")
     log.configure()
     asyncio.run(run(parser.parse_args()))
 

@@ -1,4 +1,7 @@
-"""A bounded number of names have their own series, the others are counted together: users choose names, and Prometheus keeps a series for months."""
+"""Limits how many names have their own series, and counts the others together.
+
+Users choose names, and Prometheus keeps a series for months, so unlimited names would fill it.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,14 +13,14 @@ K = TypeVar("K", bound=tuple[str, ...])
 
 
 def top(weights: Mapping[str, float], most: int) -> frozenset[str]:
-    """The names with the most weight, up to the bound; the same names for the same weights."""
+    """The names with the largest weights, up to the limit; the result is deterministic."""
     if len(weights) <= most:
         return frozenset(weights)
     return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:most])
 
 
 def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
-    """The counts with each first label that is not kept counted as `other`."""
+    """The counts, where all first labels that are not in `kept` are added up as `other`."""
     found: Counter[tuple[str, ...]] = Counter()
     for (name, *rest), count in counts.items():
         found[(name if name in kept else OTHER, *rest)] += count  # type: ignore[assignment]
@@ -25,7 +28,7 @@ def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
 
 
 def totals(counts: Mapping[K, float]) -> Counter[str]:
-    """The weight of each first label."""
+    """The sum of the counts of each first label."""
     found: Counter[str] = Counter()
     for (name, *_), count in counts.items():
         found[name] += count  # type: ignore[assignment]
@@ -33,14 +36,14 @@ def totals(counts: Mapping[K, float]) -> Counter[str]:
 
 
 class Settled:
-    """Names that keep their series, as counters need it: a bounded number, first come first served."""
+    """Names that keep their series, as counters need it: a limited number, in order of arrival."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._names: set[str] = set()
 
     def names_after(self, names: Iterable[str]) -> frozenset[str]:
-        """Add new names up to the bound; return all names with their own series."""
+        """Add new names up to the limit; return all names with their own series."""
         for name in sorted(set(names) - self._names)[: self._most - len(self._names)]:
             self._names.add(name)
         return frozenset(self._names)

@@ -1,4 +1,4 @@
-"""The counts of the jobs of one answer, and of the starts and ends from one answer to the next."""
+"""Counts the jobs of one answer, and the starts and ends between two answers."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class PendingJob:
-    """A pending job for the page; `since` in seconds since 1970."""
+    """A pending job on the page for people; `since` in seconds since 1970."""
 
     number: int
     user: str
@@ -44,10 +44,10 @@ class PendingJob:
 
 @dataclass
 class Flow:
-    """How many jobs started and ended since the exporter's start, without remembering jobs.
+    """Counts jobs that started or ended since the exporter's start, without remembering jobs.
 
-    A job is counted by the answer in whose span of slurmctld's time it began or ended: from the moment of the answer before, up to but without
-    the second of its own, for more may begin in that second.
+    A start or an end belongs to exactly one answer: the one in whose span of slurmctld's time it happened. The span begins with the time of the
+    previous answer, and ends before the second of this one, because more jobs may start in that second.
     """
 
     since: int = 0
@@ -56,7 +56,7 @@ class Flow:
     partitions: Settled = field(default_factory=lambda: Settled(names.PARTITIONS))
 
     def began(self, partition: str, wait: float) -> None:
-        """Count the start of a job with its waiting time in seconds."""
+        """Count the start of a job, with its waiting time in seconds."""
         name = partition if partition in self.partitions.names_after([partition]) else OTHER
         counts = self.waits.setdefault(name, [0.0] * (len(names.WAITS) + 2))
         for place, limit in enumerate((*names.WAITS, NEVER)):
@@ -64,7 +64,7 @@ class Flow:
         counts[-1] += wait
 
     def families(self) -> Iterator[Family]:
-        """The metrics of ended jobs and of waiting times."""
+        """Yield the metrics of ended jobs and of waiting times."""
         yield names.FINISHED, [Sample((state,), self.ended[state]) for state in names.ENDED]
         yield names.WAIT, [each for name in sorted(self.waits) for each in self._histogram(name)]
 
@@ -77,7 +77,7 @@ class Flow:
 
 
 def state_of(job: JobRecord) -> str:
-    """The one state in which a job is counted."""
+    """The only state in which a job is counted."""
     said = [each.lower() for each in job.job_state or ()]
     if "completing" in said:
         return "completing"
@@ -85,7 +85,7 @@ def state_of(job: JobRecord) -> str:
 
 
 class JobCounts:
-    """Counts jobs one after the other, and adds to `flow` what is new; `sets` are the NodeSets of each partition, as far as nodes are known."""
+    """Counts the jobs of an answer, and adds new starts and ends to `flow`; `sets` are the NodeSets of each partition, as far as nodes are known."""
 
     def __init__(self, flow: Flow, users: UserNames | None = None, sets: Mapping[str, Set[str]] | None = None) -> None:
         self._flow, self._users, self._sets = flow, users or UserNames(), sets or {}
@@ -116,7 +116,7 @@ class JobCounts:
             self._news.append(job)
 
     def settle(self, moment: int) -> None:
-        """Finish an answer: jobs that started or ended before its time are counted once."""
+        """Finish an answer, so that jobs that started or ended before its time are counted once."""
         flow = self._flow
         for job in self._news:
             start, end, state = value(job.start_time), value(job.end_time), state_of(job)
@@ -127,7 +127,7 @@ class JobCounts:
         flow.since = moment
 
     def families(self) -> Iterator[Family]:
-        """All that was counted."""
+        """Yield all metrics of the answer."""
         yield names.JOBS, [Sample(labels, count) for labels, count in sorted(self._counter(names.JOBS).items())]
         yield from self._top(names.REASONS, names.PENDING)
         yield from self._top(names.USERS, names.USER_JOBS, names.USER_CPUS, names.USER_GPUS)
@@ -140,7 +140,7 @@ class JobCounts:
 
     @property
     def waiting(self) -> list[PendingJob]:
-        """The jobs that have waited longest."""
+        """The jobs that have been pending longest."""
         return sorted(self._waiting, key=attrgetter("since", "number"))[:_SHOWN]
 
     def _pending(self, job: JobRecord) -> None:
@@ -162,7 +162,7 @@ class JobCounts:
             self._waiting = self.waiting
 
     def _nodesets(self, job: JobRecord) -> Set[str]:
-        """The NodeSets on whose nodes a job could run."""
+        """The NodeSets on whose nodes a job may run."""
         found = {each for name in (job.partition or "").split(",") for each in self._sets.get(name, ())}
         return found.intersection(_WORDS.findall(job.features or "")) or found
 
@@ -173,7 +173,7 @@ class JobCounts:
         self._counter(names.PARTITION_WANTED)[(_partition(job),)] += 0  # a number too, for autoscalers
 
     def _top(self, most: int, first: Metric, *others: Metric) -> Iterator[Family]:
-        """Families over the same names, of which those with most in the first have series."""
+        """Families with the same names; the names with the largest values in the first family have their own series."""
         kept = top(totals(self._counter(first)), most)
         for metric in (first, *others):
             yield metric, folded(self._counter(metric), kept)

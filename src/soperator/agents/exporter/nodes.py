@@ -30,13 +30,13 @@ _REASON = 80
 
 
 def state_of(node: SlurmNode) -> str:
-    """The one state in which a node is counted."""
+    """The only state in which a node is counted."""
     found = next((state for flag, state in _ORDER if flag in node.states), "unknown")
     return "draining" if found == "drained" and node.is_busy else found
 
 
 def out_by(node: SlurmNode) -> tuple[str, str]:
-    """Who took a node out of service, and why, as labels that many nodes share."""
+    """Who took a node out of service, and why, as labels with few values."""
     if drain_reasons.is_of_check(node):
         return "check", drain_reasons.check_of(node)[0]
     if node.is_ours:
@@ -47,13 +47,13 @@ def out_by(node: SlurmNode) -> tuple[str, str]:
 
 
 def is_out(node: SlurmNode) -> bool:
-    """Whether it gets no jobs, for a reason other than power saving: a powered-down node starts when a job needs it."""
+    """Whether the node takes no jobs, for a reason other than power saving: a powered-down node starts when a job needs it."""
     return node.is_draining or bool(node.states & _BROKEN) or not (node.is_up or node.states & _ASLEEP)
 
 
 @dataclass(frozen=True)
 class Unwell:
-    """A node that needs a person's attention."""
+    """A node that needs a person's attention, for the page for people."""
 
     name: str
     state: str
@@ -62,15 +62,15 @@ class Unwell:
 
 
 def _nodeset(record: NodeRecord) -> str:
-    """The NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node of no NodeSet."""
+    """The NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node without a NodeSet."""
     name = record.name.rpartition("-")[0]
     return name if name in (record.features or ()) else ""
 
 
 class Nodes:
-    """Counts nodes one after the other, at a time; after `silence` seconds without a report nothing is known of a node's checks.
+    """Counts the nodes of an answer, at the time `now`.
 
-    `sets` are the NodeSets of each partition.
+    After `silence` seconds without a report, a node's checks count as not running. `sets` are the NodeSets of each partition.
     """
 
     def __init__(self, now: float, silence: float, each: bool = True) -> None:
@@ -111,7 +111,7 @@ class Nodes:
             self.unwell.append(Unwell(node.name, state, str(found.state), says))
 
     def families(self) -> Iterator[Family]:
-        """All that was counted."""
+        """Yield all metrics of the answer."""
         for metric in (names.NODES, names.FLAGS, names.HEALTH, names.CPUS, names.MEMORY):
             yield metric, [Sample(labels, count) for labels, count in sorted(self._counter(metric).items())]
         yield names.OUT, self._out()
@@ -137,7 +137,7 @@ class Nodes:
         return [Sample(labels, count) for labels, count in sorted({**kept, **rest}.items())]
 
     def _size(self, record: NodeRecord, node: SlurmNode, state: str) -> None:
-        """Count a node's resources, and their part that is allocated to jobs."""
+        """Count a node's resources, and the part that is allocated to jobs."""
         is_free = node.is_up and not is_out(node)
         rest = "idle" if is_free else "unavailable" if is_out(node) else "powered_down"
         has, used = gres(record.gres), gres(record.gres_used)
@@ -171,7 +171,7 @@ class Nodes:
             counts[*labels, state] += {"allocated": given, rest: max(0, has - given)}.get(state, 0)
 
     def _checks(self, node: SlurmNode, found: NodeHealth) -> None:
-        """Count the checks that do not pass, and keep their measured numbers."""
+        """Count the checks that do not pass, and keep their measured values."""
         for each in node.report.checks if node.report else ():
             self._counter(names.CHECK_NODES)[each.check, each.state] += 1
             for value, number in each.values.items():

@@ -1,6 +1,7 @@
-"""The page for people without Grafana: the state of the cluster by the last answers. It is read-only, and everything on it is in page.html.
+"""Renders the page for people without Grafana: the state of the cluster in the last answers.
 
-Slurm's texts may have been written by users, so all of them are escaped here, in one function, and the Content-Security-Policy allows no scripts.
+It is read-only, and page.html has all of it. Users may have written Slurm's texts, so one function here escapes all of them, and the
+Content-Security-Policy allows no scripts.
 """
 
 from collections import deque
@@ -23,12 +24,12 @@ _WIDTH, _HEIGHT = 720, 120
 
 @dataclass
 class History:
-    """The allocated share of CPUs, and of GPUs if there are any, over the last day, since this process started."""
+    """The allocated share of CPUs, and of GPUs if there are any, over the last day, but not from before this process started."""
 
     points: deque[tuple[float, float, float | None]] = field(default_factory=lambda: deque(maxlen=DAY))
 
     def note(self, now: float, seen: ClusterView) -> None:
-        """Add a point, unless the last one is too new or there is no data."""
+        """Add a point, unless the last one is too recent or there is no data."""
         if not seen.shares.get("CPUs") or (self.points and now - self.points[-1][0] < STEP):
             return
         gpus = [shares for name, shares in seen.shares.items() if name.partition(":")[0] == "gpu"]
@@ -36,7 +37,7 @@ class History:
 
 
 def page(refresher: Refresher, history: History) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     seen, sources = refresher.seen, refresher.sources
     read = [each.read_at for each in sources.values() if each.read_at]
     about = (
@@ -63,7 +64,10 @@ def page(refresher: Refresher, history: History) -> str:
         waiting=""
         if refresher.options.private
         else _table(
-            ("job", "user", "account", "partition", "waits for", "since (UTC)"), waiting, 0, "No job waits for nodes."
+            ("job", "user", "account", "partition", "waits for", "since (UTC)"),
+            waiting,
+            0,
+            "No job is pending for nodes.",
         ),
     )
 
@@ -89,9 +93,9 @@ def _bar(name: str, shares: dict[str, float]) -> str:
 
 
 def _plot(points: Sequence[tuple[float, float, float | None]]) -> str:
-    """The plot of the allocated shares over the last day."""
+    """The plot of the allocated shares over the last day, as SVG."""
     if len(points) < 2:
-        return '<h2>Last day</h2><p class="faint">The plot begins ten minutes after the exporter does.</p>'
+        return '<h2>Last day</h2><p class="faint">The plot starts ten minutes after the exporter.</p>'
     first, last = points[0][0], points[-1][0]
 
     def line(values: Iterable[tuple[float, float | None]], kind: str) -> str:
@@ -117,7 +121,7 @@ def _plot(points: Sequence[tuple[float, float, float | None]]) -> str:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], more: int, none: str) -> str:
-    """Rows under titles; on a narrow screen each row is a few lines, each with its title."""
+    """A table; on a narrow screen each row becomes a few lines, each with its title."""
     if not rows:
         return f'<p class="faint">{escape(none)}</p>'
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)

@@ -1,8 +1,9 @@
 """Polls slurmrestd, and keeps the results to serve.
 
-A long list of jobs takes time, so it is read in parallel with the rest; the other sources are read one after the other. After an answer follows a
-pause nine times as long: slurmrestd, and slurmctld's locks behind it, are for users first. Results stay for a while after Slurm has stopped
-answering, with `slurm_up` at 0; then they are dropped, so that no alert is based on old data.
+A long list of jobs takes time, so it is read in parallel with the other sources, which are read one after the other. After each answer follows a
+pause nine times as long as the answer took, because slurmrestd, and slurmctld's locks behind it, are for users first.
+
+Results stay for a while after Slurm has stopped answering, with `slurm_up` at 0. Then they are dropped, so that no alert uses old data.
 """
 
 import asyncio
@@ -43,9 +44,9 @@ AGAIN = 10.0
 
 @dataclass(frozen=True)
 class RefreshOptions:
-    """Which cluster it is, after how many seconds silence of a node's checks counts, and whether each node has series of its own.
+    """The cluster's name, the seconds after which a node's checks count as not running, and whether each node has its own series.
 
-    `private`: people are not shown whose jobs wait. `users` is the file with the jail's users, if there is one.
+    `private` hides the owners of pending jobs. `users` is the file with the jail's users, if there is one.
     """
 
     cluster: str
@@ -57,7 +58,7 @@ class RefreshOptions:
 
 @dataclass
 class AnswerState:
-    """The last answer of one kind; times in seconds since 1970, 0 for never."""
+    """The last answer of one kind; times are in seconds since 1970, 0 for never."""
 
     name: str
     due: float = 0.0
@@ -70,12 +71,12 @@ class AnswerState:
 
     @property
     def kept(self) -> float:
-        """For how many seconds the present answer is expected to be used: until the next one arrives."""
+        """The seconds for which the current answer will be used: until the next one arrives."""
         return self.pause + self.took
 
     @property
     def is_up(self) -> bool:
-        """Whether the last answer was one."""
+        """Whether the last query succeeded."""
         return bool(self.read_at) and not self.trouble
 
 
@@ -93,7 +94,7 @@ class ClusterView:
 
 
 class Refresher:
-    """Keeps the counts of one cluster fresh; `wall` is the time of day."""
+    """Keeps the metrics of one cluster up to date; `wall` returns the time of day."""
 
     def __init__(self, reader: ListReader, options: RefreshOptions, wall: Callable[[], float] = time.time) -> None:
         self.seen = ClusterView()
@@ -130,7 +131,7 @@ class Refresher:
             source.due = clock() + (AGAIN if source.trouble else long)
 
     async def once(self, source: AnswerState) -> None:
-        """Query one source, and keep its answer, or why there is none."""
+        """Query one source, and keep its answer, or the cause of its absence."""
         await self._once(source)
         self._served = None
 
@@ -145,7 +146,7 @@ class Refresher:
         except Exception as error:  # a record that cannot be counted does not affect the other sources
             if not source.trouble:
                 structlog.get_logger().exception("cannot count", source=source.name)
-            self._failed(source, f"the answer about {source.name} cannot be counted: {error!r}")
+            self._failed(source, f"the answer about {source.name} cannot be evaluated: {error!r}")
             return
         source.took, source.read_at = clock() - began, self.wall()
         if source.trouble:
@@ -155,7 +156,10 @@ class Refresher:
             source.section = await self._written(families)
 
     def metrics(self) -> bytes:
-        """The page of metrics: the last answers that are not too old, and the age of each. It is the same object while its content is the same."""
+        """The page of metrics: the last answers that are not too old, and the age of each.
+
+        The same object is returned while its content is unchanged.
+        """
         now = self.wall()
         fresh = tuple(each.section for each in self.sources.values() if now - each.read_at <= STALE + each.kept)
         if self._served is None or self._served[0] != fresh:
@@ -163,7 +167,7 @@ class Refresher:
         return self._served[1]
 
     async def _written(self, families: Iterable[Family]) -> bytes:
-        """The families as text; after about every thousand lines other requests get their turn."""
+        """Encode the families as text; after about every thousand lines other requests may run."""
         parts = []
         for piece in pieces(families, self.options.cluster):
             parts.append(piece)
@@ -225,7 +229,7 @@ class Refresher:
 
 
 def _plain(families: Iterable[Family], name: str) -> dict[str, float]:
-    """The samples of a family with one label, as a map from the label's value."""
+    """The samples of a family with one label, by the label's value."""
     return {each.labels[0]: each.value for metric, samples in families if metric.name == name for each in samples}
 
 

@@ -1,4 +1,4 @@
-"""slurmctld's statistics, partitions and reservations as metrics."""
+"""Converts slurmctld's statistics, partitions and reservations to metrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ def _seconds(micro: float) -> float:
 
 
 class Scheduler:
-    """Turns statistics into metrics; keeps which kinds of requests and which users have series."""
+    """Converts statistics to metrics; remembers which kinds of requests and which users have their own series."""
 
     def __init__(self, users: UserNames | None = None) -> None:
         self._known = users or UserNames()
@@ -29,7 +29,7 @@ class Scheduler:
         self._users = Settled(names.USERS)
 
     def families(self, said: Statistics) -> Iterator[Family]:
-        """Everything that slurmctld counts."""
+        """Yield all counts of slurmctld."""
         for metric, count in _plain(said):
             yield metric, [Sample((), count)]
         events = {
@@ -75,13 +75,13 @@ def _rpcs(said: Sequence[tuple[str, Rpc]], settled: Settled, many: Metric, secon
 
 
 def partitions(found: Iterable[PartitionRecord]) -> Iterator[Family]:
-    """Which partitions start jobs."""
+    """Yield whether each partition starts jobs."""
     some = sorted(found, key=lambda each: each.name)[: names.PARTITIONS]
     yield names.PARTITION_UP, [Sample((each.name,), float(each.is_up)) for each in some]
 
 
 def reservations(found: Iterable[ReservationRecord]) -> Iterator[Family]:
-    """The size and the times of reservations."""
+    """Yield the sizes and the times of reservations."""
     some = sorted(found, key=lambda each: (value(each.start_time), each.name))[: names.RESERVATIONS]
     yield names.RESERVATION_NODES, [Sample((each.name,), each.node_count) for each in some]
     yield names.RESERVATION_START, [Sample((each.name,), value(each.start_time)) for each in some]

@@ -1,7 +1,7 @@
 """The exporter's HTTP port: /metrics for Prometheus, / for people, /healthz for the kubelet.
 
-A client gets the last results, already encoded, so an answer takes no longer while slurmrestd hangs. The exporter is ready while Slurm is down too:
-that is when its metrics matter.
+A client gets the last results, already encoded, so an answer takes no longer while slurmrestd hangs. The exporter is ready while Slurm is down too,
+because its metrics matter most then.
 """
 
 import zlib
@@ -29,20 +29,20 @@ class Packed:
         self._packed = b""
 
     def compress(self, plain: bytes) -> bytes:
-        """The bytes as gzip."""
+        """The compressed bytes of the page."""
         if plain is not self._plain:
             self._plain, self._packed = plain, pack(plain)
         return self._packed
 
 
 def pack(plain: bytes) -> bytes:
-    """The bytes as gzip, quickly rather than small."""
+    """Compress with gzip, at its fastest level."""
     packer = zlib.compressobj(1, wbits=_GZIP)
     return packer.compress(plain) + packer.flush()
 
 
 def build_app(metrics: Callable[[], bytes], page: Callable[[], str]) -> Starlette:
-    """Return the application. `metrics` returns the same object while its content is the same."""
+    """Return the application. `metrics` returns the same object while its content is unchanged."""
     packed, process = Packed(), CollectorRegistry()
     ProcessCollector(registry=process)
 

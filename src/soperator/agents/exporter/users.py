@@ -1,13 +1,13 @@
-"""The names of users: slurmrestd knows only system accounts, because users are created in the jail.
+"""Finds the names of users, because slurmrestd only knows system accounts: users are created in the jail.
 
-They come from the copy of the jail's passwd that another container of the pod keeps (agents/identity), which has checked every line.
+The names come from the copy of the jail's passwd that another container of the pod keeps (agents/identity), which has checked every line.
 """
 
 from pathlib import Path
 
 
 class UserNames:
-    """Names by uid from the file, which is read again when it was replaced."""
+    """Names by uid from the file, which is read again after it was replaced."""
 
     def __init__(self, passwd: Path | None = None) -> None:
         self._passwd = passwd
@@ -15,7 +15,7 @@ class UserNames:
         self._names: dict[int, str] = {}
 
     def refresh(self) -> None:
-        """Read the file if it has changed; a missing file keeps the known names."""
+        """Read the file if it has changed; if it is missing, the known names stay."""
         if self._passwd is None:
             return
         try:
@@ -30,5 +30,5 @@ class UserNames:
         self._names = {int(each[2]): each[0] for each in words if len(each) > 2 and each[2].isdecimal()}
 
     def name(self, said: str | None, number: int) -> str:
-        """A user's name: from Slurm, else from the jail, else the uid."""
+        """A user's name: from Slurm, otherwise from the jail, otherwise the uid."""
         return said or self._names.get(number) or str(number)

@@ -1,1 +1,1 @@
-"""The resource usage of a node's jobs, measured beside slurmd and served to Prometheus from another container."""
+"""The resource usage of a node's jobs: measured beside slurmd, and served to Prometheus by another container."""

@@ -1,6 +1,6 @@
-"""`python3 -m soperator.agents.usage measure --to FILE`: write the usage of the node's jobs to a file every few seconds; `serve` answers with that
-file. They are two processes in two containers: `measure` may look into every process of the pod and does not listen on the network; `serve` has no
-rights.
+"""`python3 -m soperator.agents.usage measure --to FILE`: write the usage of the node's jobs to a file every few seconds; `serve` serves that file.
+
+They are two processes in two containers: `measure` may read every process of the pod and does not listen on the network; `serve` has no privileges.
 """
 
 import argparse
@@ -23,13 +23,15 @@ EVERY = 5.0
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="usage", description="What the jobs of this node use.")
+    parser = argparse.ArgumentParser(
+        prog="usage", description="Measure or serve the resource usage of this node's jobs."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    measuring = verbs.add_parser("measure", help="measure every few seconds, and write it down")
+    measuring = verbs.add_parser("measure", help="measure every few seconds, and write the result to a file")
     measuring.add_argument("--to", type=Path, required=True)
     measuring.add_argument("--cluster", required=True)
     measuring.add_argument("--node", required=True)
-    serving = verbs.add_parser("serve", help="answer every request with what was written down")
+    serving = verbs.add_parser("serve", help="answer every request with the written file")
     serving.add_argument("--file", type=Path, required=True)
     serving.add_argument("--port", type=int, required=True)
     said = parser.parse_args()
@@ -44,7 +46,7 @@ def main() -> None:
         try:
             write(said.to, page(measure(UsagePaths()), totals, said.cluster, said.node))
         except OSError as error:
-            print(f"soperator: what jobs use is not written down: {error}", file=sys.stderr)
+            print(f"soperator: cannot write the usage of jobs: {error}", file=sys.stderr)
         time.sleep(max(1.0, EVERY - (time.monotonic() - began)))
 
 
@@ -71,9 +73,9 @@ def _families(found: dict[int, Snapshot], seconds: dict[int, float], node: str) 
 
 
 def write(path: Path, content: bytes) -> None:
-    """A reader finds either the former or the new content, complete.
+    """Write the file so that a reader finds either the old or the new content, complete.
 
-    The kubelet makes the folder writable for all, but no other program writes there.
+    The kubelet makes the folder writable for everyone, but no other program writes to it.
     """
     if path.parent.stat().st_mode & 0o022:
         path.parent.chmod(0o755)

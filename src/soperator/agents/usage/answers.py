@@ -1,8 +1,8 @@
 """The HTTP port of `usage serve`: every client gets the file with the numbers, and none delays another.
 
-Anybody in the cluster may connect. So no call waits for a client: there is a bounded number of places, each client has a few seconds for its request
-and as many for the answer, and the oldest is closed first where a place is needed. All clients share the bytes of one answer, for the container's
-memory is small.
+Anyone in the Kubernetes cluster may connect, so no call waits for a client. The number of connections is limited; each client has a few seconds for
+its request and as many for the answer; if all connections are in use, the oldest one is closed first. All clients share the bytes of one answer,
+because the container's memory is small.
 """
 
 import selectors
@@ -25,7 +25,7 @@ _LONGEST, _AT_ONCE = 1 << 16, 64
 
 
 def listener(port: int) -> socket.socket:
-    """A socket that listens on all addresses, of both families where available; port 0 is any free port."""
+    """Return a socket that listens on all addresses, of both families if available; port 0 means any free port."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("::", port), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True)
     return socket.create_server(("", port), backlog=1024)
@@ -33,7 +33,7 @@ def listener(port: int) -> socket.socket:
 
 @dataclass(eq=False)
 class _Client:
-    """A client: its deadline, its request so far, and the unsent rest of the answer, if it has sent its request."""
+    """A client: its deadline, its request so far, and the unsent rest of the answer if it has sent its request."""
 
     socket: socket.socket
     until: float
@@ -86,7 +86,7 @@ class Server:
             self._turn(client)
 
     def _turn(self, client: _Client) -> None:
-        """Read from the client, or write to it; a client that is done, or has disconnected, is removed."""
+        """Read from the client, or write to it; a client that has its answer, or has disconnected, is removed."""
         try:
             if client.rest is None:
                 self._read_head(client)
@@ -110,7 +110,7 @@ class Server:
         self._selector.modify(client.socket, selectors.EVENT_WRITE, client)
 
     def _answer(self) -> bytes:
-        """The present answer; the same object while its content is the same."""
+        """The current answer; the same object while its content is unchanged."""
         made = answer(self.file)
         if made != self._last:
             self._last = made
@@ -124,18 +124,18 @@ class Server:
 
 
 def serve(listening: socket.socket, file: Path, patience: float = PATIENCE) -> None:
-    """Answer each client with the file until the socket is closed; each has a bounded time for its request, and for the answer."""
+    """Answer each client with the file until the socket is closed. Each client has a limited time for its request, and for the answer."""
     Server(listening, file, patience).serve()
 
 
 def answer(file: Path) -> bytes:
-    """The whole HTTP answer: the file, or 503 with the reason where the file is missing or outdated."""
+    """The complete HTTP answer: the file, or 503 with the cause if the file is missing or outdated."""
     try:
         content, age = file.read_bytes(), time.time() - file.stat().st_mtime
     except OSError as error:
-        return _response("503 Service Unavailable", f"nothing was measured yet: {error.strerror}\n".encode())
+        return _response("503 Service Unavailable", f"no measurement exists yet: {error.strerror}\n".encode())
     if age > STALE:
-        return _response("503 Service Unavailable", f"nothing was measured for {age:.0f} s\n".encode())
+        return _response("503 Service Unavailable", f"the last measurement is {age:.0f} s old\n".encode())
     return _response("200 OK", content)
 
 

@@ -1,7 +1,7 @@
-"""Which processes belong to which job, by attributes that no user can change: the pid namespace that each job has, and the titles of slurmstepd.
+"""Assigns processes to jobs, by attributes that no user can change: the pid namespace of each job, and the titles of slurmstepd.
 
-A process in a pid namespace below a job's, as in a container, is known by its parents. Where Slurm has a cgroup for the job, CPU and memory are the
-kernel's sums there. Nothing here touches a file of the jail, which may hang. Sources: proc(5), cgroups(7).
+A process in a pid namespace below a job's, as in a container, is assigned by its parents. If Slurm has a cgroup for the job, CPU and memory are the
+kernel's sums of that cgroup. Nothing here opens a file of the jail, which may hang. Sources: proc(5), cgroups(7).
 """
 
 import os
@@ -29,7 +29,7 @@ class UsagePaths:
 
 @dataclass(frozen=True)
 class _Process:
-    """One process; `own` and `of_children` are seconds on CPUs, of itself and of its children that it has waited for."""
+    """One process; `own` and `of_children` are CPU seconds of the process itself, and of its children that it has waited for."""
 
     key: Key
     parent: int
@@ -47,7 +47,7 @@ class _Job:
 
 
 def measure(place: UsagePaths) -> dict[int, Snapshot]:
-    """The present usage of each job of this node, by job number."""
+    """The current usage of each job of this node, by job number."""
     found = {each.key[0]: each for each in _everything(place)}
     spaces, own = dict(_spaces(place)), found[1].space if 1 in found else ""
     jobs: dict[int, _Job] = {}
@@ -59,7 +59,7 @@ def measure(place: UsagePaths) -> dict[int, Snapshot]:
 
 
 def _snapshot(place: UsagePaths, number: int, job: _Job, found: Mapping[int, _Process]) -> Snapshot:
-    """slurmstepd's own time is Slurm's; the time of its ended tasks is the job's."""
+    """slurmstepd's own time counts as Slurm's; the time of its ended tasks counts as the job's."""
     spent = {each.key: Spent(each.own + each.of_children, _parent(each, found)) for each in job.members}
     spent |= {each.key: Spent(each.of_children, None) for each in job.steps}
     used, memory = _of_cgroup(place, number, job)
@@ -78,7 +78,7 @@ def _parent(process: _Process, found: Mapping[int, _Process]) -> Key | None:
 
 
 def _job_of(process: _Process, found: Mapping[int, _Process], spaces: Mapping[str, int], own: str) -> int:
-    """The job of a process: its namespace's, its parents', or that of its title; 0 where it has none. A title counts in the pod's own namespace."""
+    """The job of a process, from its pid namespace, its parents or its title; 0 if it has none. A title counts only in the pod's own namespace."""
     each: _Process | None = process
     for _ in range(len(found)):
         if each is None:
@@ -90,7 +90,7 @@ def _job_of(process: _Process, found: Mapping[int, _Process], spaces: Mapping[st
 
 
 def _spaces(place: UsagePaths) -> Iterator[tuple[str, int]]:
-    """The pid namespaces of jobs, by what spank/record.c writes down of each: the pid of its first process, and when that began."""
+    """The pid namespaces of jobs, from the records that spank/record.c writes: the pid of each job's first process, and its start time."""
     for folder in place.jobs.glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             pid, start = (folder / "pid").read_text().split()[:2]
@@ -124,7 +124,7 @@ def _read(place: UsagePaths, pid: int) -> _Process:
 
 
 def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None, int | None]:
-    """Seconds and bytes of the job's cgroup, of version 2; None for each where there is none."""
+    """The seconds and bytes of the job's cgroup, version 2; None for each that is missing."""
     for each in (*job.members, *job.steps):
         with suppress(OSError, ValueError, KeyError):
             lines = (place.proc / str(each.key[0]) / "cgroup").read_text().splitlines()
@@ -138,7 +138,7 @@ def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None,
 
 
 def _gpus(place: UsagePaths, job: _Job) -> Iterator[str]:
-    """The GPUs in the job's /dev: the plugin binds each one there under the Node's name."""
+    """The GPUs in the job's /dev, where the plugin binds each one under its name on the Node."""
     seen = set()
     for each in job.members:
         with suppress(OSError, IndexError):

@@ -1,8 +1,9 @@
-"""How much CPU time a job has used, from samples of its processes every few seconds.
+"""Computes the CPU time of a job, from samples of its processes every few seconds.
 
-What a process took is lost to /proc with it, but for its parent, which has it among what its children took. So the sum over a job's processes and
-their waited-for children only falls where a process ends whose parent is not of the job: a slurmstepd at the end of its step, whose tasks' share went
-to it. What a step did since the last look is then missing, and nothing else. With a cgroup the kernel counts, and nothing is missing.
+The time of an ended process is lost in /proc, except that its parent has it in the time of its children. So the sum over a job's processes and their
+waited-for children falls only if a process ends whose parent does not belong to the job. Such a process is a slurmstepd at the end of its step, which
+received the time of its tasks. Only the time of that step since the last sample is then missing. With a cgroup the kernel counts, and nothing is
+missing.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of a process and its waited-for children, and its parent; None where that is not of the job."""
+    """The seconds of a process and its waited-for children, and its parent; None if the parent does not belong to the job."""
 
     seconds: float
     parent: Key | None
@@ -22,7 +23,9 @@ class Spent:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A sample of a job: the CPU time of its processes, bytes of memory, their number, its GPUs, and the seconds of its cgroup if it has one."""
+    """A sample of a job: the CPU time of its processes, bytes of memory, the number of processes, its GPUs, and the seconds of its cgroup if it has
+    one.
+    """
 
     spent: Mapping[Key, Spent]
     memory: int = 0
@@ -32,7 +35,7 @@ class Snapshot:
 
 
 def gained(before: Snapshot | None, now: Snapshot) -> float:
-    """Seconds that the job used between two samples; all of its known time in the first sample. Never negative."""
+    """The seconds that the job used between two samples; all of its known time in the first sample. Never negative."""
     if before and before.exact is not None and now.exact is not None:
         return max(0.0, now.exact - before.exact)
     if now.exact is not None and before is None:
@@ -43,7 +46,7 @@ def gained(before: Snapshot | None, now: Snapshot) -> float:
 
 
 def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]) -> bool:
-    """Whether what a process had spent is in the sum of now: it lives, or the nearest of its parents that does has it."""
+    """Whether the current sum has the time of a process: the process lives, or its nearest living ancestor has it."""
     for _ in range(len(known)):
         if key in now:
             return True
@@ -55,14 +58,14 @@ def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]
 
 
 class Totals:
-    """The CPU time of each job since its first sample."""
+    """The CPU time of each job since its first sample, in seconds."""
 
     def __init__(self) -> None:
         self._seconds: dict[int, float] = {}
         self._last: dict[int, Snapshot] = {}
 
     def add(self, now: Mapping[int, Snapshot]) -> dict[int, float]:
-        """Add a sample of all jobs, forget those that have ended, and return the seconds of each."""
+        """Add a sample of all jobs, forget ended jobs, and return the seconds of each."""
         self._seconds = {
             job: self._seconds.get(job, 0.0) + gained(self._last.get(job), each) for job, each in now.items()
         }

@@ -96,7 +96,7 @@ def test_a_command_that_prints_without_end_is_killed():
 def test_a_command_that_ends_by_a_signal_says_which():
     """That is the check's fault, and no verdict."""
     ended = shell("kill -SEGV $$")
-    assert (ended.how, ended.trouble) == ("signal", "it was ended by SIGSEGV")
+    assert (ended.how, ended.trouble) == ("signal", "it ended by SIGSEGV")
 
 
 @pytest.mark.parametrize("path", ["/nonexistent/check", "/etc/passwd", "/"])

@@ -51,7 +51,7 @@ def test_checks_that_ask_the_same_share_one_measurement():
     [
         (("/bin/sh", "-c", "exit 0"), "pass", ""),
         (("/bin/sh", "-c", "echo the disk hums; exit 1"), "fail", "the disk hums"),
-        (("/bin/sh", "-c", "exit 1"), "broken", "without a sentence"),
+        (("/bin/sh", "-c", "exit 1"), "broken", "without a message"),
         ((sys.executable, "-c", "import nowhere"), "broken", "No module named 'nowhere'"),
         (("/bin/sh", "-c", "echo oh; exit 2"), "broken", "exit code 2: oh"),
         (("/bin/sh", "-c", "kill -9 $$"), "broken", "SIGKILL"),

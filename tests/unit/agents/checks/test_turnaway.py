@@ -12,7 +12,7 @@ from soperator.checks.check import Check, table
 from soperator.checks.check_state import CheckState
 
 JOB = {"JobId": "7", "BatchFlag": "1", "Requeue": "1", "Restarts": "0", "BatchHost": "w-1", "Comment": "a b=c"}
-SMOKES = "w-1 failed check bad before the job began there: it smokes"
+SMOKES = "w-1 failed check bad before the job started there: it smokes"
 
 
 class Prolog:
@@ -56,7 +56,7 @@ def bad(**said):
 
 def test_a_batch_job_goes_back_into_the_queue_when_its_node_has_just_failed(node):
     """With the reason in its comment, after the report; the next job begins, for by then the operator has decided about the node."""
-    assert node.begin(bad()) == f"job 7 was put back into the queue: {SMOKES}\n"
+    assert node.begin(bad()) == f"job 7 was requeued: {SMOKES}\n"
     assert node.asked == ["--oneliner show job 7", f"update jobid=7 admincomment=soperator: {SMOKES}", "requeue 7"]
     assert node.told.read_text().startswith("update nodename=w-1 extra=")
     assert node.begin(bad()) == ""
@@ -71,7 +71,9 @@ def test_a_batch_job_goes_back_into_the_queue_when_its_node_has_just_failed(node
 def test_no_other_job_is_touched(node, said):
     """Of each of them something would be lost, or Slurm would refuse; slurmd's log says that it begins."""
     node.job |= said
-    assert node.begin(bad()) == f"job 7 begins in spite of it, for it cannot be requeued, or was before: {SMOKES}\n"
+    assert (
+        node.begin(bad()) == f"job 7 starts in spite of this, because it cannot be requeued, or already was: {SMOKES}\n"
+    )
     assert node.asked == ["--oneliner show job 7"]
 
 
@@ -95,7 +97,7 @@ def test_no_other_failure_turns_a_job_away(node, check, how):
 def test_what_slurm_refuses_is_told(node):
     """The job then begins."""
     (node.folder / "no").touch()
-    assert node.begin(bad()) == f"job 7 begins in spite of it, for Slurm does not requeue it (no): {SMOKES}\n"
+    assert node.begin(bad()) == f"job 7 starts in spite of this, because Slurm refuses to requeue it (no): {SMOKES}\n"
 
 
 def test_a_failure_that_comes_back_while_it_recovers_is_none_that_nobody_knew():

@@ -86,7 +86,7 @@ async def test_a_missing_token_is_a_failure_like_any_other(tmp_path):
     reader = ListReader("http://rest", credentials("slurmrest", tmp_path / "token"), exporter.slurm)
     refresher = Refresher(reader, RefreshOptions("demo", 1500.0))
     await refresher.once(refresher.sources["nodes"])
-    assert "there is no token" in refresher.sources["nodes"].trouble
+    assert "the token for slurmrestd cannot be read" in refresher.sources["nodes"].trouble
 
 
 async def test_a_scrape_asks_nobody():
@@ -195,5 +195,5 @@ async def test_what_cannot_be_counted_is_told_and_the_rest_goes_on():
 
     slow.records = records
     refresher = await follow(slow, 100)
-    assert "cannot be counted" in refresher.sources["partitions"].trouble
+    assert "cannot be evaluated" in refresher.sources["partitions"].trouble
     assert len(slow.times("nodes")) > 4

@@ -1,6 +1,6 @@
-"""What can be measured: each probe by the name that a check's file gives.
+"""The probes: functions that measure the node, by the name that a check's file gives.
 
-A probe returns readings, and raises ProbeError where it has none that can be judged. It may hang or crash, because it runs in a separate process.
+A probe returns readings, and raises ProbeError if it has none that can be judged. It may hang or crash, because it runs in a separate process.
 """
 
 from collections.abc import Mapping
@@ -30,6 +30,6 @@ PROBES: Mapping[str, str] = MappingProxyType(
 
 
 def probe(name: str) -> Probe:
-    """The probe of a name; raises LookupError where there is none."""
+    """Return the probe of a name; raise LookupError if there is none."""
     found: Probe = getattr(import_module(f"{__name__}.{PROBES[name]}"), name)
     return found

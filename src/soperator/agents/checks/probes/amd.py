@@ -1,4 +1,4 @@
-"""AMD GPUs, from the output of `rocm-smi --json`."""
+"""Measures AMD GPUs, from the output of `rocm-smi --json`."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _MODEL = ("Card Series", "Card series", "Card Model", "Card model")
 
 
 def amd(given: Given, place: ProbePaths) -> list[Reading]:
-    """First the node: `gpus` that answer, `wanted` and `missing`; then each GPU."""
+    """First the node: `gpus` that answer, `wanted` and `missing`; then one reading per GPU."""
     done = run(place, "rocm-smi", "--showproductname", "--showtemp", "--showuse", "--showreplaycount", "--json")
     gpus = parse(done.stdout, done.stderr)
     wanted = int(given.get("count") or 0)
@@ -28,7 +28,7 @@ def amd(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """The readings in the JSON; raises ProbeError where there is none. Some versions print warnings before it."""
+    """The readings in the JSON, before which some versions print warnings; raises ProbeError if there is no JSON."""
     start = out.find("{")
     try:
         said = json.loads(out[start:]) if start >= 0 else None

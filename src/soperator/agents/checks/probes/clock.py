@@ -1,4 +1,4 @@
-"""The machine's clock, against slurmctld's: the one clock that all nodes of a cluster can ask without another daemon."""
+"""Compares the machine's clock with slurmctld's, because every node can query that clock without another daemon."""
 
 import re
 import subprocess
@@ -12,17 +12,20 @@ _ANSWER = re.compile(r"sdiag output at .*\((\d+)\)")
 
 
 def clock(_: Given, place: ProbePaths) -> list[Reading]:
-    """`offset`: the least difference of this clock from slurmctld's in seconds, and its `side`."""
+    """`offset`: the smallest possible difference between this clock and slurmctld's in seconds, and its `side`."""
     began = time.time()
     done = subprocess.run([place.sdiag], capture_output=True, text=True, check=False)
     ended = time.time()
     answer = _ANSWER.search(done.stdout)
     if not answer:
-        raise ProbeError(f"sdiag does not tell slurmctld's time: {(done.stderr or done.stdout).strip()[:200]}")
+        raise ProbeError(f"sdiag printed no time of slurmctld: {(done.stderr or done.stdout).strip()[:200]}")
     offset = compare(began, ended, int(answer[1]))
     return [{"of": "the clock", "offset": abs(offset), "side": "ahead of" if offset > 0 else "behind"}]
 
 
 def compare(began: float, ended: float, theirs: int) -> float:
-    """The least number of seconds by which our clock is ahead: it read `began` before and `ended` after the other clock gave the second `theirs`."""
+    """The smallest number of seconds by which our clock is ahead.
+
+    It read `began` before, and `ended` after, the other clock returned the second `theirs`.
+    """
     return round(began - (theirs + 1) if began > theirs + 1 else min(0.0, ended - theirs), 1)

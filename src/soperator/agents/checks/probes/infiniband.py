@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports, as the kernel shows them below /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband)."""
+"""Measures InfiniBand and RoCE ports, from the kernel's files in /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband)."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from soperator.checks.check import Reading, Value
 
 
 def infiniband(_: Given, place: ProbePaths) -> list[Reading]:
-    """A reading for each port: `state` (ACTIVE), `physical` (LinkUp), `rate` in Gb/s, counters of errors; first the number of `ports`."""
+    """First the number of `ports`; then one reading per port: `state` (ACTIVE), `physical` (LinkUp), `rate` in Gb/s, and counters of errors."""
     root = place.sys / "class/infiniband"
     if not root.is_dir():
-        raise ProbeError(f"{root} is not there: this pod has no InfiniBand driver")
+        raise ProbeError(f"{root} is missing: this pod has no InfiniBand driver")
     found = [_port(path) for path in sorted(root.glob("*/ports/*"))]
     return [{"of": "the node", "ports": len(found)}, *found]
 

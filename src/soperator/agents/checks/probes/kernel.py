@@ -1,4 +1,4 @@
-"""The kernel's messages: errors of GPUs (XID), of memory, of disks. Only where the pod may read them, which is not the default."""
+"""Reads the kernel's messages about errors of GPUs (XID), memory and disks. By default a pod may not read them, and then there is no reading."""
 
 import os
 import re
@@ -20,13 +20,13 @@ _ERRORS = re.compile(
 def kernel(given: Given, place: ProbePaths) -> list[Reading]:
     """Messages of the last `given.seconds`: `xid` of a device, or `error`.
 
-    Without such messages the reading shows that the kernel's log is readable.
+    Without such messages the only reading shows that the kernel's log is readable.
     """
     return parse(_messages(place, float(given["seconds"])))
 
 
 def parse(lines: list[str]) -> list[Reading]:
-    """The readings of some messages."""
+    """The readings of the given messages."""
     found: list[Reading] = [{"of": "the kernel", "lines": len(lines)}]
     for line in lines:
         if match := _XID.search(line):
@@ -39,7 +39,10 @@ def parse(lines: list[str]) -> list[Reading]:
 
 
 def _messages(place: ProbePaths, seconds: float) -> list[str]:
-    """The texts of /dev/kmsg that are young enough. Its format: level,number,microseconds,flags;text (Documentation/ABI/testing/dev-kmsg)."""
+    """The texts of /dev/kmsg that are recent enough.
+
+    A line has the format level,number,microseconds,flags;text (Documentation/ABI/testing/dev-kmsg).
+    """
     try:
         fd = os.open(place.dev / "kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:

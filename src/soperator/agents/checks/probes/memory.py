@@ -1,4 +1,4 @@
-"""Memory: the machine's free memory, what the pod uses while no job runs, and the processes that the kernel killed."""
+"""Measures memory: the machine's free memory, the pod's usage while no job runs, and the processes that the kernel killed."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from soperator.checks.check import Reading, Value
 def memory(_: Given, place: ProbePaths) -> list[Reading]:
     """For the machine `available` and `swapped` in per cent.
 
-    For the pod `held`, its memory that cannot be reclaimed, in per cent of its limit, and `jobs`.
+    For the pod `held`, its memory that cannot be reclaimed, in per cent of its limit, and `jobs`, the number of its jobs.
     """
     info = _meminfo(place.proc / "meminfo")
     machine: dict[str, Value] = {"of": "memory", "available": _share(info["MemAvailable"], info["MemTotal"])}
@@ -24,14 +24,14 @@ def memory(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def oom(_: Given, place: ProbePaths) -> list[Reading]:
-    """`kills`: how many of the pod's processes the kernel has killed for lack of memory since the pod started."""
+    """`kills`: the number of the pod's processes that the kernel has killed for lack of memory since the pod started."""
     root = place.sys / "fs/cgroup"
     for path in (root / "memory.events", root / "memory/memory.oom_control"):
         if path.exists():
             said = dict(line.split()[:2] for line in path.read_text().splitlines() if len(line.split()) == 2)
             if "oom_kill" in said:
                 return [{"of": "the pod", "kills": int(said["oom_kill"])}]
-    raise ProbeError(f"{root} does not tell what the kernel has killed")
+    raise ProbeError(f"{root}/memory.events has no count of killed processes")
 
 
 def _meminfo(path: Path) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""NVIDIA GPUs, from the output of `nvidia-smi -q -x` and `nvidia-smi nvlink --status`.
+"""Measures NVIDIA GPUs, from the output of `nvidia-smi -q -x` and `nvidia-smi nvlink --status`.
 
-The XML names every value, says N/A where a device has none, and leaves out what an older driver does not know; so nothing depends on the driver's
-version. For a GPU that has fallen off the bus the program prints a message instead, or leaves the GPU out, or prints an error in place of values: all
-three are readings. Source: nvidia-smi(1), nvidia-smi's own nvsmi_device DTD.
+The XML names every value, has N/A for a value that a device lacks, and omits values that an older driver does not know, so nothing depends on the
+driver's version. If a GPU has fallen off the bus, the program prints a message instead, omits the GPU, or prints an error in place of values: all
+three become readings. Source: nvidia-smi(1), nvidia-smi's own nvsmi_device DTD.
 """
 
 import os
@@ -51,9 +51,9 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def nvidia(given: Given, place: ProbePaths) -> list[Reading]:
-    """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`.
+    """First the node: `gpus` that answer, `wanted`, `missing`, `devices` in /dev, `ordered`. Then one reading per GPU; a lost GPU has only `lost`.
 
-    Then each GPU; a lost one has only `lost`. GPUs without any output, not even that they are lost, are missing; where none answers, all are.
+    GPUs without any output, not even that they are lost, are missing; if no GPU answers, all are.
     """
     out, err = _output(place, "-q", "-x")
     readings = parse(out, err)
@@ -67,13 +67,13 @@ def nvidia(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def nvlink(_: Given, place: ProbePaths) -> list[Reading]:
-    """Each GPU that has NVLink: its `links`, and of them `up`."""
+    """One reading for each GPU with NVLink: its `links`, and the number of them that are `up`."""
     out, err = _output(place, "nvlink", "--status")
     return parse_links(out) or _lost(out, err) or [{"of": "the node", "links": 0, "up": 0}]
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """The readings of the XML; raises ProbeError where there is neither XML nor a sentence about a lost GPU."""
+    """The readings of the XML; raises ProbeError if there is neither XML nor a message about a lost GPU."""
     lost = _lost(out, err)
     start = out.find("<?xml")
     if start < 0:
@@ -87,7 +87,7 @@ def parse(out: str, err: str = "") -> list[Reading]:
 
 
 def parse_links(out: str) -> list[Reading]:
-    """The readings of `nvidia-smi nvlink --status`: only a link with a bandwidth is up."""
+    """The readings of `nvidia-smi nvlink --status`; only a link with a bandwidth counts as up."""
     found: list[dict[str, Value]] = []
     for line in out.splitlines():
         if match := re.match(r"GPU (\d+): (.*?)(?: \(UUID.*)?$", line.strip()):
@@ -109,7 +109,7 @@ def _lost(out: str, err: str) -> list[Reading]:
 
 
 def _elements(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The PCI address of each GPU with the texts below it, by path."""
+    """The texts of each GPU's XML by path, under the GPU's PCI address."""
     stack: list[str] = []
     found: list[tuple[str, dict[str, str]]] = []
     words: list[str] = []
@@ -166,13 +166,13 @@ def _first(said: Mapping[str, str], paths: tuple[str, ...]) -> str:
 
 
 def _output(place: ProbePaths, *words: str) -> tuple[str, str]:
-    """The program's output on both channels, for any exit code: with a lost GPU it may fail or not."""
+    """The program's output on both channels, whatever its exit code, because the program may fail if a GPU is lost."""
     done = run(place, "nvidia-smi", *words)
     return done.stdout, done.stderr
 
 
 def run(place: ProbePaths, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of the GPU driver with the driver's libraries; raises ProbeError where the program is missing."""
+    """Run a program of the GPU driver with the driver's libraries; raise ProbeError if the program is missing."""
     program = next((folder / name for folder in place.tools if os.access(folder / name, os.X_OK)), None)
     if program is None:
         raise ProbeError(f"{name} is in none of {', '.join(map(str, place.tools))}")

@@ -1,4 +1,4 @@
-"""The paths that a probe reads. Tests use their own folders; on a worker they are the machine's."""
+"""The paths that a probe reads. On a worker they are the machine's; tests use their own folders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from soperator.checks.check import Reading
 
 
 class ProbeError(Exception):
-    """A program gave no answer that can be judged; the message has its output."""
+    """A program's answer cannot be judged; the message has its output."""
 
 
 @dataclass(frozen=True)
 class ProbePaths:
-    """The paths of a node; `tools` are the folders that are searched for programs of a GPU driver."""
+    """The paths of a node; `tools` are the folders in which programs of a GPU driver are searched."""
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")

@@ -1,6 +1,7 @@
-"""Processes: hanging ones, zombies, and those that a job left behind.
+"""Measures processes: hanging ones, zombies, and leftovers of jobs.
 
-Users can give a process any name and title. So names of Slurm and of the driver count only in the pod's own pid namespace: jobs have others.
+Users can give a process any name and title. So the names of Slurm's and the driver's programs count only in the pod's own pid namespace, because jobs
+have others.
 """
 
 import os
@@ -22,7 +23,7 @@ _DAEMONS = ("slurmd", "slurmstepd", "nvidia-persiste", "nvidia-smi", "nv-hosteng
 
 @dataclass(frozen=True)
 class Process:
-    """One process as /proc has it; `age` is in seconds."""
+    """One process, as read from /proc; `age` is in seconds."""
 
     pid: int
     name: str
@@ -31,7 +32,7 @@ class Process:
 
 
 def processes(_: Given, place: ProbePaths) -> list[Reading]:
-    """`zombies` and `hanging` (state D), counted, with the `names` of the latter."""
+    """The numbers of `zombies` and `hanging` processes (state D), with the `names` of the latter."""
     found = list(everything(place))
     hanging = [each for each in found if each.state == "D"]
     reading: dict[str, Value] = {
@@ -44,7 +45,7 @@ def processes(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
-    """`processes` of jobs that no longer run here, `devices` that they hold among them, and `folders` of such jobs in `given.scratch`."""
+    """The number of `processes` of jobs that no longer run here, the `devices` that they hold, and the `folders` of such jobs in `given.scratch`."""
     running = jobs(place)
     strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
     holders = [each for each, _ in strays if _holds_a_gpu(place, each.pid)]
@@ -62,7 +63,7 @@ def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def holders(_: Given, place: ProbePaths) -> list[Reading]:
-    """`foreign`: processes that hold a GPU and belong to no job and no daemon of Slurm or the driver, with their `names`."""
+    """`foreign`: the number of processes that hold a GPU and belong to no job and no daemon of Slurm or the driver, with their `names`."""
     found = [each for each in everything(place) if each.age >= _YOUNG and not _is_called(place, each, _DAEMONS)]
     foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
     names = ", ".join(f"{each.name} ({each.pid})" for each in foreign[:3])
@@ -70,7 +71,7 @@ def holders(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def jobs(place: ProbePaths) -> set[int]:
-    """The jobs that have a step here, from the titles of slurmstepd."""
+    """The jobs with a step on this node, from the titles of slurmstepd."""
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -80,7 +81,7 @@ def jobs(place: ProbePaths) -> set[int]:
 
 
 def everything(place: ProbePaths) -> Iterator[Process]:
-    """All processes that this pod sees."""
+    """All processes that are visible in this pod."""
     uptime = float((place.proc / "uptime").read_text().split()[0])
     for path in place.proc.glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
@@ -91,7 +92,7 @@ def everything(place: ProbePaths) -> Iterator[Process]:
 
 
 def _job_of(place: ProbePaths, process: Process) -> int:
-    """The job in a process's environment; 0 for a process without one, a young one, and Slurm's own programs."""
+    """The job of a process, from its environment; 0 for a process without a job, a young one, and Slurm's own programs."""
     if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
         return 0
     return _number_of(place, process)
@@ -103,7 +104,7 @@ def _is_called(place: ProbePaths, process: Process, names: tuple[str, ...]) -> b
 
 
 def _is_ours(place: ProbePaths, pid: int | str) -> bool:
-    """Whether a process is in our own pid namespace; False where it cannot be read."""
+    """Whether a process is in our own pid namespace; False if that cannot be read."""
     try:
         return (place.proc / str(pid) / "ns/pid").readlink() == (place.proc / "self/ns/pid").readlink()
     except OSError:
@@ -111,7 +112,7 @@ def _is_ours(place: ProbePaths, pid: int | str) -> bool:
 
 
 def _number_of(place: ProbePaths, process: Process) -> int:
-    """The number of the job in a process's environment; 0 for one without."""
+    """The job number in a process's environment; 0 if there is none."""
     with suppress(OSError, ValueError):
         for word in (place.proc / str(process.pid) / "environ").read_bytes().split(b"\0"):
             if word.startswith(b"SLURM_JOB_ID="):
@@ -129,7 +130,7 @@ def _holds_a_gpu(place: ProbePaths, pid: int) -> bool:
 
 
 def _folders(scratch: Path, running: set[int]) -> list[int]:
-    """The jobs that do not run and have a folder in the scratch, where each job's is job-ID."""
+    """The jobs that do not run but still have a folder in the scratch folder, where each job's folder is called job-ID."""
     with suppress(OSError):
         found = (path.name.removeprefix("job-") for path in scratch.glob("job-*"))
         return sorted(int(name) for name in found if name.isdecimal() and int(name) not in running)

@@ -1,4 +1,4 @@
-"""File systems: their usage, whether they are writable, and their latency."""
+"""Measures file systems: their usage, whether they are writable, and their latency."""
 
 import os
 import time
@@ -12,12 +12,15 @@ _TRIES = 5
 
 
 def filesystem(given: Given, _: ProbePaths) -> list[Reading]:
-    """`used` and `inodes` in per cent as df(1) has them, `free` in MiB, `readonly`; or `error`. `given.paths` is name → path."""
+    """`used` and `inodes` in per cent, as in df(1), `free` in MiB, `readonly`; or `error`. `given.paths` maps names to paths."""
     return [_filesystem(name, path) for name, path in _paths(given).items()]
 
 
 def latency(given: Given, _: ProbePaths) -> list[Reading]:
-    """`ms`: how long a look-up of a name takes, the median of five. The names are new each time, so that no cache answers, and no file is created."""
+    """`ms`: the duration of a look-up of a name, the median of five.
+
+    The names are new each time, so that no cache answers, and no file is created.
+    """
     return [_latency(name, path) for name, path in _paths(given).items()]
 
 
