@@ -166,7 +166,7 @@ def test_a_name_of_the_operators_is_refused(lab: Lab, bare: Bare) -> None:
     """A record of that name would be taken for a pod's."""
     done = asked(lab, "--nodeset", "worker", "--node", "worker-7", "--claim", f"{lab.cluster}-jail=/mnt/jail")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "--node: worker-7 is a name that the operator gives to pods of NodeSet worker" in done.stderr
+    assert "--node: worker-7 is reserved for the pods of NodeSet worker" in done.stderr
 
 
 def test_a_host_becomes_a_login_host(lab: Lab, bare: Bare, node: str) -> None:

@@ -1,1 +1,1 @@
-"""The command `soperator`, one module for each verb."""
+"""The command `soperator`, with one module per verb."""

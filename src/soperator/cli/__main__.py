@@ -1,7 +1,7 @@
-"""The command line `soperator`: one file per verb, and no slow import before a verb runs.
+"""The command line `soperator`: one module per verb, and no slow import before a verb runs.
 
-People type `soperator --help` first and often, so the verbs' modules import only typer; each verb imports what it needs when it is called. An error
-in the input ends with one line per fault and exit code 1, never with a traceback.
+People type `soperator --help` first and often, so the verbs' modules import only typer, and each verb imports other modules when it runs. An error in
+the input ends with one line per fault and exit code 1, never with a traceback.
 """
 
 import os
@@ -14,7 +14,7 @@ from soperator.cli import crds, diff, explain, join, lint, operator, render, tok
 
 app = typer.Typer(
     name="soperator",
-    help="Slurm clusters as Kubernetes resources.",
+    help="Check, render and inspect Slurm clusters on Kubernetes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""`soperator crds`: the CustomResourceDefinitions that this version needs."""
+"""`soperator crds`: prints the CustomResourceDefinitions that this version needs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,9 @@ import typer
 
 
 def crds(
-    write: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write one file per kind here.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write one file per kind into this folder.")
+    ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply --server-side -f -`."""
     from soperator.crdgen import generate

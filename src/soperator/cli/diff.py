@@ -1,7 +1,7 @@
-"""`soperator diff`: what would change in a cluster, and what that would restart, before it is applied.
+"""`soperator diff`: shows what a change of files would change in a cluster, and which pods it would restart.
 
-The objects are rendered as the operator would, with its own images, and compared with the digests that it left on those in Kubernetes. Slurm's
-files are compared line by line with those that slurmctld runs with.
+The objects are rendered as the operator would render them, with its own images, and compared with the digests that it stored on the objects in
+Kubernetes. Slurm's files are compared line by line with those that slurmctld runs with.
 """
 
 import asyncio
@@ -34,7 +34,9 @@ _MEANS = {
 
 @dataclass(frozen=True)
 class Live:
-    """A cluster's objects in Kubernetes: the digests of its objects by `Kind/name`, the files with their state, the pods' templates by NodeSet."""
+    """The state of a cluster in Kubernetes: the digests of its objects by `Kind/name`, Slurm's files with their state, and the pods' templates by
+    NodeSet.
+    """
 
     uid: str = ""
     applied: Mapping[str, str] = field(default_factory=dict)
@@ -48,16 +50,16 @@ def diff(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE... | CLUSTER", help="YAML files (- is standard input), or the name of a SlurmCluster."
+            metavar="FILE... | CLUSTER", help="YAML files (- for standard input), or the name of a SlurmCluster."
         ),
     ],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="The cluster's namespace; empty means that of the kubeconfig.")
+        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
     ] = "",
 ) -> None:
-    """Show what applying the files would change and restart, or what the operator has yet to change for a cluster's present spec.
+    """Show what applying the files would change and restart, or what the operator has yet to change for a cluster's current spec.
 
-    Exit code 0: nothing. 1: something. 2: it could not be told.
+    Exit code 0: nothing. 1: something. 2: the comparison is impossible.
     """
     from soperator.kube.errors import KubeError
 
@@ -71,11 +73,11 @@ def diff(
 
 
 class _Unclear(Exception):  # noqa: N818
-    """Why nothing can be compared, as a message."""
+    """The comparison is impossible; the message has the cause."""
 
 
 def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults") -> Iterator[str]:
-    """The lines about what would change in one cluster; new images come in stages, of which the first is shown."""
+    """Yield a line for each change in one cluster. New images are rolled out in stages, of which only the first is shown."""
     from soperator.policy.cluster.images import RunningImages
     from soperator.reconcile.cluster import images
     from soperator.render.slurm_conf import slurm_conf
@@ -91,7 +93,7 @@ def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defau
     for each in nodesets:
         old = [name for name in live.templates.get(each.name, ()) if name != pod.template_hash(cluster, each, defaults)]
         if old:
-            yield f"NodeSet {each.name}: {len(old)} pods are replaced, each when its jobs have ended"
+            yield f"NodeSet {each.name}: {len(old)} pods are replaced, each after its jobs have ended"
         if (
             not each.spec.power_saving
             and each.name in live.templates
@@ -150,7 +152,7 @@ async def _diff(what: Sequence[str], namespace: str) -> list[str]:
 
 
 def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
-    """Kind, name and spec of the objects in files; empty where a cluster was named."""
+    """The kind, the name and the spec of each object in the files; empty if the argument is a cluster's name."""
     if not any(each == "-" or Path(each).exists() or each.endswith((".yaml", ".yml")) for each in what):
         return []
     from soperator.cli.support.manifests import load
@@ -159,14 +161,14 @@ def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
     if faults := [f"{each.file}: {fault}" for each in found for fault in each.faults]:
         raise _Unclear("\n".join(faults))
     if not any(each.kind == "SlurmCluster" for each in found):
-        raise _Unclear("the files hold no SlurmCluster: name one, or give the file that holds it")
+        raise _Unclear("the files contain no SlurmCluster: give its name, or a file that contains it")
     return [(each.kind, each.name, each.spec) for each in found if each.spec]
 
 
 async def _specs(
     api: "Api", namespace: str, name: str, given: "Iterable[tuple[str, str, Model]]"
 ) -> "tuple[Cluster, list[NodeSet]]":
-    """The cluster and its NodeSets: from the files, and otherwise from Kubernetes."""
+    """The cluster and its NodeSets: from the files if these contain them, otherwise from Kubernetes."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.kube.errors import NotFound
@@ -185,7 +187,7 @@ async def _specs(
             read = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace, name))
         except NotFound:
             raise _Unclear(
-                f"SlurmCluster {name}: there is none in namespace {namespace}, nor a file of this name"
+                f"SlurmCluster {name}: not found in namespace {namespace}, and no file has this name"
             ) from None
         if not isinstance(read, Cluster):
             raise _Unclear("\n".join(map(str, read)))
@@ -236,7 +238,7 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
 
 
 async def _defaults(api: "Api") -> "Defaults":
-    """The images of the operator that runs there, as its Deployment names them, and its namespace."""
+    """The images of the installed operator, as its Deployment names them, and its namespace."""
     import msgspec
 
     from soperator.kube.kinds import DEPLOYMENT

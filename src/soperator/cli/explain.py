@@ -1,4 +1,4 @@
-"""`soperator explain`: the documentation of a field, or the mount plan of a node, where the person types."""
+"""`soperator explain`: prints the documentation of a field, or the mount plan of a node, in the terminal."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +11,21 @@ def explain(
         list[str] | None,
         typer.Argument(
             metavar="KIND[.FIELD...] | jail CLUSTER [NODESET]",
-            help="For example cluster.login.service, or nodeset.gpu; or jail demo worker.",
+            help="For example: cluster.login.service, nodeset.gpu, or jail demo worker.",
         ),
     ] = None,
     files: Annotated[
         list[Path] | None,
-        typer.Option("--file", "-f", help="jail: read the objects from YAML files; - is standard input."),
+        typer.Option("--file", "-f", help="With jail: read the objects from YAML files; - for standard input."),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="jail: their namespace; empty means that of the kubeconfig.")
+        str,
+        typer.Option("--namespace", "-n", help="With jail: namespace of the objects; default: that of the kubeconfig."),
     ] = "",
 ) -> None:
-    """Explain a field of SlurmCluster or NodeSet, with its type, default, limits and the fields inside it.
+    """Explain a field of SlurmCluster or NodeSet: its type, default, limits and the fields inside it.
 
-    With `jail`: what the login nodes of a cluster, or the nodes of a NodeSet, mount to make the jail, in which order, and why.
+    With `jail`: print what the login nodes of a cluster, or the nodes of a NodeSet, mount for the jail, in which order, and why.
     """
     match what or []:
         case ["jail", cluster, *nodeset] if len(nodeset) < 2:
@@ -33,7 +34,7 @@ def explain(
             explain_jail(cluster, "".join(nodeset), files or [], namespace)
         case ["jail", *_]:
             _end(
-                "jail: give the name of a SlurmCluster, and of one NodeSet if you like: soperator explain jail demo worker"
+                "jail: give the name of a SlurmCluster, and optionally of one NodeSet: soperator explain jail demo worker"
             )
         case [field]:
             _field(field)
@@ -48,7 +49,7 @@ def _kinds() -> None:
 
     for kind in KINDS:
         typer.echo(f"{kind}: {KINDS[kind].description}\n")
-    typer.echo("Go on with `soperator explain cluster` or `soperator explain nodeset.gpu`.")
+    typer.echo("Continue with `soperator explain cluster` or `soperator explain nodeset.gpu`.")
 
 
 def _field(field: str) -> None:

@@ -1,4 +1,4 @@
-"""`soperator join`: a host outside Kubernetes becomes a node or a login host of a cluster, by a script that it runs (docs/decisions/0082)."""
+"""`soperator join`: makes a host outside Kubernetes a node or a login host of a cluster, by a script that the host runs (docs/decisions/0082)."""
 
 import asyncio
 import re
@@ -18,21 +18,22 @@ _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
 def join(
     cluster: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
     nodeset: Annotated[
-        str, typer.Option("--nodeset", "-s", help="The NodeSet whose settings the host's Slurm node takes.")
+        str, typer.Option("--nodeset", "-s", help="NodeSet whose settings apply to the host's Slurm node.")
     ] = "",
     node: Annotated[str, typer.Option("--node", help="Name of the Slurm node.")] = "",
-    login: Annotated[bool, typer.Option("--login", help="The host becomes a login host.")] = False,
+    login: Annotated[bool, typer.Option("--login", help="Make the host a login host.")] = False,
     claim: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=PATH", help="Where the host has what the pods have as this claim, such as the jail."
+            metavar="NAME=PATH",
+            help="Path on the host of the file system that the pods mount by this claim, such as the jail.",
         ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Its namespace; empty means that of the kubeconfig.")
+        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
     ] = "",
 ) -> None:
-    """Print the script that makes a host outside Kubernetes a node or a login host. The cluster's key is in it.
+    """Print a script that makes a host outside Kubernetes a node or a login host. The script contains the cluster's key.
 
     For example: soperator join demo --nodeset worker --node bare-1 --claim demo-jail=/mnt/jail | ssh root@bare-1 sh
     """
@@ -44,11 +45,14 @@ def join(
 
 
 def _named(nodeset: str, node: str, login: bool) -> str:
-    """The name of the node, empty for a login host; raises Refused where it is ambiguous, or the name is reserved for the operator."""
+    """Return the name of the node, empty for a login host.
+
+    Raises CliError if the options are ambiguous, or if the name is reserved for the operator.
+    """
     if login == bool(nodeset or node) or bool(nodeset) != bool(node):
         raise CliError("give --nodeset and --node for a Slurm node, or --login for a login host")
     if node and not _NAME.match(node):
-        raise CliError(f"--node: {node}: give a host name of lower-case letters, digits and dashes")
+        raise CliError(f"--node: {node}: use only lower-case letters, digits and dashes")
     return node
 
 
@@ -60,7 +64,7 @@ def _claims(said: list[str]) -> dict[str, str]:
 
 
 async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
-    """The container and the volumes of the role's first pod; raises Refused, NotFound and KubeError."""
+    """Return the container and the volumes of the role's first pod; raise CliError, NotFound or KubeError."""
     import msgspec
 
     from soperator.cli.support.join_script import Like
@@ -74,14 +78,12 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
         await api.get(SLURMCLUSTER, Custom, where, host.cluster)
         sets = {each.metadata.name for each in (await api.list(NODESET, Custom, where)).items}
         if re.search("-[0-9]+$", host.node) and (owner := host.node.rpartition("-")[0]) in sets:
-            raise CliError(
-                f"--node: {host.node} is a name that the operator gives to pods of NodeSet {owner}: give another"
-            )
+            raise CliError(f"--node: {host.node} is reserved for the pods of NodeSet {owner}: give another name")
         chosen = labels.worker(host.cluster, nodeset) if nodeset else labels.role(host.cluster, "login")
         pods = await api.list(POD, Custom, where, labels=",".join(f"{key}={value}" for key, value in chosen.items()))
         if not pods.items:
             raise CliError(
-                f"no pod of {f'NodeSet {nodeset}' if nodeset else 'login'} is there, and the host is to be like one"
+                f"no pod of {f'NodeSet {nodeset}' if nodeset else 'login'} exists, and the host's settings are read from one: start one first"
             )
         spec = msgspec.json.decode(pods.items[0].spec)
         containers = [*spec.get("initContainers", ()), *spec["containers"]]
@@ -96,7 +98,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
 
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
-    """The files in a volume of ConfigMaps and Secrets; none for other volumes."""
+    """The files in a volume with ConfigMaps and Secrets; empty for other volumes."""
     from soperator.cli.support.join_script import for_host
     from soperator.kube.kinds import CONFIGMAP, SECRET
     from soperator.kube.objects import ConfigMap, Secret

@@ -1,4 +1,4 @@
-"""`soperator lint`: every fault of a file, before anything is applied."""
+"""`soperator lint`: prints every fault of a file, before anything is applied."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def lint(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
-    partial: Annotated[bool, typer.Option(help="The files need not hold every object that they refer to.")] = False,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - for standard input.")],
+    partial: Annotated[bool, typer.Option(help="Allow references to objects that the files do not contain.")] = False,
 ) -> None:
-    """Check objects of our kinds in files, and print every problem: file, object, field, value, remedy."""
+    """Check the objects in files, and print every problem: file, object, field, value, remedy."""
     from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
     from soperator.api.healthcheck import HealthCheckSpec
     from soperator.api.nodeset import NodeSetSpec
@@ -56,7 +56,7 @@ def lint(
 
 
 def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
-    """Fields that weaken the isolation between the jail and the Node; they are allowed, and not a problem of a file."""
+    """The fields that weaken the isolation between the jail and the Node. They are allowed, so they are warnings and no problems."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.api.validation.confinement import cluster_loosened, loosened

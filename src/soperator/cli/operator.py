@@ -1,4 +1,4 @@
-"""`soperator operator`: the program that runs in the operator's pod."""
+"""`soperator operator`: the program in the operator's pod."""
 
 from typing import Annotated
 
@@ -7,10 +7,10 @@ import typer
 
 def operator(
     lease: Annotated[
-        bool, typer.Option(help=("Take turns with other operators by a Lease; without it, be the only one."))
+        bool, typer.Option(help=("Elect one leader among several operators by a Lease; without it only one may run."))
     ] = True,
 ) -> None:
-    """Run the operator against its own cluster, or the one of KUBECONFIG."""
+    """Run the operator for the Kubernetes cluster of its pod, or of KUBECONFIG."""
     import asyncio
     import os
 

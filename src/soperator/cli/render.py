@@ -1,4 +1,4 @@
-"""`soperator render`: what the operator would make of a file, without a Kubernetes."""
+"""`soperator render`: prints the objects that the operator would create from a file, without a Kubernetes cluster."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def render(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - is standard input.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - for standard input.")],
     registry: Annotated[
-        str, typer.Option(help=("Where the operator's default images are, with their common prefix."))
+        str, typer.Option(help=("Registry and common prefix of the operator's default images."))
     ] = "localhost/soperator",
-    tag: Annotated[str, typer.Option(help="Tag of the default images; empty means this version.")] = "",
+    tag: Annotated[str, typer.Option(help="Tag of the default images; default: this version.")] = "",
 ) -> None:
-    """Print every Kubernetes object of the clusters in the files. Keys are left out: only the operator makes them."""
+    """Print every Kubernetes object of the clusters in the files, except keys, which only the operator creates."""
     import yaml
 
     from soperator import __version__
@@ -90,7 +90,7 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
 
 
 def _pods(spec: "NodeSetSpec") -> int:
-    """How many pods there are at once; with power saving one pod shows what a job wakes."""
+    """The number of pods that exist at once; with power saving one, to show a pod that a job wakes."""
     return max(1, spec.power_saving.min_nodes) if spec.power_saving else spec.replicas
 
 

@@ -1,7 +1,7 @@
-"""`soperator token`: a user's token for slurmrestd, signed here with the cluster's key.
+"""`soperator token`: prints a user's token for slurmrestd, signed here with the cluster's key.
 
-A person who may read the Secret with the key can already act as any user of Slurm, so this grants no new right: it does the signing, and refuses
-tokens of an administrator, of nobody, or without end.
+A person who may read the Secret with the key can already act as any user of Slurm, so this grants no new right. It only signs, and refuses tokens of
+an administrator, of an unknown user, or without expiry.
 """
 
 import asyncio
@@ -21,25 +21,23 @@ _SHORTEST = 60
 
 
 def token(
-    user: Annotated[str, typer.Argument(help="Whose token: a user of the jail or of the directory.")],
+    user: Annotated[str, typer.Argument(help="User of the token: a user of the jail or of the directory.")],
     cluster: Annotated[str, typer.Option("--cluster", "-c", help="Name of the SlurmCluster.")],
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Its namespace; empty means that of the kubeconfig.")
+        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
     ] = "",
     lifetime: Annotated[
-        str, typer.Option(help="How long it is good, such as 30m or 8h: at most spec.rest.users.maxLifetime.")
+        str, typer.Option(help="Lifetime, such as 30m or 8h: at most spec.rest.users.maxLifetime.")
     ] = "1h",
-    admin: Annotated[
-        bool, typer.Option("--admin", help="Allow a user who may do everything in Slurm, such as root.")
-    ] = False,
+    admin: Annotated[bool, typer.Option("--admin", help="Allow an administrator of Slurm, such as root.")] = False,
 ) -> None:
-    """Print a token for a user of a cluster's REST, and nothing else, so that a script can take it."""
+    """Print a token for slurmrestd as a user of the cluster, and nothing else, so that a script can read it."""
     with report_errors(cluster):
         typer.echo(asyncio.run(_token(user, cluster, namespace, lifetime, admin)))
 
 
 async def _token(user: str, name: str, namespace: str, lifetime: str, admin: bool) -> str:
-    """The token; raises Refused with the cause as its message, and KubeError."""
+    """Return the token; raise CliError with the cause as its message, or KubeError."""
     from soperator.kube.api import Api
     from soperator.kube.kinds import SECRET, SLURMCLUSTER
     from soperator.kube.objects import Secret
@@ -62,7 +60,7 @@ async def _token(user: str, name: str, namespace: str, lifetime: str, admin: boo
 
 
 def bounded(lifetime: str, longest: str) -> int:
-    """The seconds of a lifetime; raises Refused where it is too long, or too short."""
+    """Return the seconds of a lifetime; raise CliError if it is too long or too short."""
     from soperator.api.fields.change import seconds
 
     try:
@@ -75,7 +73,7 @@ def bounded(lifetime: str, longest: str) -> int:
 
 
 async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
-    """Check with slurmctld that a user may have a token; raises Refused. Where slurmctld cannot be asked, a note says so."""
+    """Check with slurmctld that a user may have a token; raise CliError if not. If slurmctld cannot be queried, a note reports that."""
     from soperator.reconcile.io.slurm_exec import Inside
     from soperator.reconcile.keys.user_tokens import refusal
     from soperator.slurmrest.client import SlurmError
@@ -84,6 +82,6 @@ async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None
         why = refusal(user, await Inside(api).uid(cluster, user), admin)
     except SlurmError as error:
         why = refusal(user, -1, admin)
-        say(f"Note: slurmctld could not be asked who {user} is: {error}", err=True)
+        say(f"Note: slurmctld could not look up user {user}: {error}", err=True)
     if why:
         raise CliError(f"{why}{', or give --admin' if 'administrator' in why else ''}")

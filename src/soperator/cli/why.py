@@ -1,4 +1,4 @@
-"""`soperator why`: why a cluster is not available, in sentences; for one node or one job see `why_slurm`."""
+"""`soperator why`: reports why a cluster is not available, in sentences; for one node or one job see `why_slurm`."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def why(
     name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
-    of: Annotated[str, typer.Argument(help="A Slurm node, or the number of a job, to ask about instead.")] = "",
+    of: Annotated[str, typer.Argument(help="Slurm node or job number to explain instead.")] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help=("Its namespace; empty means that of the kubeconfig."))
+        str, typer.Option("--namespace", "-n", help=("Namespace of the cluster; default: that of the kubeconfig."))
     ] = "",
 ) -> None:
-    """Explain why a cluster and its NodeSets are not ready (exit code 1 if anything is not); or the state of one node or job."""
+    """Explain why a cluster and its NodeSets are not ready (exit code 1 if anything is not), or the state of one node or job."""
     from soperator.kube.errors import KubeError, NotFound
     from soperator.slurmrest.client import SlurmError
 
@@ -30,7 +30,7 @@ def why(
         raise typer.Exit(1) from None
     except NotFound:
         say(
-            f"SlurmCluster {name}: there is none of this name in the namespace {namespace or 'of the kubeconfig'}",
+            f"SlurmCluster {name}: not found in namespace {namespace or 'of the kubeconfig'}",
             err=True,
         )
         raise typer.Exit(1) from None
@@ -71,11 +71,11 @@ async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:
-    """Return one sentence for each unmet condition, or for a status that is missing or outdated."""
+    """Return one sentence for each unmet condition, or for a missing or outdated status."""
     subject, status = f"{kind} {custom.metadata.name}", custom.status
     if not status.get("conditions"):
         return [
-            f"{subject}: the operator has not looked at it yet: check that the operator runs and watches this namespace"
+            f"{subject}: the operator has not observed it yet: check that the operator runs and watches this namespace"
         ]
     derived = {"Reconciling", "Stalled"}
     if any(each.get("type") == "Available" for each in status["conditions"]):
@@ -83,18 +83,18 @@ def reasons(kind: str, custom: "Custom") -> list[str]:
     own = [each for each in status["conditions"] if each.get("type") not in derived]
     lines = [f"{subject}: {_sentence(each)}" for each in own if _is_bad(each)]
     if status.get("observedGeneration", 0) < custom.metadata.generation:
-        lines.append(f"{subject}: the operator has not yet looked at the last change")
+        lines.append(f"{subject}: the operator has not observed the last change yet")
     return lines
 
 
 def notes(kind: str, custom: "Custom") -> list[str]:
-    """Return one note for each condition that is not True by the user's choice: nothing is wrong, but it is worth knowing."""
+    """Return one note for each condition that is not True because of the user's choice. Nothing is wrong, but the user may want to know."""
     chosen = (each for each in custom.status.get("conditions", ()) if _is_chosen(each))
     return [f"Note: {kind} {custom.metadata.name}: {_sentence(each)}" for each in chosen]
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:
-    """Whether a condition is a reason; all but those that are derived are good when True."""
+    """Whether a condition shows a fault. All conditions except the derived ones are good when True."""
     return condition.get("status") != "True" and not _is_chosen(condition)
 
 

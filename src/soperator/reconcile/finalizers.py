@@ -64,7 +64,7 @@ async def give_up(operator: Operator, obj: Custom) -> None:
 
 
 async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
-    """Let a deleted object go."""
+    """Remove our finalizer, so that Kubernetes deletes the object."""
     operator.memory(_HELD).pop(obj.metadata.uid, None)
     await _write(operator, kind, obj, [])
 

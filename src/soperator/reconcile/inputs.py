@@ -118,7 +118,7 @@ def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Wor
 
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
-    """A pod with this process's own actions that the cache does not show yet; a new process may repeat them without harm."""
+    """A pod, with this process's own actions that the cache does not show yet. A new process may repeat these actions without harm."""
     return replace(
         pod, deleting=pod.deleting or uid in operator.memory(DELETED), asked=operator.memory(REGISTERED).get(uid, 0.0)
     )

@@ -72,8 +72,8 @@ def test_a_login_host_gets_the_commands_and_a_socket():
 
 
 @pytest.mark.parametrize(("claims", "volume", "words"), [
-    ({}, {}, "--claim: the pods have claim demo-jail: say where this host has it, as --claim demo-jail=/PATH"),
-    ({"demo-jail": "/j"}, {"name": "run", "csi": {"driver": "d"}}, "volume run of the pods is of kind csi"),
+    ({}, {}, "--claim: the pods mount claim demo-jail: give its path on this host, as --claim demo-jail=/PATH"),
+    ({"demo-jail": "/j"}, {"name": "run", "csi": {"driver": "d"}}, "volume run of the pods has the type csi"),
 ])  # fmt: skip
 def test_what_a_host_cannot_have_is_refused(claims, volume, words):
     """By the name of the volume, and of the option."""
@@ -98,7 +98,7 @@ def test_the_shell_takes_it():
         env={"PATH": "/usr/bin:/bin", "RUNTIME": "/bin/false"},
     )  # fmt: skip
     assert said.returncode == 1
-    assert said.stderr == "soperator: /no/such/mount is to be mounted first\n"
+    assert said.stderr == "soperator: mount /no/such/mount first\n"
 
 
 def test_a_host_that_joins_in_a_rotation_signs_with_the_new_key_and_believes_both():

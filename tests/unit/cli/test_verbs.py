@@ -219,11 +219,11 @@ class TestExplainJail:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (["other"], "SlurmCluster other: there is none of this name, or it cannot be read (there are: demo)\n"),
-            (["demo", "gpu"], "NodeSet gpu: there is none of this name, or it cannot be read (there are: worker)\n"),
+            (["other"], "SlurmCluster other: it does not exist, or cannot be read (found: demo)\n"),
+            (["demo", "gpu"], "NodeSet gpu: it does not exist, or cannot be read (found: worker)\n"),
             (
                 [],
-                "jail: give the name of a SlurmCluster, and of one NodeSet if you like: soperator explain jail demo worker\n",
+                "jail: give the name of a SlurmCluster, and optionally of one NodeSet: soperator explain jail demo worker\n",
             ),
         ],
     )
@@ -264,7 +264,7 @@ class TestWhy:
 
     def test_says_that_nobody_looked(self) -> None:
         """No status means no operator."""
-        assert "has not looked at it yet" in reasons("SlurmCluster", Custom(metadata=ObjectMeta(name="demo")))[0]
+        assert "has not observed it yet" in reasons("SlurmCluster", Custom(metadata=ObjectMeta(name="demo")))[0]
 
     def test_says_that_the_last_change_is_not_seen(self) -> None:
         """The generations differ."""
@@ -272,7 +272,7 @@ class TestWhy:
         said = Custom(
             metadata=ObjectMeta(name="demo", generation=2), status={"conditions": conditions, "observedGeneration": 1}
         )
-        assert reasons("NodeSet", said) == ["NodeSet demo: the operator has not yet looked at the last change"]
+        assert reasons("NodeSet", said) == ["NodeSet demo: the operator has not observed the last change yet"]
 
 
 def cpu_of_children() -> float:

@@ -1,4 +1,4 @@
-"""How a verb ends when Kubernetes refuses its request: with one line, and exit code 1."""
+"""Ends a verb whose request Kubernetes refused: with one line, and exit code 1."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from soperator.cli.support.say import say
 
 
 class CliError(Exception):
-    """An error that a verb prints as its message, without a traceback."""
+    """An error whose message a verb prints, without a traceback."""
 
 
 @contextmanager

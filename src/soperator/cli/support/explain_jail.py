@@ -1,4 +1,4 @@
-"""`soperator explain jail`: the mount plan as a table, from the objects in Kubernetes or from files."""
+"""`soperator explain jail`: prints the mount plan as a table, from the objects in Kubernetes or from files."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ class Missing(Exception):  # noqa: N818
 
 
 def explain_jail(cluster: str, nodeset: str, files: Sequence[Path], namespace: str) -> None:
-    """Print the plan of the login nodes and of each NodeSet, or of the one NodeSet that is named."""
+    """Yield the plan of the login nodes and of each NodeSet, or of the named NodeSet only."""
     from soperator.kube.errors import KubeError
 
     try:
@@ -39,7 +39,7 @@ def explain_jail(cluster: str, nodeset: str, files: Sequence[Path], namespace: s
 
 
 def table(title: str, mounts: "Sequence[Mount]") -> str:
-    """One plan, for reading: a line for each mount in its order, and the reason at the end."""
+    """One plan as a table: a line for each mount in its order, with the reason at the end."""
     head = ("in the jail", "how", "from", "options", "why")
     rows = [(each.target, each.kind, each.source or "-", ",".join(each.options) or "-", each.why) for each in mounts]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
@@ -91,7 +91,7 @@ def _is_member(spec: "Model", cluster: str) -> bool:
 
 def _there_is_no(kind: str, name: str, among: Specs) -> str:
     known = ", ".join(each for found, _, each, _ in among if found == kind) or "none"
-    return f"{kind} {name}: there is none of this name, or it cannot be read (there are: {known})"
+    return f"{kind} {name}: it does not exist, or cannot be read (found: {known})"
 
 
 def _from_files(files: Sequence[Path], namespace: str) -> Specs:

@@ -1,8 +1,9 @@
-"""The script that makes a host outside Kubernetes a node, or a login host, of a cluster: what a pod of the same role has, with podman or docker.
+"""Writes the script that makes a host outside Kubernetes a node, or a login host, of a cluster.
 
-It is derived from a running pod, so it has the same image, settings and mounts. Three things differ. The host's network is its own, so names that
-pods find by their search domain are kept in its /etc/hosts, by a container of their own (images/slurm, role `names`). Claims are what the host has
-mounted. And nobody reaches the jail by the SSH of pods.
+The host then runs the containers of a pod of the same role, with podman or docker. The script is derived from a running pod, so it has the same
+image, settings and mounts. Three things differ. The host has its own network, so a separate container keeps the names that pods find by their search
+domain in the host's /etc/hosts (images/slurm, role `names`). Claims are file systems that the host has mounted. And the SSH of pods does not lead to
+the host.
 """
 
 import base64
@@ -29,7 +30,7 @@ _STATE = "/var/lib/soperator"
 
 @dataclass(frozen=True)
 class Like:
-    """A container of a pod, and its volumes' content: `files` by volume, name and content. `domain` is the domain of the pods' host names."""
+    """A container of a pod, and the content of its volumes: `files` by volume, name and content. `domain` is the domain of the pods' host names."""
 
     container: Json
     volumes: Sequence[Json]
@@ -39,7 +40,7 @@ class Like:
 
 @dataclass(frozen=True)
 class Host:
-    """What to create: a Slurm node of this name, or a login host where it has none; `claims` are paths on the host by the claim's name."""
+    """The host to create: a Slurm node of this name, or a login host if `node` is empty; `claims` maps a claim's name to the path on the host."""
 
     cluster: str
     node: str
@@ -47,17 +48,20 @@ class Host:
 
     @property
     def folder(self) -> str:
-        """Where its files are."""
+        """The folder of its files on the host."""
         return f"/etc/soperator/{self.cluster}"
 
     @property
     def name(self) -> str:
-        """The options of its container."""
+        """The name of its container."""
         return f"soperator-{self.cluster}"
 
 
 def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files of a Secret for a host. At Known they are those of Signing: every daemon knows the new key, and the host needs one change only."""
+    """The files of a Secret for a host.
+
+    At the stage Known they are those of Signing: every daemon accepts the new key, so the host needs only one change.
+    """
     record = read_record(annotations)
     if record.stage != "Known" or "slurm.jwks" not in files:
         return dict(files)
@@ -65,7 +69,7 @@ def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict
 
 
 def script(host: Host, like: Like) -> str:
-    """The script for /bin/sh, as root. Raises Refused. It contains the cluster's key."""
+    """Return the script for /bin/sh, to be run by root. It contains the cluster's key. Raises CliError."""
     said = _environment(like.container)
     if said.get("SOPERATOR_AUTH") != "slurm":
         raise CliError(
@@ -75,13 +79,13 @@ def script(host: Host, like: Like) -> str:
     role = f"Slurm node {host.node}" if host.node else "a login host"
     lines = [
         "#!/bin/sh",
-        f"# This host becomes {role} of cluster {host.cluster}. The cluster's key is in here: keep it secret.",
+        f"# This host becomes {role} of cluster {host.cluster}. This script contains the cluster's key: keep it secret.",
         "set -eu",
         'fail() { echo "soperator: $*" >&2; exit 1; }',
         '[ "$(id -u)" = 0 ] || fail "root is to run this"',
-        'run=${RUNTIME:-$(command -v podman || command -v docker)} || fail "podman or docker is to be here"',
+        'run=${RUNTIME:-$(command -v podman || command -v docker)} || fail "install podman or docker"',
         _needs(f"getent ahosts {controller}-0.{like.domain}", _UNNAMED.format(name=f"{controller}-0.{like.domain}")),
-        *(_needs(f"[ -d {shlex.quote(path)} ]", f"{path} is to be mounted first") for path in host.claims.values()),
+        *(_needs(f"[ -d {shlex.quote(path)} ]", f"mount {path} first") for path in host.claims.values()),
         *_files(host, like),
         f"$run rm -f {host.name} {host.name}-names >/dev/null 2>&1 || true",
         *_names(host, like, controller),
@@ -92,7 +96,7 @@ def script(host: Host, like: Like) -> str:
     return "\n".join(lines) + "\n"
 
 
-_UNNAMED = "{name} is not found: let this host ask the DNS of Kubernetes for its names, and reach the pods"
+_UNNAMED = "{name} does not resolve: let this host use the DNS of Kubernetes, and reach the pods"
 
 
 def _needs(test: str, why: str) -> str:
@@ -100,7 +104,7 @@ def _needs(test: str, why: str) -> str:
 
 
 def _files(host: Host, like: Like) -> Iterator[str]:
-    """The content of Secrets and ConfigMaps, readable only for root, as in a pod."""
+    """The commands that write the content of Secrets and ConfigMaps, readable only by root, as in a pod."""
     yield f"umask 077; rm -rf {host.folder}"
     for volume in _volumes(like):
         if found := like.files.get(volume["name"]):
@@ -120,7 +124,7 @@ def _files(host: Host, like: Like) -> Iterator[str]:
 
 
 def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
-    """Who keeps the names, and the first time at which they are there."""
+    """The commands that start the container for the host names, and wait until the names are there."""
     said = {"SOPERATOR_NAMES": controller, "SOPERATOR_DOMAIN": like.domain}
     words = ["--network", "host", "--volume", "/etc/hosts:/etc/hosts", *_settings(said)]
     yield (
@@ -131,15 +135,15 @@ def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
 
 
 def _bundle(like: Like) -> Iterator[str]:
-    """Slurm's commands and their libraries, as in the jail, and the user that slurm.conf names."""
+    """The commands that install Slurm's commands and their libraries, as in the jail, and create the user that slurm.conf names."""
     image, owner = shlex.quote(like.container["image"]), _owner(like)
     yield f"id slurm >/dev/null 2>&1 || useradd --system --no-create-home --uid {owner} --shell /usr/sbin/nologin slurm"
-    yield _needs(f'[ "$(id -u slurm)" = {owner} ]', f"the user slurm of this host is to have the number {owner}")
+    yield _needs(f'[ "$(id -u slurm)" = {owner} ]', f"the user slurm of this host must have the uid {owner}")
     yield f"made=$($run create {image} names); rm -rf {BUNDLE}; $run cp $made:{BUNDLE} {BUNDLE}; $run rm $made >/dev/null"
 
 
 def _options(host: Host, like: Like) -> list[str]:
-    """The rights and the namespaces of the container, as those of the pod."""
+    """The options for the rights and the namespaces of the container, as those of the pod."""
     security = like.container.get("securityContext", {})
     capabilities = security.get("capabilities", {})
     said = {name: value for name, value in _environment(like.container).items() if name != _SSH_SETTING}
@@ -166,7 +170,7 @@ def _program(like: Like) -> str:
 
 
 def _volumes(like: Like) -> list[Json]:
-    """The volumes that the container mounts, without those of SSH."""
+    """The options for the volumes that the container mounts, without those of SSH."""
     mounted = {each["name"] for each in like.container.get("volumeMounts", ())} - {*_SSH_VOLUMES}
     return [each for each in like.volumes if each["name"] in mounted]
 
@@ -194,7 +198,7 @@ def _owner(like: Like) -> int:
 def _source(host: Host, volume: Json, owner: int) -> tuple[str, str]:
     """The replacement of a volume on the host: memory with its options, or a path that is created, filled or exists already.
 
-    Memory belongs to root in podman, so another owner of the container gets a folder. Users of a directory come from the host's own SSSD.
+    Memory belongs to root in podman, so a container with another owner gets a folder. Users of a directory come from the host's own SSSD.
     """
     name = volume["name"]
     match volume:
@@ -213,7 +217,7 @@ def _source(host: Host, volume: Json, owner: int) -> tuple[str, str]:
             if path := host.claims.get(claim):
                 return "there", path
             raise CliError(
-                f"--claim: the pods have claim {claim}: say where this host has it, as --claim {claim}=/PATH"
+                f"--claim: the pods mount claim {claim}: give its path on this host, as --claim {claim}=/PATH"
             )
     kinds = ", ".join(sorted(volume.keys() - {"name"}))
-    raise CliError(f"volume {name} of the pods is of kind {kinds}, which a host outside Kubernetes cannot have")
+    raise CliError(f"volume {name} of the pods has the type {kinds}, which a host outside Kubernetes cannot have")

@@ -1,7 +1,7 @@
-"""YAML files with our kinds, read as strictly as Kubernetes reads them.
+"""Reads YAML files with our kinds, as strictly as Kubernetes reads them.
 
-A duplicate key, which YAML parsers silently accept, is a fault here; dates stay texts, as in Kubernetes. Every fault is kept beside what could be
-read, so that a person sees all of them at once.
+A duplicate key, which YAML parsers silently accept, is a fault here. Dates stay texts, as in Kubernetes. Every fault is kept beside the readable
+part, so that a person sees all of them at once.
 """
 
 import sys
@@ -31,7 +31,7 @@ KINDS: Mapping[str, type[Model]] = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """One object of ours from a file; `spec` is None where it could not be read, and `faults` say why."""
+    """One object of our kinds from a file. `spec` is None if it could not be read, and `faults` has the cause."""
 
     file: str
     kind: str
@@ -42,7 +42,7 @@ class Manifest:
 
 
 class Loader(yaml.SafeLoader):
-    """YAML as Kubernetes takes it: no key twice, no dates."""
+    """A YAML loader with Kubernetes' rules: no duplicate keys, no dates."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """Build a map; raise a YAML error for a duplicate key."""
@@ -63,12 +63,12 @@ Loader.yaml_implicit_resolvers = {
 
 
 def load(files: Iterable[Path]) -> list[Manifest]:
-    """Return every object of ours in the files, in their order; `-` is standard input. Other kinds are skipped."""
+    """Return every object of our kinds in the files, in their order; `-` is standard input. Other kinds are skipped."""
     return [found for file in files for found in _of_file(file)]
 
 
 def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, World]:
-    """Return the objects of each namespace; an unreadable object is present by its name."""
+    """Return the objects of each namespace; an unreadable object is present by its name only."""
     out: dict[str, World] = {}
     for found in objects:
         world = out.get(found.namespace, World(partial=partial))

@@ -1,19 +1,19 @@
-"""The output of the command line for people.
+"""Prints the command line's output for people.
 
-Much of it comes from somebody else: the comment of a job, a reason of a node, the log of a container, a tenant's file. A terminal executes control
-sequences, which can hide lines, write the clipboard or rename the window. So none reaches it.
+Much of it was written by others: the comment of a job, a reason of a node, the log of a container, a tenant's file. A terminal executes control
+sequences, which can hide lines, write the clipboard or rename the window. So this module removes them from all output.
 """
 
 import typer
 
 
 def plain(text: str) -> str:
-    """The text with each letter that is not to be printed as its number; lines stay lines."""
+    """The text with each unprintable character as its number; line breaks stay."""
     return "".join(each if each in "\n\t" or each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def line(text: str) -> str:
-    """The same as one line, for a text among our own lines: a second line could be taken for ours."""
+    """The same on one line, for a text within our own lines, because a second line could be taken for one of ours."""
     return plain(text).replace("\n", "\\n")
 
 

@@ -1,6 +1,6 @@
-"""`soperator why CLUSTER NODE` and `soperator why CLUSTER JOB`: what Slurm and Kubernetes know of one node or one job, in sentences.
+"""`soperator why CLUSTER NODE` and `soperator why CLUSTER JOB`: reports what Slurm and Kubernetes know about one node or one job, in sentences.
 
-It runs scontrol in a pod of slurmctld: users who may execute commands there may see the answer, and no token or port is needed.
+It runs scontrol in a pod of slurmctld. Users who may execute commands there may see the answer, so no token or port is needed.
 """
 
 import time
@@ -33,7 +33,7 @@ class _Jobs(msgspec.Struct):
 
 
 async def why(api: "Api", cluster: "Cluster", of: str) -> list[str]:
-    """The sentences about a node or a job of a cluster; raises SlurmError."""
+    """Return the sentences about a node or a job of a cluster; raise SlurmError."""
     from soperator.reconcile.io.slurm_exec import Inside
 
     inside = Inside(api)
@@ -58,7 +58,7 @@ async def _job(inside: "Inside", cluster: "Cluster", of: str) -> list[str]:
         if "Invalid job id" not in str(error):
             raise
         return [
-            f"Slurm knows no job {of}: it never was, or it ended more than five minutes ago (MinJobAge); its output tells."
+            f"Slurm has no job {of}: it never existed, or it ended more than five minutes ago (MinJobAge); see its output file."
         ]
     lines: list[str] = []
     for raw in msgspec.json.decode(said, type=_Jobs).jobs:
@@ -100,5 +100,5 @@ async def _place(api: "Api", cluster: "Cluster", node: str) -> explain.PodLocati
 async def _pod(api: "Api", cluster: "Cluster", node: str) -> list[str]:
     place = await _place(api, cluster, node)
     if not place.pod:
-        return [f"There is no pod {cluster.name}-{node} either."]
+        return [f"Pod {cluster.name}-{node} does not exist either."]
     return [f"Its pod {place.pod} is there{f': {place.trouble}' if place.trouble else ', and has not registered yet'}."]

@@ -108,7 +108,7 @@ class TenancyControl:
         if not plan.commands:
             return await self._done(obj, tenant, database, plan)
         if self.operator.memory(_RAN).get(obj.metadata.uid) == plan.commands:
-            why = f"Slurm's database differs although sacctmgr reported success: {_log_line(plan.commands[0])}"
+            why = f"Slurm's database still differs although sacctmgr reported success: {_log_line(plan.commands[0])}"
             return await self._wait(obj, tenant, "Refused", why)
         union = {
             user: before.get(user, frozenset()) | tenant.applied.get(user, frozenset())
@@ -128,7 +128,7 @@ class TenancyControl:
         return PassOutcome("; ".join(_log_line(each) for each in plan.commands), _SOON)
 
     async def _done(self, obj: Custom, tenant: Tenant, database: AssociationTable, plan: SacctmgrPlan) -> PassOutcome:
-        """Whether there is nothing more to do now."""
+        """Report that the object and Slurm's database agree, or what is still missing."""
         self.operator.memory(_RAN).pop(obj.metadata.uid, None)
         why = "; ".join(plan.waits)
         applied = _applied(self.operator.status.mine(obj)) if why else tenant.applied

@@ -210,7 +210,7 @@ def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[s
 
 
 async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> None:
-    """Ask each sackd that started before the last change for the generation that it serves, until that is slurmctld's generation."""
+    """Ask each sackd that started before the last change for the generation that it serves, until it serves slurmctld's generation."""
     handed, now = operator.memory(_HANDED).get(cluster.key, {}), operator.wall()
     old = [each.metadata for each in _old_logins(operator, cluster, state)] if state.is_settled else []
     known = {each.uid: handed.get(each.uid, Handed()) for each in old}

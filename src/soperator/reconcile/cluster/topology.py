@@ -70,7 +70,7 @@ async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigS
 
 
 def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | None:
-    """In how many seconds a new topology.conf is due, or slurmctld is to be asked."""
+    """In how many seconds a new topology.conf, or the next query to slurmctld, is due."""
     placed = operator.memory(_PLACED).get(cluster.key) if cluster.has_topology else None
     if placed and _unasked(operator, cluster, state):
         return min(placed.again or _SOON, _SOON)

@@ -62,7 +62,10 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
 
 
 async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
-    """What is wrong with the certificate in a Secret. The content is read once for each resourceVersion, and only its times stay in memory."""
+    """The fault of the certificate in a Secret; empty if it is valid.
+
+    The content is read once per resourceVersion, and only its times stay in memory.
+    """
     meta = operator.stores.children[kinds.SECRET].get(cluster.namespace, name)
     if meta is None:
         return f"Secret {name} does not exist: create it, with the type kubernetes.io/tls"

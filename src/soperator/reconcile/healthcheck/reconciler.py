@@ -83,7 +83,7 @@ class HealthCheckControl:
         return await self._pass(obj, ground)
 
     async def _end(self, obj: Custom) -> PassOutcome:
-        """The pass of a check that is being deleted; its status says what it waits for."""
+        """Reconcile a check that is being deleted; its status shows what it waits for."""
         outcome = await withdraw(
             self.operator, obj, _clock() - self.operator.memory(_ENDING).setdefault(obj.metadata.uid, _clock())
         )

@@ -66,7 +66,7 @@ async def settle(operator: Operator, obj: Custom, cluster: Cluster) -> KeyStatus
 async def _one(
     operator: Operator, obj: Custom, cluster: Cluster, name: str, wanted: tuple[str, ...]
 ) -> tuple[KeySecretStep, Version | None]:
-    """Look at one Secret, and act on it; return what was decided, and which key is in force if that is certain."""
+    """Check and correct one Secret; return the decision, and which key is in force if that is certain."""
     right_before, versions = (
         operator.memory(_RIGHT).setdefault(cluster.key, {}),
         _versions(operator, cluster, name, wanted),

@@ -200,7 +200,7 @@ def _requests(pod: Pod, daemon: str, verb: str, files: Sequence[str]) -> list[As
 
 
 async def _ask_all(operator: Operator, cluster: Cluster, asks: Sequence[Ask]) -> str:
-    """Ask the daemons that have not confirmed yet; return a message about those that have not reached the stage, empty when all have."""
+    """Ask the daemons that have not confirmed yet; return a message about those that have not reached the stage, empty if all have."""
     answers = operator.memory(_ANSWERS).setdefault(cluster.key, Answers())
     left = [each for each in asks if str(each) not in answers.taken]
     batch, slots = left[:_BATCH], asyncio.Semaphore(_AT_ONCE)

@@ -148,7 +148,7 @@ class Workers:
         return "" if actions and self.is_held() else await self._take_all(actions, decided)
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
-        """Create pods; return why they are refused. After a refusal by a quota, a policy or a webhook the next attempt comes later each time."""
+        """Create pods; return why they are refused. After a refusal by a quota, a policy or a webhook, the delay before the next attempt grows."""
         meta, now, book = self.obj.metadata, self.operator.wall(), self.operator.memory(UNMADE)
         last = book.get(meta.uid)
         if last and created and last.generation == meta.generation and now < last.until <= now + _LONGEST:
@@ -167,7 +167,7 @@ class Workers:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds to look again at actions that were not carried out: on workers that changed in between, and for refused pods."""
+        """In how many seconds the next pass has to retry actions: those on workers that changed in the meantime, and refused creations."""
         last = self.operator.memory(UNMADE).get(self.obj.metadata.uid)
         refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused

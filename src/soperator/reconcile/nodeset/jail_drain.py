@@ -54,7 +54,7 @@ def again(operator: Operator, nodeset: NodeSet) -> float | None:
 
 
 def _forget_well(operator: Operator, nodeset: NodeSet, sick: list[Pod]) -> None:
-    """Forget the messages of workers that are ready again: the next fault may be another one."""
+    """Forget the messages of workers that are ready again, because the next fault may be another one."""
     if not operator.memory(REPORTS):
         return
     ill = {each.metadata.uid for each in sick}

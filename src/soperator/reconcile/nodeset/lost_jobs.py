@@ -56,7 +56,7 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
 
 
 def _young(workers: Workers, now: float) -> Iterator[Worker]:
-    """The workers whose slurmd started recently and was not looked at yet."""
+    """The workers whose slurmd started recently and that were not checked since."""
     cleared = workers.operator.memory(_CLEARED)
     for each in inputs.roster(workers.operator, workers.nodeset).workers:
         if now - each.began < lost_jobs.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:
@@ -64,7 +64,7 @@ def _young(workers: Workers, now: float) -> Iterator[Worker]:
 
 
 def _clear(workers: Workers, done: Iterable[Worker]) -> None:
-    """Note that no ghost is left of before this start; there can be no further one."""
+    """Note that no lost job from before this start is left; no further one can appear."""
     workers.operator.memory(_CLEARED).update({each.pod.metadata.uid: each.began for each in done})
 
 
