@@ -24,7 +24,7 @@ def test_every_kind_is_found_by_its_type() -> None:
     """An object's apiVersion and kind lead to its kind, and unknown ones to an error."""
     for kind in ALL:
         assert kind_of({"apiVersion": kind.api_version, "kind": kind.kind}) is kind
-    with pytest.raises(ValueError, match="v2 Pod is not a kind"):
+    with pytest.raises(ValueError, match="v2 Pod is an unknown kind"):
         kind_of({"apiVersion": "v2", "kind": "Pod"})
 
 
