@@ -15,7 +15,7 @@ async def test_a_nodeset_with_gpus_waits_until_slurmctld_has_their_line():
         town.apply(kinds.NODESET, "h100", GPUS)
         await town.settle(quiet=0.3)
         assert town.find(kinds.POD, "demo-h100-0") is None
-        await town.told(kinds.NODESET, "h100", "slurmctld does not run with the gres.conf of its GPUs yet")
+        await town.told(kinds.NODESET, "h100", "slurmctld does not run with the gres.conf of the NodeSet's GPUs yet")
         town.trial_ends()
         await town.settle(quiet=1.2)
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"]["gres.conf"] == LINE

@@ -232,7 +232,7 @@ async def test_sleepers_with_gpus_wake_while_another_configuration_waits():
         said = len(scontrol.said)
         more = {"clusterRef": {"name": "demo"}, "powerSaving": POWER, "resources": SIZE, "gpu": gpus | {"count": 4}}
         town.apply(kinds.NODESET, "owl", more)
-        await town.told(kinds.NODESET, "owl", "slurmctld does not run with the gres.conf of its GPUs yet")
+        await town.told(kinds.NODESET, "owl", "slurmctld does not run with the gres.conf of the NodeSet's GPUs yet")
         assert len(scontrol.said) == said
 
 

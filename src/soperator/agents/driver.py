@@ -55,7 +55,7 @@ class File:
     path: str
 
     def __str__(self) -> str:
-        """The line in the format of the entry script."""
+        """Return the line in the format of the entry script."""
         return f"{self.kind}\t{self.name}\t{self.path}"
 
 
@@ -120,7 +120,7 @@ def _mounts(edits: Iterable[Mapping[str, Any]], root: Path, host_root: str, name
 
 
 def _links(edits: Iterable[Mapping[str, Any]]) -> Iterator[File]:
-    """The links to libraries that the hook create-symlinks would make: `--link TARGET::LINK`."""
+    """Yield the links to libraries that the hook create-symlinks would make: `--link TARGET::LINK`."""
     for edit in edits:
         for hook in edit.get("hooks") or []:
             words = hook.get("args") or []
@@ -140,7 +140,7 @@ def _edits(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _specifications(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
-    """The documents of a file, or of all files in a folder."""
+    """Yield the documents of a file, or of all files in a folder."""
     import yaml
 
     files = (
@@ -159,7 +159,7 @@ def _specifications(path: Path, name: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _real(path: Path, root: Path) -> Path:
-    """The real file behind links. Raises Refusal if it is outside the folder that the pod mounts."""
+    """Return the real file behind links. Raises Refusal if it is outside the folder that the pod mounts."""
     real = path.resolve()
     if not real.is_relative_to(root.resolve()):
         raise Refusal(
@@ -177,7 +177,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _unique(files: Iterable[File]) -> list[File]:
-    """The first file of each name; links come after the files."""
+    """Return the first file of each name; links come after the files."""
     first: dict[tuple[bool, str], File] = {}
     for each in files:
         first.setdefault((each.kind == "bin", each.name), each)

@@ -38,6 +38,6 @@ def _link(folder: Path) -> Path | None:
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
-    """Whether no part of the path is a link, because an absolute link would lead out of the jail here."""
+    """Return whether no part of the path is a link, because an absolute link would lead out of the jail here."""
     parts = folder.relative_to(root).parts
     return not any(root.joinpath(*parts[: number + 1]).is_symlink() for number in range(len(parts)))

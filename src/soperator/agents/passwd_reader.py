@@ -112,7 +112,7 @@ def _serve(jail: Path, asked: int, answer: int) -> None:
 
 
 def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None]:
-    """Both files, or None if they are unchanged. The paths are opened without following a link out of the jail's etc."""
+    """Return both files, or None if they are unchanged. The paths are opened without following a link out of the jail's etc."""
     etc = os.open(jail / "etc", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     opened: list[int] = []
     try:
@@ -127,7 +127,7 @@ def _read_changed(jail: Path, known: object) -> tuple[object, list[bytes] | None
 
 
 def _content(descriptor: int) -> bytes:
-    """The file's bytes, at most one more than the limit; that byte shows that the file is too large."""
+    """Return the file's bytes, at most one more than the limit; that byte shows that the file is too large."""
     pieces, left = [], MAX_BYTES + 1
     while left and (piece := os.read(descriptor, min(left, 1 << 20))):
         pieces.append(piece)

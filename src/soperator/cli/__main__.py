@@ -59,7 +59,7 @@ app.command("operator")(operator.operator)
 
 
 def main() -> None:
-    """Run the command line. An error that no verb expects ends with one line and exit code 70, or with a traceback where SOPERATOR_DEBUG is set."""
+    """Run the command line. An unexpected error ends with one line and exit code 70, or with a traceback if SOPERATOR_DEBUG is set."""
     try:
         app()
     except BrokenPipeError:
@@ -76,7 +76,9 @@ def _sentence(error: Exception) -> str:
 
     if isinstance(error, KubeError):
         return str(error)
-    return f"soperator failed: {type(error).__name__}: {error}; run it again with SOPERATOR_DEBUG=1 and report what it prints"
+    return (
+        f"soperator failed: {type(error).__name__}: {error}; run it again with SOPERATOR_DEBUG=1 and report its output"
+    )
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ async def _diff(what: Sequence[str], namespace: str) -> list[str]:
 
 
 def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
-    """The kind, the name and the spec of each object in the files; empty if the argument is a cluster's name."""
+    """Return the kind, the name and the spec of each object in the files; empty if the argument is a cluster's name."""
     if not any(each == "-" or Path(each).exists() or each.endswith((".yaml", ".yml")) for each in what):
         return []
     from soperator.cli.support.manifests import load
@@ -168,7 +168,7 @@ def _given(what: Sequence[str]) -> "list[tuple[str, str, Model]]":
 async def _specs(
     api: "Api", namespace: str, name: str, given: "Iterable[tuple[str, str, Model]]"
 ) -> "tuple[Cluster, list[NodeSet]]":
-    """The cluster and its NodeSets: from the files if these contain them, otherwise from Kubernetes."""
+    """Return the cluster and its NodeSets: from the files if these contain them, otherwise from Kubernetes."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.kube.errors import NotFound
@@ -238,7 +238,7 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
 
 
 async def _defaults(api: "Api") -> "Defaults":
-    """The images of the installed operator, as its Deployment names them, and its namespace."""
+    """Return the images of the installed operator, as its Deployment names them, and its namespace."""
     import msgspec
 
     from soperator.kube.kinds import DEPLOYMENT

@@ -98,7 +98,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
 
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:
-    """The files in a volume with ConfigMaps and Secrets; empty for other volumes."""
+    """Return the files in a volume with ConfigMaps and Secrets; empty for other volumes."""
     from soperator.cli.support.join_script import for_host
     from soperator.kube.kinds import CONFIGMAP, SECRET
     from soperator.kube.objects import ConfigMap, Secret

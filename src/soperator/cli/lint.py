@@ -56,7 +56,7 @@ def lint(
 
 
 def _warnings(objects: "list[Manifest]") -> "Iterator[str]":
-    """The fields that weaken the isolation between the jail and the Node. They are allowed, so they are warnings and no problems."""
+    """Return the fields that weaken the isolation between the jail and the Node. They are allowed, so they are warnings and no problems."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.api.validation.confinement import cluster_loosened, loosened

@@ -49,7 +49,7 @@ def _defaults(registry: str, tag: str) -> "Defaults":
 
 
 def _rendered(objects: "list[Manifest]", defaults: "Defaults") -> "list[Object]":
-    """The objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
+    """Return the objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.render.cluster.objects import when_settled, with_members
@@ -90,10 +90,10 @@ def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defau
 
 
 def _pods(spec: "NodeSetSpec") -> int:
-    """The number of pods that exist at once; with power saving one, to show a pod that a job wakes."""
+    """Return the number of pods that exist at once; with power saving one, to show a pod that a job wakes."""
     return max(1, spec.power_saving.min_nodes) if spec.power_saving else spec.replicas
 
 
 def _unowned(each: "Object") -> "Object":
-    """The object without owner references, because an owner that does not exist has no uid."""
+    """Return the object without owner references, because an owner that does not exist has no uid."""
     return each | {"metadata": {key: value for key, value in each["metadata"].items() if key != "ownerReferences"}}

@@ -94,7 +94,7 @@ def notes(kind: str, custom: "Custom") -> list[str]:
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:
-    """Whether a condition shows a fault. All conditions except the derived ones are good when True."""
+    """Return whether a condition shows a fault. All conditions except the derived ones are good when True."""
     return condition.get("status") != "True" and not _is_chosen(condition)
 
 

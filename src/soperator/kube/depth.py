@@ -20,7 +20,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def shallow(text: bytes, deepest: int = DEEPEST) -> bytes:
-    """The JSON with null for each deeper list and object; the same bytes if there is none."""
+    """Return the JSON with null in place of each list and object below the limit; the same bytes if there is none."""
     if text.count(b"[") + text.count(b"{") <= deepest:
         return text
     kept: list[bytes] = []

@@ -1,7 +1,7 @@
-"""Which Kubernetes cluster a program speaks to: that of KUBECONFIG, of the Pod's service account, or of ~/.kube/config.
+"""Selects the Kubernetes cluster of a program: from KUBECONFIG, the Pod's service account, or ~/.kube/config.
 
-lightkube reads one file. kubectl reads the list in KUBECONFIG and merges it, so this does too: the first file that names a context, a cluster, a user
-or the current context wins, and a file that does not exist is skipped.
+lightkube reads one file. kubectl merges the files in KUBECONFIG, so this module does too: the first file that names a context, a cluster, a user or
+the current context wins, and a file that does not exist is skipped.
 """
 
 import os
@@ -23,11 +23,11 @@ _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 
 
 class NoCluster(KubeError):  # noqa: N818  (as in errors.py: an error is named for what happened)
-    """No kubeconfig names a cluster; the message says which file is meant and what to do."""
+    """No kubeconfig names a cluster; the message has the file and the remedy."""
 
 
 def configuration(environment: Mapping[str, str] = os.environ) -> SingleConfig:
-    """Return the cluster, the user and the namespace to connect with. Raises NoCluster."""
+    """Return the cluster, the user and the namespace for the connection. Raises NoCluster."""
     files = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
     context = environment.get(CONTEXT) or None
     if not files and context is None:
@@ -51,7 +51,7 @@ def _from_files(files: Sequence[Path], context: str | None) -> SingleConfig:
 
 
 def _chosen(config: KubeConfig, context: str | None, where: str) -> SingleConfig:
-    """The context that is wanted, else the current one."""
+    """Return the requested context, otherwise the current one."""
     name = context or config.current_context
     if not name:
         raise NoCluster(f"{where}: current-context is empty; run `kubectl config use-context NAME`, or give --context")
@@ -60,9 +60,9 @@ def _chosen(config: KubeConfig, context: str | None, where: str) -> SingleConfig
         raise NoCluster(f"{where}: there is no context {name!r}; the contexts are: {known}")
     wanted = config.contexts[name]
     if wanted.cluster not in config.clusters:
-        raise NoCluster(f"{where}: context {name!r} names the cluster {wanted.cluster!r}, which is not there")
+        raise NoCluster(f"{where}: context {name!r} names the cluster {wanted.cluster!r}, which is not defined")
     if wanted.user and wanted.user not in config.users:
-        raise NoCluster(f"{where}: context {name!r} names the user {wanted.user!r}, who is not there")
+        raise NoCluster(f"{where}: context {name!r} names the user {wanted.user!r}, which is not defined")
     found = config.get(name)
     assert found is not None
     return found
@@ -76,12 +76,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise NoCluster(f"kubeconfig {path}: it cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise NoCluster(f"kubeconfig {path}: it is no kubeconfig: its top level is no mapping")
+        raise NoCluster(f"kubeconfig {path}: it is not a kubeconfig: its top level is not a mapping")
     return found
 
 
 def _merged(files: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:
-    """One kubeconfig of several; what comes first wins, name by name."""
+    """One kubeconfig out of several files; for each name the first file that has it wins."""
     merged: dict[str, Any] = {"current-context": next((t for _, f in files if (t := f.get("current-context"))), None)}
     for section, part in _SECTIONS.items():
         found: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _merged(files: Sequence[tuple[Path, Mapping[str, Any]]]) -> dict[str, Any]:
 
 
 def _absolute(fields: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The fields, with files relative to the kubeconfig's own folder."""
+    """Return the fields, with relative paths of files resolved against the kubeconfig's own folder."""
     return {
         key: str(path.parent.absolute() / value) if key in _PATHS and isinstance(value, str) else value
         for key, value in fields.items()

@@ -106,7 +106,7 @@ async def _error(response: httpx2.Response) -> ApiError:
 def connect(user_agent: str, transport: httpx2.AsyncBaseTransport | None = None) -> tuple[httpx2.AsyncClient, str]:
     """Return an authenticated client and the default namespace, from the Pod's service account or from KUBECONFIG.
 
-    Proxy variables of the environment are honoured only for a remote cluster from a kubeconfig: a proxy rarely reaches loopback or a Pod's own API
+    Proxy variables of the environment apply only to a remote cluster from a kubeconfig, because a proxy rarely reaches loopback or a Pod's own API
     server. Raises NoCluster.
     """
     from lightkube.config.client_adapter import ConnectionParams

@@ -47,7 +47,7 @@ _IN_A_PASS = 500
 
 
 def uid(operator: Operator, key: Key) -> str:
-    """The uid of a cluster's anchor; empty if there is none, or if it is being deleted."""
+    """Return the uid of a cluster's anchor; empty if there is none, or if it is being deleted."""
     found = _find(operator, key)
     return found.uid if found and (found.deletion_timestamp is None or _is_held(found)) else ""
 
@@ -147,7 +147,7 @@ def _loose(operator: Operator, key: Key) -> list[tuple[Kind, ObjectMeta]]:
 
 
 def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
-    """The owners to add to a child that has only one of its two owners; empty if the child needs no change.
+    """Return the owners to add to a child that has only one of its two owners; empty if the child needs no change.
 
     The first owner is added again only while it is being deleted. Otherwise the pass that applies the child sets it.
     """
@@ -160,7 +160,10 @@ def _lacking(operator: Operator, meta: ObjectMeta, anchor: str) -> list[Object]:
 
 
 def _ending_owner(operator: Operator, meta: ObjectMeta) -> Object | None:
-    """The owner reference to a child's NodeSet or SlurmCluster, if that is being deleted, has our finalizer, and was processed by the collector."""
+    """Return the owner reference to a child's NodeSet or SlurmCluster, if the child may have lost it.
+
+    That is so if the owner is being deleted, has our finalizer, and was already processed by the garbage collector.
+    """
     stores, cluster = operator.stores, meta.labels[labels.CLUSTER]
     if name := meta.labels.get(labels.NODESET):
         kind, obj = kinds.NODESET, stores.nodesets.get(meta.namespace, name)
@@ -182,5 +185,5 @@ def _is_held(meta: ObjectMeta) -> bool:
 
 
 def _cluster(meta: ObjectMeta) -> Key:
-    """The cluster of a child."""
+    """Return the name of a child's cluster."""
     return meta.namespace, meta.labels.get(labels.CLUSTER, "")

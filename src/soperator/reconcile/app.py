@@ -96,7 +96,7 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> AppOptions:
 
 
 def cluster_domain(resolv_conf: str) -> str:
-    """The DNS domain of the Kubernetes cluster, from the pod's search list; cluster.local if the list names none."""
+    """Return the DNS domain of the Kubernetes cluster, from the pod's search list; cluster.local if the list names none."""
     for line in resolv_conf.splitlines():
         for word in line.split()[1:] if line.startswith("search") else []:
             if word.startswith("svc."):
@@ -203,7 +203,7 @@ def _now() -> float:
 
 
 def _identity() -> str:
-    """The identity for leader election.
+    """Return the identity for leader election.
 
     The uid is needed because two pods with hostNetwork on one Node have the same host name and may have the same pid.
     """

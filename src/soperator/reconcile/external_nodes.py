@@ -13,7 +13,7 @@ _SHOWN = 5
 
 
 def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
-    """The hosts whose slurmd may run, by name; None without an answer of Slurm. A host that is DOWN has no jobs to protect."""
+    """Return the hosts whose slurmd may run, by name; None without an answer of Slurm. A host that is DOWN has no jobs to protect."""
     nodes = operator.slurm.nodes(key)
     if nodes is None:
         return None
@@ -23,8 +23,9 @@ def hosts(operator: Operator, key: Key) -> list[SlurmNode] | None:
 
 
 def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
-    """The hosts that still need the new key of a rotation, and the commands that bring it there; empty if there are none, or if an administrator
-    confirmed the key.
+    """Return the hosts that still need the new key of a rotation, and the commands that bring it there.
+
+    The text is empty if there are none, or if an administrator confirmed the key.
     """
     obj = operator.stores.clusters.get(*key)
     if obj and obj.metadata.annotations.get(labels.JOINED) == record.request:
@@ -41,7 +42,7 @@ def without_key(operator: Operator, key: Key, record: RotationRecord) -> str:
 
 
 def busy(operator: Operator, key: Key) -> str:
-    """The hosts outside Kubernetes for which the deletion of a cluster waits; empty if there are none."""
+    """Return the hosts outside Kubernetes for which the deletion of a cluster waits; empty if there are none."""
     found = hosts(operator, key)
     if found is None:
         return ""
@@ -50,13 +51,13 @@ def busy(operator: Operator, key: Key) -> str:
 
 
 def named(found: list[SlurmNode]) -> str:
-    """The first few names, as text."""
+    """Return the first few names, as text."""
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return f"{', '.join(each.name for each in found[:_SHOWN])}{more}"
 
 
 def _is_worker(node: SlurmNode, sets: set[str]) -> bool:
-    """Whether a node is, or was, a worker of a NodeSet.
+    """Return whether a node is, or was, a worker of a NodeSet.
 
     Such a node has the NodeSet's name in its own name and as a feature, also after the NodeSet was deleted.
     """

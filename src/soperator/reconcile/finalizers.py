@@ -32,17 +32,17 @@ _OF_COLLECTOR = frozenset({"foregroundDeletion", "orphan"})
 
 
 def is_ending(obj: Custom) -> bool:
-    """Whether somebody has deleted the object."""
+    """Return whether somebody has deleted the object."""
     return obj.metadata.deletion_timestamp is not None
 
 
 def holds(obj: Custom) -> bool:
-    """Whether the object has our finalizer."""
+    """Return whether the object has our finalizer."""
     return labels.FINALIZER in obj.metadata.finalizers
 
 
 def is_collected(meta: ObjectMeta) -> bool:
-    """Whether the garbage collector still processes the dependents of an object that was deleted in the foreground, or with `orphan`."""
+    """Return whether the garbage collector still processes the dependents of an object that was deleted in the foreground, or with `orphan`."""
     return not _OF_COLLECTOR.isdisjoint(meta.finalizers)
 
 
@@ -70,7 +70,7 @@ async def let_go(operator: Operator, kind: Kind, obj: Custom) -> None:
 
 
 def reason(obj: Custom, cluster: Custom | None) -> str:
-    """The reason of a NodeSet's drains while it, or its cluster, is being deleted; empty if neither is."""
+    """Return the reason of a NodeSet's drains while it, or its cluster, is being deleted; empty if neither is."""
     if is_ending(obj):
         return drain_reasons.ENDING
     return drain_reasons.CLUSTER_ENDING if cluster is not None and is_ending(cluster) else ""
@@ -87,7 +87,7 @@ class DeletionProgress:
 def rest_of_nodeset(
     operator: Operator, obj: Custom, nodeset: NodeSet | None, cluster: Cluster | None
 ) -> DeletionProgress:
-    """The progress of a NodeSet's deletion.
+    """Return the progress of a NodeSet's deletion.
 
     `nodeset` or `cluster` is None if its spec is unreadable, which is not a reason to end a job.
     """
@@ -119,12 +119,12 @@ def rest_of_nodeset(
 
 
 def workers_left(operator: Operator, key: Key) -> int:
-    """The number of a cluster's workers that still have to be deleted."""
+    """Return the number of a cluster's workers that still have to be deleted."""
     return sum(is_left(operator, pod) for pod in operator.stores.role_pods(key, "worker"))
 
 
 def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
-    """The progress of a SlurmCluster's deletion."""
+    """Return the progress of a SlurmCluster's deletion."""
     key = (obj.metadata.namespace, obj.metadata.name)
     if obj.metadata.annotations.get(labels.ABANDON) == "true":
         return DeletionProgress(nothing=f"the annotation {labels.ABANDON} gives up its jobs")
@@ -137,7 +137,7 @@ def rest_of_cluster(operator: Operator, obj: Custom) -> DeletionProgress:
 
 
 def _unseen(operator: Operator, key: Key) -> str:
-    """The nodes of the cluster's NodeSets that are busy in Slurm although they have no pod; empty if there are none.
+    """Return the nodes of the cluster's NodeSets that are busy in Slurm although they have no pod; empty if there are none.
 
     Somebody may have removed the labels of such a pod. The jobs of a deleted NodeSet do not count, because they were given up.
     """
@@ -148,31 +148,34 @@ def _unseen(operator: Operator, key: Key) -> str:
 
 
 def has_begun(operator: Operator, key: Key) -> bool:
-    """Whether a cluster needs a finalizer and an anchor: it does if it has a slurmctld, whatever its current spec."""
+    """Return whether a cluster needs a finalizer and an anchor: it does if it has a slurmctld, whatever its current spec."""
     return operator.stores.children[kinds.STATEFULSET].get(key[0], names.controller(key[1])) is not None
 
 
 def has_controller(operator: Operator, key: Key) -> bool:
-    """Whether a slurmctld exists that may have jobs: its StatefulSet or one of its pods exists, or Slurm answers."""
+    """Return whether a slurmctld exists that may have jobs: its StatefulSet or one of its pods exists, or Slurm answers."""
     is_kept = has_begun(operator, key) or operator.slurm.nodes(key) is not None
     return is_kept or any(is_left(operator, each) for each in operator.stores.role_pods(key, "controller"))
 
 
 def _comes_back(operator: Operator, key: Key) -> bool:
-    """Whether the reconciler of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
+    """Return whether the reconciler of a SlurmCluster restores a missing slurmctld: it does while any worker is left."""
     obj = operator.stores.clusters.get(*key)
     return obj is not None and (not is_ending(obj) or holds(obj))
 
 
 def is_left(operator: Operator, pod: Pod) -> bool:
-    """Whether a pod still has to be deleted. A pod that is being deleted on a Node that does not answer does not count: it ends with its Node."""
+    """Return whether a pod still has to be deleted.
+
+    A pod that is being deleted on a Node that does not answer does not count: it ends with its Node.
+    """
     node = operator.stores.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
     silent = bool(pod.spec.node_name) and (node is None or not pod_status.is_node_ready(node))
     return pod.metadata.deletion_timestamp is None or not silent
 
 
 def _unread(operator: Operator, obj: Custom) -> str:
-    """Why the operator cannot drain the workers of a NodeSet, and the remedy."""
+    """Return why the operator cannot drain the workers of a NodeSet, and the remedy."""
     found = operator.stores.clusters.get(obj.metadata.namespace, named(obj))
     problems = next(
         (each for each in (read_nodeset(obj), read_cluster(found) if found else []) if isinstance(each, list)), []

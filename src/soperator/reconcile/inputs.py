@@ -33,7 +33,7 @@ REGISTERED: Slot[str, float] = per_pod("requests to register")
 
 
 def sized(operator: Operator, cluster: Cluster) -> Cluster:
-    """The cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only if it may have nodes."""
+    """Return the cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only if it may have nodes."""
     nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
     if cluster.has_topology:
@@ -43,7 +43,7 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
 
 
 def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jail: str) -> Facts:
-    """The inputs of the conditions of a cluster."""
+    """Return the inputs of the conditions of a cluster."""
     key = cluster.key
     known = operator.namespaces.view(cluster.namespace)
     mine = [each for each in known.nodesets.values() if each.spec.cluster == cluster.name]
@@ -66,7 +66,7 @@ def facts(operator: Operator, cluster: Cluster, problems: Sequence[Problem], jai
 
 
 def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "") -> WorkerSnapshot:
-    """The inputs of the policy for workers; with a reason for a deletion, no worker is desired.
+    """Return the inputs of the policy for workers; with a reason for a deletion, no worker is desired.
 
     A pod whose deletion was sent counts as being deleted, although the cache may not show it yet, because its node must not be resumed.
     """
@@ -93,7 +93,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
 
 
 def on_demand(nodeset: NodeSet) -> OnDemand | None:
-    """The settings of power saving; None if it is off."""
+    """Return the settings of power saving; None if it is off."""
     said = nodeset.spec.power_saving
     if said is None:
         return None
@@ -108,7 +108,7 @@ def on_demand(nodeset: NodeSet) -> OnDemand | None:
 
 
 def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no node is powered down yet; empty if nodes may be, or without power saving.
+    """Return why no node is powered down yet; empty if nodes may be, or without power saving.
 
     slurmctld must first run with the settings by which it wakes a node.
     """
@@ -118,21 +118,21 @@ def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Wor
 
 
 def _with_memory(operator: Operator, uid: str, pod: WorkerPod) -> WorkerPod:
-    """A pod, with this process's own actions that the cache does not show yet. A new process may repeat these actions without harm."""
+    """Return a pod, with this process's own actions that the cache does not show yet. A new process may repeat these actions without harm."""
     return replace(
         pod, deleting=pod.deleting or uid in operator.memory(DELETED), asked=operator.memory(REGISTERED).get(uid, 0.0)
     )
 
 
 def roster(operator: Operator, nodeset: NodeSet) -> WorkerSet:
-    """The workers of a NodeSet, each with the values that a pass needs."""
+    """Return the workers of a NodeSet, each with the values that a pass needs."""
     heard, stores = operator.slurm.nodes((nodeset.namespace, nodeset.spec.cluster)), operator.stores
     key = nodeset.key
     return operator.roster.read(key, stores.pods, stores.nodes, heard, nodeset.spec.maintenance)
 
 
 def workers(operator: Operator, nodeset: NodeSet) -> Role:
-    """The number of workers that can take jobs: ready in Kubernetes, and up in Slurm's last answer."""
+    """Return the number of workers that can take jobs: ready in Kubernetes, and up in Slurm's last answer."""
     crew = roster(operator, nodeset)
     found, troubles = len(crew.workers), crew.troubles
     if nodeset.spec.power_saving:
@@ -144,7 +144,7 @@ def workers(operator: Operator, nodeset: NodeSet) -> Role:
 
 
 def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
-    """The workers of a NodeSet whose spec is refused.
+    """Return the workers of a NodeSet whose spec is refused.
 
     The operator creates none, the NodeSet's status reports the cause, and the existing ones have to be ready.
     """
@@ -154,7 +154,7 @@ def _as_they_are(operator: Operator, nodeset: NodeSet) -> Role:
 
 
 def _awake(crew: WorkerSet, late: float) -> Role:
-    """The counts of a NodeSet with power saving. Only awake nodes count: a node that wakes or goes to sleep is not missing.
+    """Return the counts of a NodeSet with power saving. Only awake nodes count: a node that wakes or goes to sleep is not missing.
 
     Slurm calls a node awake once its slurmd has registered, and Kubernetes calls the pod ready some seconds later. So an unready pod counts as
     missing only if it is older than `late`.
@@ -172,7 +172,10 @@ def _awake(crew: WorkerSet, late: float) -> Role:
 def counts(
     operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot | None, former: Mapping[str, int]
 ) -> Mapping[str, int]:
-    """The number of workers with the current template, and of workers in each state in Slurm; without an answer of Slurm the last known numbers."""
+    """Return the number of workers with the current template, and of workers in each state in Slurm.
+
+    Without an answer of Slurm these are the last known numbers.
+    """
     wanted = {
         "desiredReplicas": nodeset.spec.power_saving.min_nodes if nodeset.spec.power_saving else nodeset.spec.replicas
     }
@@ -189,7 +192,7 @@ def counts(
 
 
 def point_wait(operator: Operator, cluster: Cluster, nodesets: Sequence[NodeSet]) -> str:
-    """Why the jail lacks mount points that these NodeSets and login need; empty if it has all of them."""
+    """Return why the jail lacks mount points that these NodeSets and login need; empty if it has all of them."""
     needed = mount_points.points(cluster, nodesets)
     if not needed:
         return ""
@@ -221,12 +224,12 @@ def fill(operator: Operator, cluster: Cluster) -> str:
 
 
 def members(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets of a cluster with accepted specs, oldest first."""
+    """Return the NodeSets of a cluster with accepted specs, oldest first."""
     return operator.namespaces.view(cluster.namespace).members(cluster.name)
 
 
 def refusal(operator: Operator, cluster: Cluster) -> str:
-    """Why a cluster's spec is refused, as a message; empty if it is accepted.
+    """Return why a cluster's spec is refused, as a message; empty if it is accepted.
 
     The workers of a refused cluster stay unchanged, because their pods follow that spec.
     """
@@ -235,19 +238,19 @@ def refusal(operator: Operator, cluster: Cluster) -> str:
 
 
 def transaction(operator: Operator, cluster: Cluster) -> ConfigState:
-    """The record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
+    """Return the record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
     return config_files.state(operator, cluster)
 
 
 def running_config(operator: Operator, cluster: Cluster) -> str:
-    """The generation of the configuration that slurmctld runs with, if it is the spec's; otherwise empty."""
+    """Return the generation of the configuration that slurmctld runs with, if it is the spec's; otherwise empty."""
     state = transaction(operator, cluster)
     is_wanted = state.good == state.generation and render_record.is_configured(operator, cluster, state.good)
     return state.good if is_wanted else ""
 
 
 def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Why no worker with GPUs starts yet; empty if none has to start, or if it may.
+    """Return why no worker with GPUs starts yet; empty if none has to start, or if it may.
 
     slurmctld must first run with the gres.conf that names the GPUs. It drains a slurmd that registers without these lines for having too few GPUs,
     and that drain stays. The same holds for lines of the user's own.
@@ -259,11 +262,11 @@ def gpu_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: Worke
         return ""  # slurmctld refuses a record of a node whose GPUs are not in its gres.conf
     if not begins or running_config(operator, sized(operator, cluster)):
         return ""
-    return "slurmctld does not run with the gres.conf of its GPUs yet"
+    return "slurmctld does not run with the gres.conf of the NodeSet's GPUs yet"
 
 
 def unconfined(operator: Operator, cluster: Cluster) -> tuple[str, str]:
-    """The reason of the condition Confined, and why root in the jail may be root on the Node too; empty if it cannot be."""
+    """Return the reason of the condition Confined, and why root in the jail may be root on the Node too; empty if it cannot be."""
     walls = [
         *map(str, cluster_loosened(cluster.spec)),
         *(
@@ -291,18 +294,18 @@ def _host_users(operator: Operator, cluster: Cluster) -> str:
 
 
 def exporter(operator: Operator, cluster: Cluster) -> Role | None:
-    """Whether the exporter's pod is ready; None if the spec has no exporter."""
+    """Return whether the exporter's pod is ready; None if the spec has no exporter."""
     return _role(operator, cluster, "exporter", 1) if cluster.spec.metrics.exporter else None
 
 
 def is_rest_ready(operator: Operator, cluster: Cluster) -> bool:
-    """Whether slurmrestd can answer: it has a ready pod."""
+    """Return whether slurmrestd can answer: it has a ready pod."""
     found = operator.stores.children[kinds.DEPLOYMENT].get(cluster.namespace, names.rest(cluster.name))
     return bool(found and found.status.ready_replicas)
 
 
 def address(operator: Operator, cluster: Cluster) -> str:
-    """The ssh command of the login nodes, as far as their address is known."""
+    """Return the ssh command of the login nodes, as far as their address is known."""
     service = operator.stores.children[kinds.SERVICE].get(cluster.namespace, names.login(cluster.name))
     host, port = _host_port(service, operator) if service else ("", 0)
     return f"ssh -p {port} root@{host}" if host and port else ""
@@ -336,7 +339,7 @@ def _host_port(service: Service, operator: Operator) -> tuple[str, int]:
 
 
 def _node_address(nodes: Store[Node]) -> str:
-    """The address of the first ready Node, or of the first Node if none is ready."""
+    """Return the address of the first ready Node, or of the first Node if none is ready."""
     for wanted in (True, False):
         for node in nodes.all():
             known = {each.type: each.address for each in node.status.addresses}
@@ -353,7 +356,7 @@ def _role(operator: Operator, cluster: Cluster, role: str, wanted: int) -> Role:
 
 
 def _scaled(operator: Operator, cluster: Cluster, role: str) -> str:
-    """The workloads that have no pod because somebody scaled them to zero; empty if there are none."""
+    """Return the workloads that have no pod because somebody scaled them to zero; empty if there are none."""
     name, children = f"{cluster.name}-{role}", operator.stores.children
     for kind in (kinds.STATEFULSET, kinds.DEPLOYMENT):
         found = children[kind].get(cluster.namespace, name)

@@ -9,17 +9,17 @@ from soperator.render.parts.model import Cluster, NodeSet
 
 
 def begun(operator: Operator, cluster: Cluster) -> set[str]:
-    """The names of the NodeSets that may have nodes, whatever their specs: those with our finalizer, which is set before the first node."""
+    """Return the names of the NodeSets that may have nodes, whatever their specs: those with our finalizer, which is set before the first node."""
     found = [each.metadata for each in operator.stores.nodesets_of(cluster.key)]
     return {each.name for each in found if labels.FINALIZER in each.finalizers}
 
 
 def configured(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The NodeSets in Slurm's configuration, oldest first, including refused ones that may have nodes."""
+    """Return the NodeSets in Slurm's configuration, oldest first, including refused ones that may have nodes."""
     return operator.namespaces.view(cluster.namespace).configured(cluster.name, begun(operator, cluster))
 
 
 def unreadable(operator: Operator, cluster: Cluster) -> list[NodeSet]:
-    """The unreadable NodeSets that may have nodes, each with the part of its spec that can be read."""
+    """Return the unreadable NodeSets that may have nodes, each with the part of its spec that can be read."""
     partial = operator.namespaces.view(cluster.namespace).unreadable
     return [each for each in configured(operator, cluster) if each.name in partial]

@@ -36,13 +36,13 @@ _UNSEEN = ("Unknown", "ContainerStatusUnknown")
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod is ready and not being deleted."""
+    """Return whether the pod is ready and not being deleted."""
     ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
     return ready and pod.metadata.deletion_timestamp is None
 
 
 def comes_up(pod: Pod) -> bool:
-    """Whether the pod starts for the first time: it was never ready before, and nothing needs a person."""
+    """Return whether the pod starts for the first time: it was never ready before, and nothing needs a person."""
     if is_ready(pod) or pod.metadata.deletion_timestamp is not None or is_failing(pod):
         return False
     since = next((each.last_transition_time for each in pod.status.conditions if each.type == "Ready"), None)
@@ -51,12 +51,12 @@ def comes_up(pod: Pod) -> bool:
 
 
 def is_running(pod: Pod, container: str) -> bool:
-    """Whether a container of the pod runs, ready or not."""
+    """Return whether a container of the pod runs, ready or not."""
     return any(each.name == container and each.state.running for each in pod.status.container_statuses)
 
 
 def has_run(pod: Pod, container: str) -> bool:
-    """Whether a container has ever been started in this pod."""
+    """Return whether a container was ever started in this pod."""
     found = next((each for each in pod.status.container_statuses if each.name == container), None)
     if found is None:
         return is_ready(pod)
@@ -70,14 +70,14 @@ def began(pod: Pod, container: str) -> float:
 
 
 def trouble(pod: Pod, nodes: Store[Node]) -> str:
-    """Why a pod is not ready, as a message without a full stop; empty for a ready one."""
+    """Return why a pod is not ready, as a message without a full stop; empty for a ready one."""
     if is_ready(pod):
         return ""
     return f"pod {pod.metadata.name}: {_cause(pod, nodes)}"
 
 
 def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
-    """The number of a role's ready pods, and why the first of the others is not ready."""
+    """Return the number of a role's ready pods, and why the first of the others is not ready."""
     found = list(pods)
     troubles = [text for text in (trouble(pod, nodes) for pod in found) if text]
     ready = min(wanted, sum(map(is_ready, found)))
@@ -85,12 +85,12 @@ def role(pods: Iterable[Pod], wanted: int, nodes: Store[Node]) -> Role:
 
 
 def missing(count: int) -> str:
-    """Why a role lacks pods although no pod has a fault: `count` of them are not created yet. Empty if none is missing."""
+    """Return why a role lacks pods although no pod has a fault: `count` of them are not created yet. Empty if none is missing."""
     return f"{count} {'pod is' if count == 1 else 'pods are'} not created yet" if count > 0 else ""
 
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
-    """A worker's pod as the policy reads it; None for a pod without an index, which is not a worker."""
+    """Return a worker's pod as the policy reads it; None for a pod without an index, which is not a worker."""
     index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
     if index is None:
         return None
@@ -116,12 +116,12 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
 
 
 def _gives_way(pod: Pod) -> bool:
-    """Whether somebody has deleted the pod, and Kubernetes waits for its node to be drained."""
+    """Return whether somebody has deleted the pod, and Kubernetes waits for its node to be drained."""
     return pod.metadata.deletion_timestamp is not None and labels.GIVES_WAY in pod.metadata.annotations
 
 
 def in_service(pod: Pod) -> ConditionView | None:
-    """The pod's condition with the state of its Slurm node."""
+    """Return the pod's condition with the state of its Slurm node."""
     return next((each for each in pod.status.conditions if each.type == labels.IN_SERVICE), None)
 
 
@@ -136,7 +136,7 @@ def _condition_text(pod: Pod) -> str:
 
 
 def is_jail_sick(pod: Pod) -> bool:
-    """Whether the container that checks the jail reports that job steps would fail, after it had reported success since its start.
+    """Return whether the container that checks the jail reports that job steps would fail, after it had reported success since its start.
 
     A container that has just started is unready too, but its pod has not been ready since then.
     """
@@ -149,7 +149,7 @@ def is_jail_sick(pod: Pod) -> bool:
 
 
 def last_words(pod: Pod, container: str = "") -> str:
-    """The last message of a container of an ended pod: of the container that failed, or of the named one."""
+    """Return the last message of a container of an ended pod: of the container that failed, or of the named one."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         end = status.state.terminated
         if end and (status.name == container or (not container and end.exit_code)):
@@ -158,7 +158,7 @@ def last_words(pod: Pod, container: str = "") -> str:
 
 
 def is_failing(pod: Pod) -> bool:
-    """Whether a container cannot be started, or ends again and again."""
+    """Return whether a container cannot be started, or ends again and again."""
     waiting = [each.state.waiting for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)]
     return any(each and each.reason in _FAILING for each in waiting)
 
@@ -198,7 +198,7 @@ def _container(status: ContainerStatus) -> str:
 
 
 def _end(end: Terminated) -> str:
-    """How a container ended: by which signal, or with which exit code and message. A daemon's log is not used as the message."""
+    """Return how a container ended: by which signal, or with which exit code and message. A daemon's log is not used as the message."""
     oom = f" ({end.reason})" if end.reason == "OOMKilled" else ""
     if end.exit_code - _SIGNALLED in set(signal.Signals):
         return f"was killed by {signal.Signals(end.exit_code - _SIGNALLED).name}{oom}"
@@ -210,7 +210,7 @@ def _end(end: Terminated) -> str:
 
 
 def _remedy(pod: Pod, status: ContainerStatus) -> str:
-    """The field that names the image of a container whose image cannot be pulled; empty for other faults."""
+    """Return the field that names the image of a container whose image cannot be pulled; empty for other faults."""
     waiting, said = status.state.waiting, pod.metadata.labels
     if not waiting or waiting.reason not in _NO_IMAGE:
         return ""
@@ -222,5 +222,5 @@ def _remedy(pod: Pod, status: ContainerStatus) -> str:
 
 
 def is_node_ready(node: Node) -> bool:
-    """Whether Kubernetes calls the Node ready."""
+    """Return whether Kubernetes calls the Node ready."""
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)

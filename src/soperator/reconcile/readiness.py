@@ -44,7 +44,7 @@ _DERIVED = ("Reconciling", "Stalled")
 
 
 def with_readiness(reported: Sequence[ReportedCondition], *, has_own: bool) -> list[ReportedCondition]:
-    """The conditions of an object, with the derived ones. `has_own` is for a kind that reports Ready itself, so that Ready is not derived."""
+    """Return the conditions of an object, with the derived ones. `has_own` is for a kind that reports Ready itself, so that Ready is not derived."""
     own = [each for each in reported if each.type not in _DERIVED and (has_own or each.type != "Ready")]
     lacking = [each for each in own if _is_lacking(each)]
     cause = next((each for each in lacking if (each.type, each.reason) in NEEDS_A_PERSON), None)
@@ -78,6 +78,6 @@ def _ready(cause: ReportedCondition | None) -> ReportedCondition:
 
 
 def _is_lacking(condition: ReportedCondition) -> bool:
-    """Whether, according to this condition, something that the spec requests is missing."""
+    """Return whether, according to this condition, something that the spec requests is missing."""
     is_whole = condition.status == "True" and (condition.type != "Available" or condition.reason == "AllReady")
     return not is_whole and condition.type not in ADVISORY and (condition.type, condition.reason) not in CHOSEN

@@ -31,7 +31,7 @@ def of_cluster(
     objects: Sequence[Object],
     is_same_config: bool,
 ) -> RenderRecord:
-    """The workloads and the configuration that the reconciler of a cluster wants.
+    """Return the workloads and the configuration that the reconciler of a cluster wants.
 
     While a configuration is being activated, workloads are rendered for it.
     """
@@ -40,12 +40,15 @@ def of_cluster(
 
 
 def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: ImageRecord) -> Sequence[str]:
-    """The generations of Slurm's configuration that count as the desired one: those that an older operator version rendered from the same spec."""
+    """Return the generations of Slurm's configuration that count as the desired one.
+
+    An older operator version rendered them from the same spec.
+    """
     return _of_cluster(operator, obj, cluster, record, {}).same.get(CONFIG, ())
 
 
 def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
-    """Whether this generation of Slurm's configuration is the desired one, or counts as it."""
+    """Return whether this generation of Slurm's configuration is the desired one, or counts as it."""
     obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
     wanted, note = slurm_conf.generation(cluster), _note(operator, obj) if obj else None
     counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()
@@ -77,7 +80,7 @@ def _of_cluster(
 
 
 def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> RenderRecord:
-    """The workers that the reconciler of a NodeSet wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
+    """Return the workers that the reconciler of a NodeSet wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
     kept = operator.status.current(of).get("images", {}) if of else {}
     named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
     inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
@@ -86,7 +89,7 @@ def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Clus
 
 
 def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
-    """The snapshot, in which workers that count as up to date have the current template."""
+    """Return the snapshot, in which workers that count as up to date have the current template."""
     same = note.same.get(PODS, ())
     pods = {
         index: replace(each, template=seen.template) if each.template in same else each
@@ -96,7 +99,7 @@ def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
 
 
 def status_fields(note: RenderRecord | None, obj: Custom) -> dict[str, Any]:
-    """The record as a field of the status; without a record the former one."""
+    """Return the record as a field of the status; without a record the former one."""
     if note is None:
         return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
     found = {key: value for key, value in asdict(note).items() if value}
@@ -115,7 +118,7 @@ def _note(operator: Operator, obj: Custom) -> RenderRecord | None:
 
 
 def _noted(record: ImageRecord) -> dict[str, Any]:
-    """The record without the roles that were added after the first records were written, because their images would change every record."""
+    """Return the record without the roles that were added after the first records were written, because their images would change every record."""
     return {
         key: {role: image for role, image in value.items() if role not in ("mariadb", "proxy")}
         if isinstance(value, Mapping)

@@ -50,7 +50,7 @@ class Basis:
 
 
 def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
-    """The objects that a cluster must have, except keys, configuration and Jobs."""
+    """Return the objects that a cluster must have, except keys, configuration and Jobs."""
     step, had_login, record = basis.filling.step, jail.has_login(operator, cluster), basis.stage.record
     of_rest, of_login = (images.with_images(cluster, each) for each in (record.workers, record.login))
     shown = login.closed(of_login) if had_login and not step.login else of_login
@@ -107,7 +107,7 @@ async def _put_back(operator: Operator, obj: Custom, cluster: Cluster) -> None:
 
 
 async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> ConfigState:
-    """The record of Slurm's files, after restoring them. Their owner is not restored while the garbage collector removes it."""
+    """Return the record of Slurm's files, after restoring them. Their owner is not restored while the garbage collector removes it."""
     state = config_files.state(operator, cluster)
     if is_collected and state.generation:
         return state

@@ -269,7 +269,7 @@ class Applier:
 
 
 def _has_replicas(live: Any, body: Mapping[str, Any]) -> bool:
-    """Whether an object has the desired replicas. They are compared because managedFields does not show who wrote to its scale."""
+    """Return whether an object has the desired replicas. They are compared because managedFields does not show who wrote to its scale."""
     wanted, spec = body.get("spec", {}).get("replicas"), getattr(live, "spec", None)
     return wanted is None or getattr(spec, "replicas", wanted) == wanted
 

@@ -29,7 +29,7 @@ class Turns:
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def take(self, address: str, now: float) -> bool:
-        """Whether this address may open one more connection."""
+        """Return whether this address may open one more connection."""
         left, before = self._left.pop(address, (self.burst, now))
         left = min(self.burst, left + (now - before) * self.rate)
         self._left[address] = (max(0.0, left - 1.0), now)
@@ -84,6 +84,6 @@ class _Bounded(H11Protocol):
 
 
 def _least(present: Iterable[_Bounded]) -> _Bounded:
-    """The oldest connection without a pending answer, or the oldest of all."""
+    """Return the oldest connection without a pending answer, or the oldest of all."""
     found = list(present)
     return next((each for each in found[:-1] if not each.is_waiting), found[0])

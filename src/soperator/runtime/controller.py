@@ -9,8 +9,8 @@ After a pass its key rests, by default for four times the CPU time that elapsed:
 time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator collects more events into each
 pass.
 
-A pass that has lasted for `SLOW` seconds waits for an answer, mostly from a container of the object's owner. It no longer counts among the passes
-that run at once, so that a few clusters whose slurmctld hangs delay no other.
+A pass that has lasted for `SLOW` seconds waits for an answer, mostly from a container of the object's owner. It no longer counts towards the limit of
+parallel passes, so that a few clusters whose slurmctld hangs do not delay the others.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Controller:
                 group.create_task(self._work(group), name=f"{self.name}-{number}")
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
-        """Work on keys; a worker whose pass is slow is replaced by another, and ends with that pass."""
+        """Process keys. A worker whose pass is slow is replaced by another worker, and ends with that pass."""
         successor: list[asyncio.Task[None]] = []
         worker = asyncio.current_task()
 

@@ -166,7 +166,10 @@ class Elector:
             self._log.warning("cannot release the lease; it will expire", error=str(error))
 
     def _body(self, lease: Lease | None, holder: str, anew: bool = False) -> dict[str, Any]:
-        """The Lease with this holder. `anew` is True when a replica begins to lead: a former leader may have had the same name, in the same pod."""
+        """Return the Lease with this holder.
+
+        `anew` is True when a replica begins to lead: a former leader may have had the same name, in the same pod.
+        """
         spec = lease.spec if lease is not None else None
         is_new = spec is None or spec.holder_identity != holder
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -123,5 +123,5 @@ class StatusWriter:
 
 
 def _by_type(status: Json) -> Json:
-    """A status without the order of its conditions. The API server appends a new condition to the existing ones, so the order may differ."""
+    """Return a status without the order of its conditions. The API server appends a new condition to the existing ones, so the order may differ."""
     return {**status, "conditions": {each.get("type"): each for each in status.get("conditions", ())}}

@@ -39,7 +39,7 @@ def test_the_first_of_several_files_wins_and_files_name_their_own_neighbours(tmp
         (config("a"), {}, "current-context is empty"),
         (config("a", current="z"), {}, "there is no context 'z'; the contexts are: a"),
         (config("a", current="a"), {CONTEXT: "y"}, "there is no context 'y'; the contexts are: a"),
-        ("- 1", {}, "its top level is no mapping"),
+        ("- 1", {}, "its top level is not a mapping"),
         ("a: [", {}, "cannot be read"),
         ("clusters: [{cluster: {}}]", {}, "no kubeconfig"),
         ("clusters: 7", {}, "no kubeconfig"),

@@ -119,13 +119,13 @@ def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], pa
 
 
 def is_due(node: str, renew: float, told_at: float, now: float) -> bool:
-    """Whether an unchanged report is due again. Nodes that start together report at different times, spread over the `renew` seconds."""
+    """Return whether an unchanged report is due again. Nodes that start together report at different times, spread over the `renew` seconds."""
     phase = crc32(node.encode()) % renew if renew else 0.0
     return bool(renew) and (now + phase) // renew != (told_at + phase) // renew
 
 
 def _teller() -> str:
-    """An identifier of the slurmd that runs this program.
+    """Return an identifier of the slurmd that runs this program.
 
     It changes when slurmd restarts or executes itself again, because slurmctld may have lost the node's report then.
     """

@@ -28,12 +28,12 @@ class Memory:
     last: ResolvedCheck | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
-        """Whether a check is due. A check that does not pass always is, and after the clock was set back all are."""
+        """Return whether a check is due. A check that does not pass always is, and after the clock was set back all are."""
         ran = self.ran.get(check.name)
         return ran is None or check.name in self.standings or not 0 <= now - ran < check.every - 1
 
     def only(self, names: set[str]) -> "Memory":
-        """The same state without checks that no longer run."""
+        """Return the state without checks that no longer run."""
         return replace(
             self,
             standings={name: each for name, each in self.standings.items() if name in names},

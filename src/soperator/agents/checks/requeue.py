@@ -16,7 +16,7 @@ _PATIENCE = 2.5
 
 
 def new_failures(before: Mapping[str, CheckState], after: Mapping[str, CheckState]) -> list[CheckState]:
-    """The failures that take the node out of service and that started between two rounds."""
+    """Return the failures that take the node out of service and that started between two rounds."""
     known = {name for name, each in before.items() if each.is_bad}
     return [each for name, each in after.items() if each.state == "failing" and each.takes_out and name not in known]
 

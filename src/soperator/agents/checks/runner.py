@@ -58,7 +58,7 @@ def run(checks: Iterable[Check], machines: Machines, memory: Memory, place: Prob
 
 
 def _key(check: Check) -> str:
-    """A key for the measurement: checks with equal keys share it."""
+    """Return a key for the measurement: checks with equal keys share it."""
     return f"{check.probe} {json.dumps(dict(check.given), sort_keys=True)}"
 
 
@@ -80,7 +80,7 @@ def _measuring(check: Check, place: ProbePaths) -> Callable[[], str]:
 
 
 def _limited(tasks: Mapping[str, supervise.Task], due: Iterable[Check]) -> list[supervise.Task]:
-    """The tasks, each with the longest limit of the checks that share it."""
+    """Return the tasks, each with the longest limit of the checks that share it."""
     limits: dict[str, float] = {}
     for each in due:
         limits[_key(each)] = max(each.limit, limits.get(_key(each), 0.0))
@@ -99,7 +99,7 @@ def _measured(task: supervise.Task, ended: supervise.TaskEnd) -> _Measured:
 
 
 def of_command(ended: supervise.TaskEnd) -> Verdict:
-    """The verdict of a command: exit code 1 with a message on standard output is a failure.
+    """Return the verdict of a command: exit code 1 with a message on standard output is a failure.
 
     A script that crashes prints no such message, so it is broken.
     """
@@ -150,5 +150,5 @@ def _remembered(
 
 
 def clock() -> float:
-    """The time of day, in seconds since 1970."""
+    """Return the time of day, in seconds since 1970."""
     return time.time()

@@ -102,7 +102,7 @@ def run_one(command: Sequence[str], limit: float) -> TaskEnd:
 
 
 def failed(ended: TaskEnd) -> str:
-    """Why a function failed, from its exception; empty if it did not fail."""
+    """Return why a function failed, from its exception; empty if it did not fail."""
     if ended.trouble:
         return ended.trouble
     return (
@@ -113,7 +113,7 @@ def failed(ended: TaskEnd) -> str:
 
 
 def is_alive(left: tuple[int, str]) -> bool:
-    """Whether a process that could not be killed still exists."""
+    """Return whether a process that could not be killed still exists."""
     return _started(left[0]) == left[1] != ""
 
 
@@ -228,7 +228,7 @@ def _finish(running: _Running, how: How, selector: selectors.BaseSelector) -> Ta
 
 
 def _wait(running: _Running) -> int | None:
-    """The exit status; None for a process that does not end after a kill."""
+    """Return the exit status; None for a process that does not end after a kill."""
     end = time.monotonic() + _GRACE
     while True:
         pid, status = os.waitpid(running.pid, os.WNOHANG)
@@ -240,7 +240,7 @@ def _wait(running: _Running) -> int | None:
 
 
 def _started(pid: int) -> str:
-    """The start time of a process, in clock ticks since the machine's start. It distinguishes two processes with the same pid."""
+    """Return the start time of a process, in clock ticks since the machine's start. It distinguishes two processes with the same pid."""
     try:
         said = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:

@@ -13,14 +13,14 @@ K = TypeVar("K", bound=tuple[str, ...])
 
 
 def top(weights: Mapping[str, float], most: int) -> frozenset[str]:
-    """The names with the largest weights, up to the limit; the result is deterministic."""
+    """Return the names with the largest weights, up to the limit; the result is deterministic."""
     if len(weights) <= most:
         return frozenset(weights)
     return frozenset(sorted(weights, key=lambda name: (-weights[name], name))[:most])
 
 
 def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
-    """The counts, where all first labels that are not in `kept` are added up as `other`."""
+    """Return the counts, where all first labels that are not in `kept` are added up as `other`."""
     found: Counter[tuple[str, ...]] = Counter()
     for (name, *rest), count in counts.items():
         found[(name if name in kept else OTHER, *rest)] += count  # type: ignore[assignment]
@@ -28,7 +28,7 @@ def folded(counts: Mapping[K, float], kept: frozenset[str]) -> list[Sample]:
 
 
 def totals(counts: Mapping[K, float]) -> Counter[str]:
-    """The sum of the counts of each first label."""
+    """Return the sum of the counts of each first label."""
     found: Counter[str] = Counter()
     for (name, *_), count in counts.items():
         found[name] += count  # type: ignore[assignment]

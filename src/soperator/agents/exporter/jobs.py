@@ -77,7 +77,7 @@ class Flow:
 
 
 def state_of(job: JobRecord) -> str:
-    """The only state in which a job is counted."""
+    """Return the only state in which a job is counted."""
     said = [each.lower() for each in job.job_state or ()]
     if "completing" in said:
         return "completing"
@@ -162,7 +162,7 @@ class JobCounts:
             self._waiting = self.waiting
 
     def _nodesets(self, job: JobRecord) -> Set[str]:
-        """The NodeSets on whose nodes a job may run."""
+        """Return the NodeSets on whose nodes a job may run."""
         found = {each for name in (job.partition or "").split(",") for each in self._sets.get(name, ())}
         return found.intersection(_WORDS.findall(job.features or "")) or found
 

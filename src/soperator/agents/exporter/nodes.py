@@ -30,7 +30,7 @@ _REASON = 80
 
 
 def state_of(node: SlurmNode) -> str:
-    """The only state in which a node is counted."""
+    """Return the only state in which a node is counted."""
     found = next((state for flag, state in _ORDER if flag in node.states), "unknown")
     return "draining" if found == "drained" and node.is_busy else found
 
@@ -47,7 +47,7 @@ def out_by(node: SlurmNode) -> tuple[str, str]:
 
 
 def is_out(node: SlurmNode) -> bool:
-    """Whether the node takes no jobs, for a reason other than power saving: a powered-down node starts when a job needs it."""
+    """Return whether the node takes no jobs, for a reason other than power saving: a powered-down node starts when a job needs it."""
     return node.is_draining or bool(node.states & _BROKEN) or not (node.is_up or node.states & _ASLEEP)
 
 
@@ -62,7 +62,7 @@ class Unwell:
 
 
 def _nodeset(record: NodeRecord) -> str:
-    """The NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node without a NodeSet."""
+    """Return the NodeSet of a node: the node's name without its number, if that is one of its features; empty for a node without a NodeSet."""
     name = record.name.rpartition("-")[0]
     return name if name in (record.features or ()) else ""
 

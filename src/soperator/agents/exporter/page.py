@@ -93,7 +93,7 @@ def _bar(name: str, shares: dict[str, float]) -> str:
 
 
 def _plot(points: Sequence[tuple[float, float, float | None]]) -> str:
-    """The plot of the allocated shares over the last day, as SVG."""
+    """Return the plot of the allocated shares over the last day, as SVG."""
     if len(points) < 2:
         return '<h2>Last day</h2><p class="faint">The plot starts ten minutes after the exporter.</p>'
     first, last = points[0][0], points[-1][0]
@@ -121,7 +121,7 @@ def _plot(points: Sequence[tuple[float, float, float | None]]) -> str:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], more: int, none: str) -> str:
-    """A table; on a narrow screen each row becomes a few lines, each with its title."""
+    """Return a table; on a narrow screen each row becomes a few lines, each with its title."""
     if not rows:
         return f'<p class="faint">{escape(none)}</p>'
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)

@@ -156,7 +156,7 @@ class Refresher:
             source.section = await self._written(families)
 
     def metrics(self) -> bytes:
-        """The page of metrics: the last answers that are not too old, and the age of each.
+        """Return the page of metrics: the last answers that are not too old, and the age of each.
 
         The same object is returned while its content is unchanged.
         """
@@ -229,7 +229,7 @@ class Refresher:
 
 
 def _plain(families: Iterable[Family], name: str) -> dict[str, float]:
-    """The samples of a family with one label, by the label's value."""
+    """Return the samples of a family with one label, by the label's value."""
     return {each.labels[0]: each.value for metric, samples in families if metric.name == name for each in samples}
 
 

@@ -29,7 +29,7 @@ class Packed:
         self._packed = b""
 
     def compress(self, plain: bytes) -> bytes:
-        """The compressed bytes of the page."""
+        """Return the compressed bytes of the page."""
         if plain is not self._plain:
             self._plain, self._packed = plain, pack(plain)
         return self._packed

@@ -30,5 +30,5 @@ class UserNames:
         self._names = {int(each[2]): each[0] for each in words if len(each) > 2 and each[2].isdecimal()}
 
     def name(self, said: str | None, number: int) -> str:
-        """A user's name: from Slurm, otherwise from the jail, otherwise the uid."""
+        """Return a user's name: from Slurm, otherwise from the jail, otherwise the uid."""
         return said or self._names.get(number) or str(number)

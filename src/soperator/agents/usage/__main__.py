@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def page(found: dict[int, Snapshot], totals: Totals, cluster: str, node: str) -> bytes:
-    """All series of a node in Prometheus' text format."""
+    """Return all series of a node in Prometheus' text format."""
     return text(_families(found, totals.add(found), node), cluster)
 
 

@@ -110,7 +110,7 @@ class Server:
         self._selector.modify(client.socket, selectors.EVENT_WRITE, client)
 
     def _answer(self) -> bytes:
-        """The current answer; the same object while its content is unchanged."""
+        """Return the current answer; the same object while its content is unchanged."""
         made = answer(self.file)
         if made != self._last:
             self._last = made
@@ -129,7 +129,7 @@ def serve(listening: socket.socket, file: Path, patience: float = PATIENCE) -> N
 
 
 def answer(file: Path) -> bytes:
-    """The complete HTTP answer: the file, or 503 with the cause if the file is missing or outdated."""
+    """Return the complete HTTP answer: the file, or 503 with the cause if the file is missing or outdated."""
     try:
         content, age = file.read_bytes(), time.time() - file.stat().st_mtime
     except OSError as error:

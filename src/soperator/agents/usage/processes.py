@@ -47,7 +47,7 @@ class _Job:
 
 
 def measure(place: UsagePaths) -> dict[int, Snapshot]:
-    """The current usage of each job of this node, by job number."""
+    """Return the current usage of each job of this node, by job number."""
     found = {each.key[0]: each for each in _everything(place)}
     spaces, own = dict(_spaces(place)), found[1].space if 1 in found else ""
     jobs: dict[int, _Job] = {}
@@ -78,7 +78,10 @@ def _parent(process: _Process, found: Mapping[int, _Process]) -> Key | None:
 
 
 def _job_of(process: _Process, found: Mapping[int, _Process], spaces: Mapping[str, int], own: str) -> int:
-    """The job of a process, from its pid namespace, its parents or its title; 0 if it has none. A title counts only in the pod's own namespace."""
+    """Return the job of a process, from its pid namespace, its parents or its title; 0 if it has none.
+
+    A title counts only in the pod's own namespace.
+    """
     each: _Process | None = process
     for _ in range(len(found)):
         if each is None:
@@ -90,7 +93,7 @@ def _job_of(process: _Process, found: Mapping[int, _Process], spaces: Mapping[st
 
 
 def _spaces(place: UsagePaths) -> Iterator[tuple[str, int]]:
-    """The pid namespaces of jobs, from the records that spank/record.c writes: the pid of each job's first process, and its start time."""
+    """Yield the pid namespaces of jobs, from the records that spank/record.c writes: the pid of each job's first process, and its start time."""
     for folder in place.jobs.glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             pid, start = (folder / "pid").read_text().split()[:2]
@@ -124,7 +127,7 @@ def _read(place: UsagePaths, pid: int) -> _Process:
 
 
 def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None, int | None]:
-    """The seconds and bytes of the job's cgroup, version 2; None for each that is missing."""
+    """Return the seconds and bytes of the job's cgroup, version 2; None for each that is missing."""
     for each in (*job.members, *job.steps):
         with suppress(OSError, ValueError, KeyError):
             lines = (place.proc / str(each.key[0]) / "cgroup").read_text().splitlines()
@@ -138,7 +141,7 @@ def _of_cgroup(place: UsagePaths, number: int, job: _Job) -> tuple[float | None,
 
 
 def _gpus(place: UsagePaths, job: _Job) -> Iterator[str]:
-    """The GPUs in the job's /dev, where the plugin binds each one under its name on the Node."""
+    """Yield the GPUs in the job's /dev, where the plugin binds each one under its name on the Node."""
     seen = set()
     for each in job.members:
         with suppress(OSError, IndexError):

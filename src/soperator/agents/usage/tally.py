@@ -35,7 +35,7 @@ class Snapshot:
 
 
 def gained(before: Snapshot | None, now: Snapshot) -> float:
-    """The seconds that the job used between two samples; all of its known time in the first sample. Never negative."""
+    """Return the seconds that the job used between two samples; all of its known time in the first sample. Never negative."""
     if before and before.exact is not None and now.exact is not None:
         return max(0.0, now.exact - before.exact)
     if now.exact is not None and before is None:
@@ -46,7 +46,7 @@ def gained(before: Snapshot | None, now: Snapshot) -> float:
 
 
 def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]) -> bool:
-    """Whether the current sum has the time of a process: the process lives, or its nearest living ancestor has it."""
+    """Return whether the current sum has the time of a process: the process lives, or its nearest living ancestor has it."""
     for _ in range(len(known)):
         if key in now:
             return True

@@ -32,7 +32,7 @@ def report_errors(cluster: str) -> Iterator[None]:
 
 
 def no_answer(error: Exception) -> str:
-    """Why Kubernetes gave no answer; where no kubeconfig names a cluster, that is the whole sentence."""
+    """Return why Kubernetes gave no answer; if no kubeconfig names a cluster, that message alone."""
     from soperator.kube.kubeconfig import NoCluster
 
     return str(error) if isinstance(error, NoCluster) else f"Kubernetes did not answer: {error}"

@@ -58,7 +58,7 @@ class Host:
 
 
 def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files of a Secret for a host.
+    """Return the files of a Secret for a host.
 
     At the stage Known they are those of Signing: every daemon accepts the new key, so the host needs only one change.
     """
@@ -104,7 +104,7 @@ def _needs(test: str, why: str) -> str:
 
 
 def _files(host: Host, like: Like) -> Iterator[str]:
-    """The commands that write the content of Secrets and ConfigMaps, readable only by root, as in a pod."""
+    """Yield the commands that write the content of Secrets and ConfigMaps, readable only by root, as in a pod."""
     yield f"umask 077; rm -rf {host.folder}"
     for volume in _volumes(like):
         if found := like.files.get(volume["name"]):
@@ -124,7 +124,7 @@ def _files(host: Host, like: Like) -> Iterator[str]:
 
 
 def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
-    """The commands that start the container for the host names, and wait until the names are there."""
+    """Yield the commands that start the container for the host names, and wait until the names are there."""
     said = {"SOPERATOR_NAMES": controller, "SOPERATOR_DOMAIN": like.domain}
     words = ["--network", "host", "--volume", "/etc/hosts:/etc/hosts", *_settings(said)]
     yield (
@@ -135,7 +135,7 @@ def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
 
 
 def _bundle(like: Like) -> Iterator[str]:
-    """The commands that install Slurm's commands and their libraries, as in the jail, and create the user that slurm.conf names."""
+    """Yield the commands that install Slurm's commands and their libraries, as in the jail, and create the user that slurm.conf names."""
     image, owner = shlex.quote(like.container["image"]), _owner(like)
     yield f"id slurm >/dev/null 2>&1 || useradd --system --no-create-home --uid {owner} --shell /usr/sbin/nologin slurm"
     yield _needs(f'[ "$(id -u slurm)" = {owner} ]', f"the user slurm of this host must have the uid {owner}")
@@ -143,7 +143,7 @@ def _bundle(like: Like) -> Iterator[str]:
 
 
 def _options(host: Host, like: Like) -> list[str]:
-    """The options for the rights and the namespaces of the container, as those of the pod."""
+    """Return the options for the rights and the namespaces of the container, as those of the pod."""
     security = like.container.get("securityContext", {})
     capabilities = security.get("capabilities", {})
     said = {name: value for name, value in _environment(like.container).items() if name != _SSH_SETTING}
@@ -170,7 +170,7 @@ def _program(like: Like) -> str:
 
 
 def _volumes(like: Like) -> list[Json]:
-    """The options for the volumes that the container mounts, without those of SSH."""
+    """Return the options for the volumes that the container mounts, without those of SSH."""
     mounted = {each["name"] for each in like.container.get("volumeMounts", ())} - {*_SSH_VOLUMES}
     return [each for each in like.volumes if each["name"] in mounted]
 
@@ -196,7 +196,7 @@ def _owner(like: Like) -> int:
 
 
 def _source(host: Host, volume: Json, owner: int) -> tuple[str, str]:
-    """The replacement of a volume on the host: memory with its options, or a path that is created, filled or exists already.
+    """Return the replacement of a volume on the host: memory with its options, or a path that is created, filled or exists already.
 
     Memory belongs to root in podman, so a container with another owner gets a folder. Users of a directory come from the host's own SSSD.
     """

@@ -8,12 +8,12 @@ import typer
 
 
 def plain(text: str) -> str:
-    """The text with each unprintable character as its number; line breaks stay."""
+    """Return the text with each unprintable character as its number; line breaks stay."""
     return "".join(each if each in "\n\t" or each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def line(text: str) -> str:
-    """The same on one line, for a text within our own lines, because a second line could be taken for one of ours."""
+    """Return the same on one line, for a text within our own lines, because a second line could be taken for one of ours."""
     return plain(text).replace("\n", "\\n")
 
 

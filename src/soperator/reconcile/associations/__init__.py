@@ -1,1 +1,1 @@
-"""The passes of SlurmAccounts and SlurmQOS."""
+"""The reconcilers of SlurmAccounts and SlurmQOS."""

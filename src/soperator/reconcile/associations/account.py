@@ -28,7 +28,7 @@ class Accounts:
     operator: Operator
 
     def __call__(self, obj: Custom) -> Tenant | Sequence[Problem]:
-        """The tenant, or the problems of the object."""
+        """Return the tenant, or the problems of the object."""
         spec, meta = read_account(obj), obj.metadata
         if not isinstance(spec, SlurmAccountSpec):
             return spec
@@ -48,7 +48,7 @@ class Accounts:
         )
 
     def _above(self, cluster: tuple[str, str]) -> Mapping[str, str]:
-        """The desired parent of each account of the cluster, by the account's name; only for accounts whose object names a parent."""
+        """Return the desired parent of each account of the cluster, by the account's name; only for accounts whose object names a parent."""
         found = [each for each in self.operator.stores.accounts.by("cluster", cluster) if named(each) == cluster[1]]
         said = {(field(each, "name") or each.metadata.name): field(each, "parent") for each in found}
         return {name: parent for name, parent in said.items() if parent}

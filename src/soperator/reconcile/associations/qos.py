@@ -15,7 +15,7 @@ from soperator.reconcile.cache.decode import read_qos
 
 
 def tenant(obj: Custom) -> Tenant | Sequence[Problem]:
-    """The tenant, or the problems of the object."""
+    """Return the tenant, or the problems of the object."""
     spec, meta = read_qos(obj), obj.metadata
     if not isinstance(spec, SlurmQOSSpec):
         return spec

@@ -169,7 +169,7 @@ class TenancyControl:
         return await self._let_go(obj)
 
     def _leaves_something(self, obj: Custom, tenant: Tenant) -> bool:
-        """Whether Slurm's database still has entries to delete for the object; False if the database can no longer be reached."""
+        """Return whether Slurm's database still has entries to delete for the object; False if the database can no longer be reached."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         cluster = read_cluster(found) if found else None
         is_off = isinstance(cluster, Cluster) and cluster.spec.accounting is None
@@ -178,7 +178,7 @@ class TenancyControl:
         return is_wanted and found is not None and not is_off and not is_given_up
 
     def _cluster(self, tenant: Tenant) -> tuple[Cluster | None, str]:
-        """The cluster, if its slurmctld is connected to slurmdbd."""
+        """Return the cluster, if its slurmctld is connected to slurmdbd."""
         found = self.operator.stores.clusters.get(*tenant.cluster)
         if found is None:
             return None, f"there is no SlurmCluster {tenant.cluster[1]}"
@@ -195,7 +195,7 @@ class TenancyControl:
         return cluster, ""
 
     def _holder(self, obj: Custom, tenant: Tenant) -> Custom:
-        """The oldest object that claims the same name; only this one may use the name."""
+        """Return the oldest object that claims the same name; only this one may use the name."""
         others = self.store.by(CLUSTER, tenant.cluster)
         claims = [each for each in others if (text_of(each, "name") or each.metadata.name) == tenant.name]
         return min(
@@ -234,5 +234,5 @@ def _applied(status: Mapping[str, Any]) -> Applied:
 
 
 def _log_line(words: Sequence[str]) -> str:
-    """The command as a log line; long values are shortened."""
+    """Return the command as a log line; long values are shortened."""
     return " ".join(words)[:200]

@@ -68,7 +68,7 @@ class SacctmgrClient:
             self.forget(cluster.key)
 
     async def jobs(self, cluster: Cluster, where: Sequence[str]) -> Jobs:
-        """The pending and running jobs, by user, that use an account or a QOS, selected by an option of squeue; raises SlurmError."""
+        """Return the pending and running jobs, by user, that use an account or a QOS, selected by an option of squeue; raise SlurmError."""
         printed = await self._query(cluster, "squeue", f'exec {_SQUEUE} -a -h -o "%A %u" "$@"', where)
         found: dict[str, list[int]] = {}
         for line in printed.splitlines():
@@ -77,7 +77,7 @@ class SacctmgrClient:
         return found
 
     async def users_of(self, cluster: Cluster, qos: str) -> list[str]:
-        """The first few associations, of all clusters in the database, that may use a QOS; raises SlurmError."""
+        """Return the first few associations, of all clusters in the database, that may use a QOS; raise SlurmError."""
         printed = await self._query(
             cluster, "sacctmgr show", f'exec timeout 15 {_SACCTMGR} -nP "$@"', sacctmgr.EVERYWHERE
         )

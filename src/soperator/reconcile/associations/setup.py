@@ -23,7 +23,7 @@ MISSING = (
 
 
 def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
-    """The reconcilers of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
+    """Return the reconcilers of SlurmAccounts and of SlurmQOS, which share their reads of each database."""
     ledger, stores = SacctmgrClient(operator.inside), operator.stores
     return (
         TenancyControl(operator, ledger, kinds.SLURMACCOUNT, stores.accounts, Accounts(operator)),
@@ -34,7 +34,7 @@ def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, accounts: Queue, qos: Queue
 ) -> list[Informer[Custom]]:
-    """The informers that fill the stores of both kinds and wake their passes."""
+    """Return the informers that fill the stores of both kinds and wake their passes."""
     found = []
     for kind, store, queue in ((kinds.SLURMACCOUNT, stores.accounts, accounts), (kinds.SLURMQOS, stores.qos, qos)):
         each = Informer(api, InformerSource(kind, Custom, namespace, missing=MISSING), store)

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=Model)
 
 
 def named(obj: Custom) -> str:
-    """The cluster that a NodeSet or another object refers to; empty if the spec is malformed."""
+    """Return the cluster that a NodeSet or another object refers to; empty if the spec is malformed."""
     reference = msgspec.json.decode(obj.spec).get("clusterRef", {})
     name = reference.get("name", "") if isinstance(reference, dict) else ""
     return name if isinstance(name, str) else ""
@@ -51,18 +51,18 @@ def read_nodeset(obj: Custom) -> NodeSet | list[Problem]:
 
 
 def partial_cluster(obj: Custom) -> SlurmClusterSpec:
-    """The readable part of a SlurmCluster's spec. Nothing is rendered from it, but the names in it count as taken."""
+    """Return the readable part of a SlurmCluster's spec. Nothing is rendered from it, but the names in it count as taken."""
     return as_far_as_readable(SlurmClusterSpec, bytes(obj.spec)) or SlurmClusterSpec()
 
 
 def partial_nodeset(obj: Custom) -> NodeSet | None:
-    """The readable part of a NodeSet; None if not even its cluster can be read."""
+    """Return the readable part of a NodeSet; None if not even its cluster can be read."""
     spec = as_far_as_readable(NodeSetSpec, bytes(obj.spec))
     return NodeSet(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec) if spec else None
 
 
 def may_be_claims(obj: Custom) -> frozenset[str]:
-    """Every text in a SlurmCluster that may name the claim of its state. All are returned because a later release may use another field."""
+    """Return every text in a SlurmCluster that may name the claim of its state. All are returned because a later release may use another field."""
     return frozenset(texts(msgspec.json.decode(obj.spec).get("controller")))
 
 

@@ -75,27 +75,27 @@ class Stores:
     children: dict[kinds.Kind, Store[Any]]
 
     def applied(self) -> dict[kinds.Kind, Store[Any]]:
-        """The stores with which the applier compares."""
+        """Return the stores with which the applier compares."""
         return {**self.children, kinds.PVC: self.claims}
 
     def cluster_pods(self, key: Key) -> tuple[Pod, ...]:
-        """All pods of a cluster."""
+        """Return all pods of a cluster."""
         return self.pods.by(CLUSTER, key)
 
     def role_pods(self, key: Key, role: str) -> tuple[Pod, ...]:
-        """The pods of one role of a cluster."""
+        """Return the pods of one role of a cluster."""
         return self.pods.by(ROLE, (key, role))
 
     def sick_pods(self, key: Key) -> tuple[Pod, ...]:
-        """The pods of a cluster that report that their jail cannot be entered."""
+        """Return the pods of a cluster that report that their jail cannot be entered."""
         return self.pods.by(SICK, key)
 
     def nodesets_of(self, key: Key) -> list[Custom]:
-        """The NodeSets that name a cluster, oldest first."""
+        """Return the NodeSets that name a cluster, oldest first."""
         return sorted(self.nodesets.by(CLUSTER, key), key=_age)
 
     def healthchecks_of(self, key: Key) -> tuple[Custom, ...]:
-        """The HealthChecks that name a cluster."""
+        """Return the HealthChecks that name a cluster."""
         return self.healthchecks.by(CLUSTER, key)
 
 
@@ -131,7 +131,7 @@ def make_stores() -> Stores:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue, healthchecks: Queue
 ) -> list[Informer[Any]]:
-    """The informers that fill the stores and wake the passes."""
+    """Return the informers that fill the stores and wake the passes."""
     read_clusters = Informer(api, InformerSource(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
     read_clusters.feed(clusters, lambda each: [key_of(each)])
     read_clusters.feed(nodesets, lambda each: [key_of(other) for other in stores.nodesets_of(key_of(each))])
@@ -247,7 +247,7 @@ def _namespace(each: Any) -> list[str]:
 
 
 def _loose(each: Any) -> list[Key]:
-    """The cluster of a child that has only one of its two owners."""
+    """Return the cluster of a child that has only one of its two owners."""
     owners, cluster = each.metadata.owner_references, each.metadata.labels.get(labels.CLUSTER)
     if not cluster or not owners:
         return []

@@ -13,7 +13,7 @@ from soperator.runtime.workqueue import Queue
 
 
 def machine(node: Node, maintenance: Maintenance) -> KubeNode:
-    """The Node as the policy reads it, with the NodeSet's settings for maintenance."""
+    """Return the Node as the policy reads it, with the NodeSet's settings for maintenance."""
     ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
     since = ready.last_transition_time if ready else node.metadata.creation_timestamp
     mine = [taint for taint in node.spec.taints if taint.key in maintenance.taints]
@@ -28,7 +28,7 @@ def machine(node: Node, maintenance: Maintenance) -> KubeNode:
 
 
 def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """A listener that wakes the passes of a Node's NodeSets when a relevant field changes."""
+    """Return a listener that wakes the passes of a Node's NodeSets when a relevant field changes."""
 
     def listener(change: Changed[Node]) -> None:
         if _matters(change.old) != _matters(change.new):
@@ -40,7 +40,7 @@ def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Change
 
 
 def wake_moved(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """A listener that wakes the passes of a Node whose topology labels have changed."""
+    """Return a listener that wakes the passes of a Node whose topology labels have changed."""
 
     def listener(change: Changed[Node]) -> None:
         if change.old and change.new and change.old.metadata.labels != change.new.metadata.labels:

@@ -81,19 +81,19 @@ class NamespaceView:
         return {name: problems for name, problems in found.items() if problems}
 
     def problems(self, cluster: str) -> Sequence[Problem]:
-        """The problems of a SlurmCluster that could be decoded."""
+        """Return the problems of a SlurmCluster that could be decoded."""
         if cluster not in self._problems:
             self._problems[cluster] = cluster_problems(cluster, self.world)
         return self._problems[cluster]
 
     def members(self, cluster: str) -> list[NodeSet]:
-        """The NodeSets of a cluster with accepted specs, oldest first."""
+        """Return the NodeSets of a cluster with accepted specs, oldest first."""
         return [
             each for name, each in self.nodesets.items() if each.spec.cluster == cluster and name not in self.refused
         ]
 
     def configured(self, cluster: str, begun: Collection[str]) -> list[NodeSet]:
-        """The NodeSets in Slurm's configuration, oldest first: the accepted ones, and those in `begun` even if they are refused or unreadable.
+        """Return the NodeSets in Slurm's configuration, oldest first: the accepted ones, and those in `begun` even if they are refused or unreadable.
 
         Slurm drains a node with GPUs that gres.conf does not name, so the lines of a NodeSet stay whatever is wrong with its new spec.
         """
@@ -113,7 +113,7 @@ class Namespaces:
     _known: dict[str, tuple[tuple[int, ...], NamespaceView]] = field(default_factory=dict)
 
     def view(self, namespace: str) -> NamespaceView:
-        """The current objects of a namespace, from the caches."""
+        """Return the current objects of a namespace, from the caches."""
         stores, secrets = self.stores, self.stores.children[kinds.SECRET]
         versions = tuple(each.version for each in (stores.clusters, stores.nodesets, stores.claims, secrets))
         before, known = self._known.get(namespace, ((), None))

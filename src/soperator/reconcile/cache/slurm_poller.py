@@ -73,19 +73,19 @@ class SlurmWatch:
             self.forget(key)
 
     def nodes(self, key: Key) -> Mapping[str, SlurmNode] | None:
-        """The Slurm nodes by name; None without a fresh answer."""
+        """Return the Slurm nodes by name; None without a fresh answer."""
         followed = self._followed.get(key)
         if followed is None or asyncio.get_running_loop().time() - followed.answered > FRESH:
             return None
         return followed.nodes
 
     def trouble(self, key: Key) -> str:
-        """Why slurmrestd gives no answer, as a message; empty while it answers."""
+        """Return why slurmrestd gives no answer, as a message; empty while it answers."""
         followed = self._followed.get(key)
         return followed.trouble if followed else ""
 
     def client(self, key: Key) -> SlurmRest | None:
-        """The client of a followed cluster; None until it is connected."""
+        """Return the client of a followed cluster; None until it is connected."""
         followed = self._followed.get(key)
         return followed.client if followed else None
 

@@ -108,13 +108,13 @@ class _Terms:
     heard: Mapping[str, SlurmNode] | None
 
     def is_same(self, other: "_Terms") -> bool:
-        """Whether nothing that a pass reads has changed."""
+        """Return whether nothing that a pass reads has changed."""
         return (
             self.heard is other.heard and (self.pods, self.nodes) == (other.pods, other.nodes) and self.reads_as(other)
         )
 
     def reads_as(self, other: "_Terms") -> bool:
-        """Whether the same inputs were used, so that cached workers stay valid."""
+        """Return whether the same inputs were used, so that cached workers stay valid."""
         return self.maintenance == other.maintenance and (self.heard is None) == (other.heard is None)
 
 
@@ -176,7 +176,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
 
 
 def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: bool) -> str:
-    """Why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm's last answer; empty if it can."""
+    """Return why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm's last answer; empty if it can."""
     if slurm and slurm.is_draining and slurm.reason.startswith(JAIL):
         return f"Slurm node {slurm.name} is {slurm.state_text}"
     if text := pod_status.trouble(pod, nodes):

@@ -39,7 +39,7 @@ class AccountingStatus:
 
 
 def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
-    """Whether slurm.conf has to name slurmdbd: True from slurmdbd's first answer on."""
+    """Return whether slurm.conf has to name slurmdbd: True from slurmdbd's first answer on."""
     if cluster.spec.accounting is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
@@ -54,7 +54,7 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
 
 
 def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
-    """The image of the ready slurmdbd; empty while none is ready, None if slurmctld does not use slurmdbd."""
+    """Return the image of the ready slurmdbd; empty while none is ready, None if slurmctld does not use slurmdbd."""
     if cluster.spec.accounting is None or status.get("accounting") != ON:
         return None
     ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
@@ -62,7 +62,7 @@ def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) ->
 
 
 def objects(operator: Operator, cluster: Cluster) -> list[Object]:
-    """The objects to apply; empty while a Secret that they read is missing. `cluster` names slurmdbd's image."""
+    """Return the objects to apply; empty while a Secret that they read is missing. `cluster` names slurmdbd's image."""
     if cluster.spec.accounting is None:
         return []
     found = _secrets(operator, cluster)
@@ -74,20 +74,23 @@ def objects(operator: Operator, cluster: Cluster) -> list[Object]:
 
 
 def kept(operator: Operator, cluster: Cluster, is_forgotten: bool) -> frozenset[str]:
-    """The names of objects that stay although they are not rendered: until slurmctld no longer uses slurmdbd, and while a Secret is missing."""
+    """Return the names of objects that stay although they are not rendered.
+
+    They stay until slurmctld no longer uses slurmdbd, and while a Secret is missing.
+    """
     is_on = cluster.spec.accounting is not None
     stays = None in _secrets(operator, cluster) if is_on else not is_forgotten
     return frozenset({names.accounting(cluster.name), names.database(cluster.name)}) if stays else frozenset()
 
 
 def _secrets(operator: Operator, cluster: Cluster) -> list[Meta | None]:
-    """The Secrets that slurmdbd and its database read; None for each that does not exist."""
+    """Return the Secrets that slurmdbd and its database read; None for each that does not exist."""
     store = operator.stores.children[kinds.SECRET]
     return [store.get(cluster.namespace, each) for each in database_connection.storage(cluster).secrets]
 
 
 def _version(operator: Operator, secret: Meta) -> str:
-    """A value that changes with a Secret's content, but not when the operator restores the Secret or its labels."""
+    """Return a value that changes with a Secret's content, but not when the operator restores the Secret or its labels."""
     meta = secret.metadata
     copy = operator.stores.children[kinds.SECRET].get(meta.namespace, names.kept(meta.name))
     found: str = copy.metadata.annotations.get(labels.CHECKSUM, "") if copy else ""
@@ -118,7 +121,7 @@ async def ask_for_database(operator: Operator, cluster: Cluster) -> str:
 
 
 async def status(operator: Operator, cluster: Cluster, missing: str, state: ConfigState) -> AccountingStatus:
-    """The state of accounting; empty if accounting is off. Queries slurmdbd's pod only while the pod is not ready. Never raises."""
+    """Return the state of accounting; empty if accounting is off. Queries slurmdbd's pod only while the pod is not ready. Never raises."""
     said = cluster.spec.accounting
     if said is None:
         return AccountingStatus()
@@ -140,12 +143,12 @@ async def status(operator: Operator, cluster: Cluster, missing: str, state: Conf
 
 
 def status_field(look_: AccountingStatus, obj: Custom) -> str:
-    """The value of status.accounting: On from the time when slurm.conf names slurmdbd, until accounting is switched off."""
+    """Return the value of status.accounting: On from the time when slurm.conf names slurmdbd, until accounting is switched off."""
     return ON if look_.is_on or (look_.reason and obj.status.get("accounting") == ON) else ""
 
 
 def condition(look_: AccountingStatus) -> list[ReportedCondition]:
-    """The condition AccountingReady; none if accounting is off."""
+    """Return the condition AccountingReady; none if accounting is off."""
     if not look_.reason:
         return []
     return [ReportedCondition("AccountingReady", "False" if look_.why else "True", look_.reason, look_.why)]

@@ -9,7 +9,7 @@ from soperator.render.parts.model import Cluster
 
 
 def addresses(operator: Operator, cluster: Cluster, settled: ConfigStatus) -> int:
-    """The number of slurmctlds whose host names must resolve.
+    """Return the number of slurmctlds whose host names must resolve.
 
     Slurm resolves all names before it connects to one of them, and retries a missing one for seconds, so that not even a reconfigure would get
     through. So a backup's name is removed only when no daemon has it in its configuration any more.

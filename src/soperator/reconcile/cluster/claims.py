@@ -20,7 +20,7 @@ _IS_GONE = "with slurmctld's state is gone"
 
 
 def gone(operator: Operator, cluster: Cluster) -> str:
-    """The name of the missing claim of slurmctld's state; empty if it exists, belongs to a person, or may be created."""
+    """Return the name of the missing claim of slurmctld's state; empty if it exists, belongs to a person, or may be created."""
     name = state_claim(cluster)
     is_there = operator.stores.claims.get(cluster.namespace, name) is not None
     is_theirs = bool(cluster.spec.controller.state.name)
@@ -28,12 +28,12 @@ def gone(operator: Operator, cluster: Cluster) -> str:
 
 
 def leaving(operator: Operator, cluster: Cluster) -> str:
-    """Which data is lost with a claim that is being deleted or is missing, and how to save it, as a message; empty if all claims are kept."""
+    """Return which data is lost with a claim that is being deleted or is missing, and how to save it, as a message; empty if all claims are kept."""
     return "; ".join([*_gone(operator, cluster), *_leaving(operator, cluster)])
 
 
 def condition(said: str) -> ReportedCondition:
-    """The condition ClaimsKept."""
+    """Return the condition ClaimsKept."""
     reason = "Gone" if _IS_GONE in said else "BeingDeleted"
     return ReportedCondition("ClaimsKept", "False" if said else "True", reason if said else "Kept", said)
 

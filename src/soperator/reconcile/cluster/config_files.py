@@ -38,7 +38,7 @@ class ConfigMapSet:
     kept: Mapping[str, ConfigMap | None] = field(default_factory=dict)
 
     def files(self, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-        """The files of a generation, from any ConfigMap that has them; None if none has them."""
+        """Return the files of a generation, from any ConfigMap that has them; None if none has them."""
         copy, state = self.kept.get(of), self.state
         there = [each.data for each in (copy, self.live if state.generation == of else None) if each]
         known: Mapping[str, str] | None = next((each for each in there if slurm_conf.is_generation(of, each)), None)
@@ -54,7 +54,7 @@ class ConfigMapSet:
 
 
 def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
-    """The current metadata of the mounted ConfigMap. Our last write may be newer than the cache."""
+    """Return the current metadata of the mounted ConfigMap. Our last write may be newer than the cache."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found, last = store.get(cluster.namespace, names.config(cluster.name)), operator.memory(_WRITTEN).get(cluster.key)
     if last and (found.metadata.resource_version if found else "") == last[0] and not store.is_gone(last[1].uid):
@@ -63,7 +63,7 @@ def live(operator: Operator, cluster: Cluster) -> ChildMeta | None:
 
 
 def state(operator: Operator, cluster: Cluster) -> ConfigState:
-    """The record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
+    """Return the record of the configuration that slurmctld mounts, from the ConfigMap's annotations."""
     found = live(operator, cluster)
     return read_state(found.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()
 
@@ -79,7 +79,7 @@ async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str]
 
 
 async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-    """The files of a generation; None if no ConfigMap has them any more."""
+    """Return the files of a generation; None if no ConfigMap has them any more."""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     return ConfigMapSet(mounted, {of: await _read(operator, cluster, names.generation(cluster.name, of))}).files(
         cluster, of
@@ -112,7 +112,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
 
 
 def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candidates: tuple[str, str]) -> ConfigState:
-    """The record to use if the files, or their record, are missing: slurmctld runs with the generation and has activated it."""
+    """Return the record to use if the files, or their record, are missing: slurmctld runs with the generation and has activated it."""
     for each in candidates:
         content = found.files(cluster, each) if each else None
         if content is not None:
@@ -174,7 +174,7 @@ async def _read(operator: Operator, cluster: Cluster, name: str) -> ConfigMap | 
 
 
 def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
-    """Whether a ConfigMap has its labels, and the cluster as its owner."""
+    """Return whether a ConfigMap has its labels, and the cluster as its owner."""
     if found is None:
         return False
     meta = found.metadata
@@ -183,7 +183,7 @@ def _is_marked(cluster: Cluster, found: ConfigMap | None, made: Object) -> bool:
 
 
 def _versions(operator: Operator, cluster: Cluster) -> tuple[object, ...]:
-    """The resourceVersions that a snapshot is based on, from the caches; empty if one of the objects does not exist."""
+    """Return the resourceVersions that a snapshot is based on, from the caches; empty if one of the objects does not exist."""
     store = operator.stores.children[kinds.CONFIGMAP]
     found = store.get(cluster.namespace, names.config(cluster.name))
     known = read_state(found.metadata.annotations.get(labels.TRANSACTION, "")) if found else ConfigState()

@@ -27,7 +27,7 @@ ROLES = ("slurm", "login", "munge", "agents", "sssd", "mariadb", "proxy")
 
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
-    """The desired images of each part of a cluster; `cluster` has the images of its object."""
+    """Return the desired images of each part of a cluster; `cluster` has the images of its object."""
     status = operator.status.current(obj)
     return staged(status, cluster, operator.defaults, _running(operator, cluster, status))
 
@@ -64,14 +64,14 @@ def staged(
 
 
 def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
-    """The cluster with the images from which workers may be created now."""
+    """Return the cluster with the images from which workers may be created now."""
     record = _record(operator.status.current(obj))
     made = record.workers if record else {**_own(operator.defaults), **_spec_images(cluster)}
     return with_images(cluster, made)
 
 
 def with_images(cluster: Cluster, images: Images) -> Cluster:
-    """The same cluster with the images of all its parts set."""
+    """Return the same cluster with the images of all its parts set."""
     spec = cluster.spec
     named = spec.images.model_copy(update={role: images[role] for role in ROLES if images.get(role)})
     jail = spec.jail.model_copy(update={"image": images.get("jail", spec.jail.image)})
@@ -79,7 +79,7 @@ def with_images(cluster: Cluster, images: Images) -> Cluster:
 
 
 def status_fields(obj: Custom, found: Stage | None) -> dict[str, Any]:
-    """The record as a field of the status; without a stage the former record."""
+    """Return the record as a field of the status; without a stage the former record."""
     if found is None:
         return {"images": obj.status["images"]} if "images" in obj.status else {}
     versions = {"versions": dict(found.versions)} if found.versions else {}
@@ -87,7 +87,7 @@ def status_fields(obj: Custom, found: Stage | None) -> dict[str, Any]:
 
 
 def condition(found: Stage, is_config_held: bool) -> ReportedCondition:
-    """The condition UpToDate."""
+    """Return the condition UpToDate."""
     if is_config_held and not found.reason:
         why = (
             "this operator version renders another slurm.conf for this spec; the cluster keeps its present one: "
@@ -109,7 +109,7 @@ def _own(defaults: Defaults) -> dict[str, str]:
 
 
 def _record(status: Mapping[str, Any]) -> ImageRecord | None:
-    """The record in the status; None if the operator has not written the status yet."""
+    """Return the record in the status; None if the operator has not written the status yet."""
     kept = status.get("images")
     if not isinstance(kept, dict) or not all(kept.get(each) for each in ("defaults", "workers", "login")):
         return None
@@ -117,12 +117,12 @@ def _record(status: Mapping[str, Any]) -> ImageRecord | None:
 
 
 def _good(operator: Operator, cluster: Cluster) -> str:
-    """The generation of the configuration that slurmctld runs with."""
+    """Return the generation of the configuration that slurmctld runs with."""
     return inputs.transaction(operator, cluster).good
 
 
 def _of_these_files(trials: Iterable[Pod], good: str) -> dict[str, Pod]:
-    """The pods that try images with a generation of the configuration, by image."""
+    """Return the pods that try images with a generation of the configuration, by image."""
     return {_image(pod): pod for pod in trials if pod.metadata.labels.get(labels.GENERATION) == good}
 
 

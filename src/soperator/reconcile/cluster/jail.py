@@ -51,7 +51,7 @@ class JailStatus:
 
 
 def jail_status(operator: Operator, obj: Custom, cluster: Cluster) -> JailStatus:
-    """The next step for the jail of a cluster."""
+    """Return the next step for the jail of a cluster."""
     if not cluster.spec.jail.has_job:
         return JailStatus(JailStep())
     job = _job(operator, cluster)
@@ -109,13 +109,16 @@ async def _move(client: SlurmRest, step: JailStep, nodes: Mapping[str, SlurmNode
 
 
 def _is_agreed_upon(operator: Operator, cluster: Cluster, step: JailStep, client: SlurmRest | None) -> bool:
-    """Whether a step may be carried out only on a fresh answer of Slurm."""
+    """Return whether a step may be carried out only on a fresh answer of Slurm."""
     is_under_jobs = step.job == "make" and step.hold and client and _login(operator, cluster) is not None
     return step.asks_jobs or bool(is_under_jobs)
 
 
 async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bool:
-    """Whether the Job may still be created: the writes since `settle` may have taken long, and somebody may have resumed a node in that time."""
+    """Return whether the Job may still be created.
+
+    The writes since `settle` may have taken long, and somebody may have resumed a node in that time.
+    """
     client = operator.slurm.client(cluster.key)
     if not _is_agreed_upon(operator, cluster, seen.step, client):
         return True
@@ -126,7 +129,7 @@ async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bo
 
 
 async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:
-    """The step, decided on a fresh answer of Slurm that includes its jobs; raises SlurmError."""
+    """Return the step, decided on a fresh answer of Slurm that includes its jobs; raise SlurmError."""
     known = _seen(operator, cluster, seen.job, seen.carried_out)
     if client is None:
         return jail_refill.decide(replace(known, nodes=None))
@@ -145,17 +148,17 @@ async def _with_job_report(operator: Operator, seen: JailStatus) -> JailStatus:
 
 
 def has_login(operator: Operator, cluster: Cluster) -> bool:
-    """Whether login existed before. The operator then keeps login while it checks the jail again."""
+    """Return whether login existed before. The operator then keeps login while it checks the jail again."""
     return _login(operator, cluster) is not None
 
 
 def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """Why nobody can work in the jail, as a message; empty if the jail is usable."""
+    """Return why nobody can work in the jail, as a message; empty if the jail is usable."""
     return "" if seen.is_filled else _message(operator, cluster, seen)
 
 
 def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: str) -> ReportedCondition:
-    """The condition JailReady. A failed repair does not make a jail unready in which people work."""
+    """Return the condition JailReady. A failed repair does not make a jail unready in which people work."""
     if seen.is_filled and points:
         return ReportedCondition("JailReady", "False", "MountPointsMissing", points)
     if sick := _sick(operator, cluster):
@@ -177,7 +180,7 @@ def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: st
 
 
 def _sick(operator: Operator, cluster: Cluster) -> str:
-    """The nodes on which no step can enter the jail, with the message of the first; empty if no worker reports a fault."""
+    """Return the nodes on which no step can enter the jail, with the message of the first; empty if no worker reports a fault."""
     said = {
         each.spec.hostname: _worker_report(operator, cluster, each) for each in operator.stores.sick_pods(cluster.key)
     }
@@ -186,7 +189,7 @@ def _sick(operator: Operator, cluster: Cluster) -> str:
 
 
 def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
-    """A worker's message about its jail; empty if it reports no fault, or nothing.
+    """Return a worker's message about its jail; empty if it reports no fault, or does not answer.
 
     That is its own answer or, from before the operator's start, the reason in Slurm.
     """
@@ -198,7 +201,7 @@ def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
 
 
 def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """A message about the progress or the failure; empty if there is neither."""
+    """Return a message about the progress or the failure; empty if there is neither."""
     if seen.job is None:
         return (
             f"the jail on claim {jail_claim(cluster)}: {seen.step.why}"
@@ -211,7 +214,10 @@ def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def _progress(operator: Operator, cluster: Cluster, job: Job, attempt: Pod | None) -> str:
-    """The progress of a Job, or why it failed. It is the message of the Job's newest pod, because only that pod belongs to the current attempt."""
+    """Return the progress of a Job, or why it failed.
+
+    It is the message of the Job's newest pod, because only that pod belongs to the current attempt.
+    """
     claim, made_for = jail_claim(cluster), job.metadata.annotations.get(labels.REQUEST, "")
     what = f"Job {job.metadata.name}{f', request {made_for},' if made_for else ''}"
     attempts = _attempts(operator, job)
@@ -232,7 +238,7 @@ def _attempts(operator: Operator, job: Job) -> list[Pod]:
 
 
 def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
-    """A note that the jail was filled from another image than the current one; empty if it was not, or if that is unknown."""
+    """Return a note that the jail was filled from another image than the current one; empty if it was not, or if that is unknown."""
     wanted, made_from = jail_image(cluster, operator.defaults), _origin(operator, seen.job)
     if made_from in ("", wanted):
         return ""
@@ -240,7 +246,7 @@ def _other_image(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def _origin(operator: Operator, job: Job | None) -> str:
-    """The image in the jail's own record, from the last log line of the container `seal`; otherwise the image of the Job."""
+    """Return the image in the jail's own record, from the last log line of the container `seal`; otherwise the image of the Job."""
     if job is None:
         return ""
     for pod in operator.stores.pods.by("owner", job.metadata.uid):
@@ -271,7 +277,7 @@ def _seen(operator: Operator, cluster: Cluster, job: Job | None, carried_out: st
 
 
 def _others(operator: Operator, cluster: Cluster) -> str:
-    """The pods of other clusters in the same jail, and how to end them; empty if there are none. An unreadable spec may name any claim."""
+    """Return the pods of other clusters in the same jail, and how to end them; empty if there are none. An unreadable spec may name any claim."""
     claim, world = jail_claim(cluster), operator.namespaces.view(cluster.namespace).world
     sharing = [
         name
@@ -305,7 +311,7 @@ def _job_seen(
 
 
 def _job(operator: Operator, cluster: Cluster) -> Job | None:
-    """The Job of this cluster, unless it is being deleted. The Job of a former cluster with the same name does not count."""
+    """Return the Job of this cluster, unless it is being deleted. The Job of a former cluster with the same name does not count."""
     owned: Sequence[Job] = operator.stores.children[kinds.JOB].by("owner", cluster.uid)
     found = [each for each in owned if each.metadata.name == names.populate(cluster.name)]
     return next((each for each in found if each.metadata.deletion_timestamp is None), None)
@@ -319,13 +325,13 @@ def _login(operator: Operator, cluster: Cluster) -> StatefulSet | None:
 
 
 def _is_complete(operator: Operator, job: Job) -> bool:
-    """Whether the newest pod has succeeded: Kubernetes marks the Job as complete only some seconds later."""
+    """Return whether the newest pod has succeeded: Kubernetes marks the Job as complete only some seconds later."""
     done = any(each.type == "Complete" and each.status == "True" for each in job.status.conditions)
     return done or any(each.status.phase == "Succeeded" for each in operator.stores.pods.by("owner", job.metadata.uid))
 
 
 def _failure(job: Job) -> str | None:
-    """Why a Job has failed, from its condition; None while it has not failed."""
+    """Return why a Job has failed, from its condition; None while it has not failed."""
     return next(
         (
             each.message

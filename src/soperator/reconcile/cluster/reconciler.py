@@ -252,12 +252,12 @@ class ClusterControl:
 
 
 def _role(role: Role) -> dict[str, int | str]:
-    """The status field of one role."""
+    """Return the status field of one role."""
     return {"replicas": role.wanted, "readyReplicas": role.ready, "summary": str(role)}
 
 
 def _metrics(exporter: Role | None) -> list[ReportedCondition]:
-    """The condition MetricsServed; none without an exporter. No other condition depends on it."""
+    """Return the condition MetricsServed; none without an exporter. No other condition depends on it."""
     if exporter is None:
         return []
     if exporter.is_short:
@@ -268,7 +268,7 @@ def _metrics(exporter: Role | None) -> list[ReportedCondition]:
 def conditions(
     verdict: Availability, facts: Facts, problems: Sequence[Problem], jail_ready: ReportedCondition
 ) -> list[ReportedCondition]:
-    """The conditions of a SlurmCluster: Available, and the conditions from which it is derived."""
+    """Return the conditions of a SlurmCluster: Available, and the conditions from which it is derived."""
     said = "; ".join(map(str, problems))
     return [
         ReportedCondition("Available", "True" if verdict.available else "False", verdict.reason, verdict.why),

@@ -118,7 +118,7 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
 
 def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[ReportedCondition]:
-    """The condition ConfigApplied; none at a cluster's first start, because slurmctld's pod has the cause.
+    """Return the condition ConfigApplied; none at a cluster's first start, because slurmctld's pod has the cause.
 
     It does not change until Slurm has answered.
     """
@@ -165,7 +165,7 @@ async def _seen(
 
 
 def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -> bool:
-    """Whether slurmctld is there and has run: its pod shows that, or the status has a configuration that was applied."""
+    """Return whether slurmctld exists and has run: its pod shows that, or the status has an applied configuration."""
     if operator.stores.children[kinds.STATEFULSET].get(cluster.namespace, names.controller(cluster.name)) is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
@@ -174,7 +174,7 @@ def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -
 
 
 async def running(operator: Operator, cluster: Cluster) -> str:
-    """The generation that slurmctld runs with, queried only if no record has it."""
+    """Return the generation that slurmctld runs with, queried only if no record has it."""
     if config_files.state(operator, cluster).generation:
         return ""
     ready = [
@@ -200,7 +200,7 @@ async def _progress(operator: Operator, state: ConfigState, controllers: Sequenc
 
 
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
-    """Whether each slurmd that is up, and each sackd of login, has read the generation that slurmctld last activated; None if that is unknown."""
+    """Return for each slurmd that is up, and each sackd of login, whether it has read the last activated generation; None if unknown."""
     slurmds = {each.name: has_read(each.started, state) for each in _up(operator, cluster)}
     handed = operator.memory(_HANDED).get(cluster.key, {})
     old = [each.metadata for each in _old_logins(operator, cluster, state)]
@@ -221,7 +221,7 @@ async def _ask_logins(operator: Operator, cluster: Cluster, state: ConfigState) 
 
 
 def _old_logins(operator: Operator, cluster: Cluster, state: ConfigState) -> list[Pod]:
-    """The login pods whose sackd did not start with the generation that slurmctld last activated."""
+    """Return the login pods whose sackd did not start with the generation that slurmctld last activated."""
 
     def began(login: Pod) -> float | None:
         sackd = next((each for each in login.status.init_container_statuses if each.name == "sackd"), None)
@@ -304,7 +304,7 @@ async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
 
 
 async def _files(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str]:
-    """The files of a generation."""
+    """Return the files of a generation."""
     found = await config_files.read(operator, cluster, of)
     if found is None:
         raise SlurmError(f"ConfigMap {names.generation(cluster.name, of)} is gone: correct spec.config")
@@ -328,7 +328,7 @@ async def _clear(operator: Operator, cluster: Cluster, seen: ConfigSnapshot) -> 
 
 
 def _fallen(pod: Pod) -> str:
-    """The last log line of a slurmctld that ended by itself and does not run; empty if it runs or has not started."""
+    """Return the last log line of a slurmctld that ended by itself and does not run; empty if it runs or has not started."""
     status = next((each for each in pod.status.container_statuses if each.name == "slurmctld"), None)
     if status is None or status.state.running or pod.metadata.deletion_timestamp is not None:
         return ""

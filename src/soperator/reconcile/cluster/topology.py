@@ -37,7 +37,7 @@ _SOON = 3.0
 def places(
     operator: Operator, cluster: Cluster, crews: Sequence[tuple[NodeSet, WorkerSet]], state: ConfigState
 ) -> Mapping[str, Place]:
-    """The content for topology.conf: the location of each node that Slurm knows, as of the last time that a new file was due."""
+    """Return the content for topology.conf: the location of each node that Slurm knows, as of the last time that a new file was due."""
     placed = operator.memory(_PLACED).get(cluster.key) or TopologyPlan(_noted(operator, cluster), state.since)
     known = operator.slurm.nodes(cluster.key)
     if known is None:
@@ -70,7 +70,7 @@ async def fetch_found_nodes(operator: Operator, cluster: Cluster, state: ConfigS
 
 
 def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | None:
-    """In how many seconds a new topology.conf, or the next query to slurmctld, is due."""
+    """Return the seconds until a new topology.conf, or the next query to slurmctld, is due."""
     placed = operator.memory(_PLACED).get(cluster.key) if cluster.has_topology else None
     if placed and _unasked(operator, cluster, state):
         return min(placed.again or _SOON, _SOON)
@@ -78,7 +78,7 @@ def again(operator: Operator, cluster: Cluster, state: ConfigState) -> float | N
 
 
 def condition(cluster: Cluster) -> list[ReportedCondition]:
-    """The condition TopologyKnown; none for a cluster without topology levels."""
+    """Return the condition TopologyKnown; none for a cluster without topology levels."""
     levels = cluster.spec.topology.levels
     if not cluster.spec.topology.is_on:
         return []
@@ -121,7 +121,7 @@ def _noted(operator: Operator, cluster: Cluster) -> dict[str, Place]:
 
 
 def _declared(nodeset: NodeSet, levels: Sequence[str], known: Mapping[str, object]) -> dict[str, Place]:
-    """The nodes of a NodeSet that declares its location, including those without a pod."""
+    """Return the nodes of a NodeSet that declares its location, including those without a pod."""
     if not levels or not set(levels) <= nodeset.spec.topology_labels.keys():
         return {}
     place = tuple(nodeset.spec.topology_labels[each] for each in levels)

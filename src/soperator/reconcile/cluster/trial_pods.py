@@ -13,7 +13,7 @@ from soperator.slurm import daemon_log
 
 
 def trial_of(operator: Operator, pod: Pod) -> Trial:
-    """The result of the slurmctld in a trial pod; one that passed reports its version."""
+    """Return the result of the slurmctld in a trial pod; one that passed reports its version."""
     ended = next((each.state.terminated for each in pod.status.container_statuses if each.state.terminated), None)
     said = ended.message.strip() if ended else ""
     if pod.status.phase == "Succeeded":

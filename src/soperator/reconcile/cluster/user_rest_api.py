@@ -62,7 +62,7 @@ async def settle(operator: Operator, cluster: Cluster) -> UserRestStatus:
 
 
 async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
-    """The fault of the certificate in a Secret; empty if it is valid.
+    """Return the fault of the certificate in a Secret; empty if it is valid.
 
     The content is read once per resourceVersion, and only its times stay in memory.
     """
@@ -81,7 +81,7 @@ async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
 
 
 def condition(look: UserRestStatus) -> list[ReportedCondition]:
-    """The condition RestServed; none if slurmrestd for users is off."""
+    """Return the condition RestServed; none if slurmrestd for users is off."""
     if not look.reason:
         return []
     return [ReportedCondition("RestServed", "False" if look.why else "True", look.reason, look.why)]

@@ -46,11 +46,11 @@ class CheckContext:
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
 
     def judge(self, book: CheckHistory) -> Judge | None:
-        """The judgement of the check's readings; None for a script, whose exit code decides."""
+        """Return the judgement of the check's readings; None for a script, whose exit code decides."""
         return Judge(self.shipped, self.check.spec.thresholds, book.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
-        """The program that runs on a node."""
+        """Return the program that runs on a node."""
         if not self.shipped:
             return self.check.spec.script
         facts = self.facts.get(node.rpartition("-")[0], {})
@@ -59,7 +59,7 @@ class CheckContext:
 
 
 def _step(check: DeepCheck) -> list[str]:
-    """The command that starts the program: as one task per node if the job has several nodes."""
+    """Return the command that starts the program: as one task per node if the job has several nodes."""
     if check.per == "node":
         return []
     mpi = ["--mpi=pmix"] if check.program == "nccl" else []
@@ -96,7 +96,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
 
 
 async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
-    """The same inputs with a fresh answer of Slurm about drained nodes under test; raises SlurmError."""
+    """Return the same inputs with a fresh answer of Slurm about drained nodes under test; raise SlurmError."""
     names = {name for each in book.runs if each.retest for name in each.nodes} & {
         each.name for each in ground.places if each.node
     }
@@ -107,7 +107,7 @@ async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
 
 
 def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[CheckTarget]:
-    """The nodes of a NodeSet, including those whose pod is being replaced."""
+    """Yield the nodes of a NodeSet, including those whose pod is being replaced."""
     pods = inputs.roster(operator, nodeset).seen
     for index in sorted({*pods, *range(nodeset.spec.size)}):
         pod, name = pods.get(index), f"{nodeset.name}-{index}"
@@ -116,7 +116,7 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
 
 
 def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
-    """The results of the cluster's other deep checks, by name. A check that only reports keeps no node drained and is left out."""
+    """Return the results of the cluster's other deep checks, by name. A check that only reports keeps no node drained and is left out."""
     found = {}
     for obj in operator.stores.healthchecks_of(cluster.key):
         other = read_healthcheck(obj)
@@ -126,7 +126,7 @@ def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[
 
 
 def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
-    """The node, with the deep checks that keep it drained."""
+    """Return the node, with the deep checks that keep it drained."""
     cases = {name: book.cases.get(place.name) for name, book in others.items()}
     bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
     return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
@@ -153,5 +153,5 @@ def _wish(check: HealthCheck, places: int) -> CheckPolicy:
 
 
 def follows(then: str) -> str:
-    """The consequence of a failure, in the terms of a check's file: `report`, `drain` or `replace`."""
+    """Return the consequence of a failure, in the terms of a check's file: `report`, `drain` or `replace`."""
     return {"Report": "report", "Replace": "replace"}.get(then, "drain")

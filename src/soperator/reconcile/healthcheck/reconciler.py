@@ -157,7 +157,7 @@ class HealthCheckControl:
         )
 
     async def _fetch_jobs(self, ground: CheckContext, book: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
-        """The runs that have ended, and the jobs that are pending. A job is queried when the state of its node suggests that it has ended."""
+        """Return the runs that have ended, and the jobs that are pending. A job is queried when the state of its node suggests that it has ended."""
         nodes, now = {each.name: each.node for each in ground.places}, _clock()
         asked = [each for each in book.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)]
         for each in asked:
@@ -272,7 +272,7 @@ class HealthCheckControl:
 
 
 def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHistory:
-    """The history, extended by jobs of this object that it lacks. Slurm's job numbers only grow."""
+    """Return the history, extended by jobs of this object that it lacks. Slurm's job numbers only grow."""
     found = [
         Run(each.number, names[0], each.submitted, each.partition == check_job.RETEST, tuple(names[1:]))
         for each in jobs
@@ -282,7 +282,7 @@ def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHis
 
 
 def _names(nodes: str) -> list[str]:
-    """The node names of a host list; empty if the text is not a host list."""
+    """Return the node names of a host list; empty if the text is not a host list."""
     try:
         return expand(nodes)
     except ValueError:
@@ -302,7 +302,7 @@ def _reason(book: CheckHistory) -> str:
 
 
 def _summary(book: CheckHistory) -> str:
-    """The nodes that do not pass, as one sentence per state."""
+    """Return the nodes that do not pass, as one sentence per state."""
     parts = []
     for state in ("failing", "recovering", "suspect", "broken"):
         found = sorted(name for name, each in book.cases.items() if each.standing.state == state)

@@ -63,7 +63,7 @@ async def _fetch(url: str) -> str:
 
 
 def reason(said: str) -> str | None:
-    """The reason for Slurm from a worker's answer: one line of plain text with a bounded length. Empty for ok, None without an answer."""
+    """Return the reason for Slurm from a worker's answer: one line of plain text with a bounded length. Empty for ok, None without an answer."""
     if not said.strip():
         return None
     line = said.strip().splitlines()[0].strip()
@@ -71,7 +71,7 @@ def reason(said: str) -> str | None:
 
 
 def plain(line: str) -> str:
-    """A line as plain text of bounded length, whatever the answer contains."""
+    """Return a line as plain text of bounded length, whatever the answer contains."""
     letters = line.removeprefix("jail: ")
     kept = (letter for letter in letters if letter.isprintable() and letter.isascii() and letter not in "\"'`")
     return " ".join("".join(kept).split())[:_LONGEST].strip()

@@ -37,7 +37,7 @@ class PodEvents:
     _heard: dict[str, ContainerStatus] = field(default_factory=dict)
 
     async def with_events(self, api: Api, pod: Pod) -> Pod:
-        """The pod, with the message of an Event about an image if its own status has none yet. Never raises."""
+        """Return the pod, with the message of an Event about an image if its own status has none yet. Never raises."""
         uid = pod.metadata.uid
         if not is_starting(pod):
             self.forget(uid)
@@ -51,7 +51,7 @@ class PodEvents:
         return shown(pod, self._heard[uid]) if uid in self._heard else pod
 
     def wait(self, pod: Pod) -> float | None:
-        """Seconds until the next read of the pod's Events is due; None if none is needed."""
+        """Return the seconds until the next read of the pod's Events is due; None if none is needed."""
         uid = pod.metadata.uid
         if uid not in self._first or uid in self._heard:
             return None
@@ -70,7 +70,7 @@ class PodEvents:
 
 
 def is_starting(pod: Pod) -> bool:
-    """Whether a pod is scheduled and its start is stuck without a reason in its status."""
+    """Return whether a pod is scheduled and its start is stuck without a reason in its status."""
     return (
         bool(pod.spec.node_name)
         and pod.status.phase in ("", "Pending")
@@ -80,7 +80,7 @@ def is_starting(pod: Pod) -> bool:
 
 
 def shown(pod: Pod, heard: ContainerStatus) -> Pod:
-    """The pod with a container's status from an Event, if its own status has no reason."""
+    """Return the pod with a container's status from an Event, if its own status has no reason."""
 
     def with_reason(status: ContainerStatus) -> ContainerStatus:
         waiting = status.state.waiting
@@ -94,7 +94,7 @@ def shown(pod: Pod, heard: ContainerStatus) -> Pod:
 
 
 async def _failed_pull(api: Api, pod: Pod) -> ContainerStatus | None:
-    """The last container whose image cannot be pulled, according to an Event."""
+    """Return the last container whose image cannot be pulled, according to an Event."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
         found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items

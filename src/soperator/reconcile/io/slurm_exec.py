@@ -89,7 +89,7 @@ class Inside:
     run: Run = remote.exec
 
     async def controller(self, namespace: str, pod: str) -> ConfigProgress | None:
-        """The generation in the files of a slurmctld pod, and the generation that slurmctld reports; None if the exec failed. Never raises."""
+        """Return the generation in the files of a slurmctld pod, and the generation that slurmctld reports; None if the exec failed. Never raises."""
         target = remote.Target(namespace, pod, "slurmctld")
         try:
             done = await self._within(_SOON, target, ["sh", "-c", _CONTROLLER, _SCONTROL])
@@ -99,7 +99,7 @@ class Inside:
         return ConfigProgress(said.get("mounted", ""), said.get("running", ""))
 
     async def login(self, namespace: str, pod: str) -> str:
-        """The generation that the commands of a login pod get from its sackd; empty if it is unknown. Never raises."""
+        """Return the generation that the commands of a login pod get from its sackd; empty if it is unknown. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "sackd"), ["sh", "-c", _LOGIN])
         except KubeError:
@@ -107,7 +107,7 @@ class Inside:
         return done.stdout.strip()
 
     async def slurmdbd(self, namespace: str, pod: str) -> str:
-        """The last message of an unready slurmdbd about its database; empty if there is none. Never raises."""
+        """Return the last message of an unready slurmdbd about its database; empty if there is none. Never raises."""
         try:
             done = await self._within(_SOON, remote.Target(namespace, pod, "slurmdbd"), ["cat", "/tmp/said"])
         except KubeError:
@@ -115,7 +115,7 @@ class Inside:
         return "" if done.code else done.stdout.strip()[:_LONGEST]
 
     async def jail(self, namespace: str, pod: str) -> str | None:
-        """The result of a check of a worker's jail, as a reason for Slurm: empty if the jail can be entered, None if the exec failed.
+        """Return the result of a check of a worker's jail, as a reason for Slurm: empty if the jail can be entered, None if the exec failed.
 
         Never raises.
         """
@@ -141,7 +141,7 @@ class Inside:
         return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
 
     async def uid(self, cluster: Cluster, user: str) -> int | None:
-        """The uid of a user in slurmctld's name service; None for an unknown user. Raises SlurmError."""
+        """Return the uid of a user in slurmctld's name service; None for an unknown user. Raises SlurmError."""
         line = (await self.beside_slurmctld(cluster, f"getent passwd {user}", _UID, (user,))).strip()
         return int(line) if line.isdecimal() else None
 

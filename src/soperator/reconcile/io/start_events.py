@@ -58,7 +58,7 @@ class StartEvents:
         return min(waits, default=None)
 
     def completed(self, pods: Store[Pod], namespace: str, text: str) -> str:
-        """The text, with the cause from Events added for each pod that it reports as starting."""
+        """Return the text, with the cause from Events added for each pod that it reports as starting."""
 
         def cause(match: re.Match[str]) -> str:
             pod = pods.get(namespace, match[1])
@@ -88,7 +88,7 @@ class StartEvents:
 
 
 async def _cause(api: Api, pod: Pod) -> str:
-    """The message of the last Event of a failure, as part of a sentence; empty if there is none, or if it cannot be read."""
+    """Return the message of the last Event of a failure, as part of a sentence; empty if there is none, or if it cannot be read."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
         found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items
@@ -102,7 +102,7 @@ async def _cause(api: Api, pod: Pod) -> str:
 
 
 def _short(message: str) -> str:
-    """The part of an Event's message that has the cause, on one line."""
+    """Return the part of an Event's message that has the cause, on one line."""
     line = " ".join(message.split()).rpartition("desc = ")[2]
     line = re.sub(r'^MountVolume\.\w+ failed for volume "([^"]*)" ?: ', r"\1: ", line)
     return line if len(line) <= _LENGTH else f"{line[: _LENGTH - 1].rstrip()}…"

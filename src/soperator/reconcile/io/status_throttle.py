@@ -27,7 +27,7 @@ class StatusThrottle:
     _next: dict[str, float] = field(default_factory=dict)
 
     def wait(self, uid: str, is_news: bool) -> float:
-        """Seconds until the object's status may be written; 0 means now.
+        """Return the seconds until the object's status may be written; 0 means now.
 
         The first progress of a new object is delayed for a moment, to collect more.
         """
@@ -43,7 +43,7 @@ class StatusThrottle:
         self._next[uid] = now + max(self.every, self.apart * self._others(now))
 
     def _others(self, now: float) -> int:
-        """The number of objects whose status was written recently, or that wait for a write."""
+        """Return the number of objects whose status was written recently, or that wait for a write."""
         return sum(1 for due in self._next.values() if due > now)
 
     def forget(self, uid: str) -> None:

@@ -41,7 +41,7 @@ class Sizes:
 
 
 def sizes_of(answer: str) -> Sizes | None:
-    """The numbers in a line of an answer; None if it has none, as from a pod of an older image."""
+    """Return the numbers in a line of an answer; None if it has none, as from a pod of an older image."""
     found = _SIZES.search(answer)
     if not found:
         return None
@@ -58,7 +58,7 @@ class Room:
     _said: dict[tuple[Key, str], tuple[float, str]] = field(default_factory=dict)
 
     async def of_jail(self, cluster: Cluster, workers: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition JailHasRoom; none if each node has a root of its own, or before the first report. Never raises."""
+        """Return the condition JailHasRoom; none if each node has a root of its own, or before the first report. Never raises."""
         if cluster.spec.jail.per_node:
             return []
         lines = await self._lines(cluster, "jail", workers)
@@ -69,7 +69,7 @@ class Room:
         return _condition("JailHasRoom", lines, mend, f"enlarge claim {claim}, or remove unneeded files")
 
     async def of_state(self, cluster: Cluster, controllers: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition StateHasRoom; none before slurmctld's first report. Never raises."""
+        """Return the condition StateHasRoom; none before slurmctld's first report. Never raises."""
         remedy = (
             f"enlarge claim {state_claim(cluster)}, or remove files that are not slurmctld's; with a full volume slurmctld accepts no job, "
             "and loses unwritten state when it restarts"
@@ -78,7 +78,7 @@ class Room:
         return _answered("StateHasRoom", await self._lines(cluster, "state", controllers), mend, remedy)
 
     async def of_database(self, cluster: Cluster, databases: Sequence[Pod]) -> list[ReportedCondition]:
-        """The condition DatabaseHasRoom; none if the operator runs no database, or before its first report. Never raises."""
+        """Return the condition DatabaseHasRoom; none if the operator runs no database, or before its first report. Never raises."""
         if not databases:
             return []
         claim = database_claim(cluster)
@@ -95,7 +95,7 @@ class Room:
         return said.splitlines()
 
     def measured(self) -> Iterator[tuple[Key, str, Sizes]]:
-        """The last reports about the volumes `jail`, `state` and `database` of each cluster."""
+        """Yield the last reports about the volumes `jail`, `state` and `database` of each cluster."""
         for (key, of), (_, said) in self._said.items():
             if sizes := sizes_of(said):
                 yield key, of, sizes
@@ -107,7 +107,7 @@ class Room:
 
 
 def _answered(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[ReportedCondition]:
-    """The condition of one pod's volume; none before its first report."""
+    """Return the condition of one pod's volume; none before its first report."""
     if not lines:
         return []
     if lines[0] != "ok":
@@ -125,5 +125,5 @@ def _condition(kind: str, lines: Sequence[str], mend: str, remedy: str) -> list[
 
 
 def _address(found: Sequence[Pod]) -> str:
-    """The address of the first ready pod; empty if none is ready."""
+    """Return the address of the first ready pod; empty if none is ready."""
     return next((pod.status.pod_ip for pod in found if pod_status.is_ready(pod) and pod.status.pod_ip), "")

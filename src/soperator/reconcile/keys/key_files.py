@@ -116,7 +116,7 @@ async def _put(operator: Operator, made: Object, found: Secret | None) -> None:
 
 
 def _with_strangers(made: Object, found: Secret) -> list[Object]:
-    """The Secret with an empty value for every file and note of a key that another manager added.
+    """Return the Secret with an empty value for every file and note of a key that another manager added.
 
     Server-side apply of this object, and then of one without these fields, removes them.
     """
@@ -160,7 +160,7 @@ def _seen(
 
 
 def _holds(kept: Secret | None) -> Held | None:
-    """The content of a copy; None if there is none, or if somebody edited it."""
+    """Return the content of a copy; None if there is none, or if somebody edited it."""
     if kept is None:
         return None
     held = read_held(kept.metadata.annotations, kept.data)
@@ -173,19 +173,19 @@ def _are_marked(cluster: Cluster, name: str, is_brought: bool, live: Secret | No
 
 
 def _is_marked(cluster: Cluster, name: str, meta: ObjectMeta) -> bool:
-    """Whether a Secret of ours has its labels, and its owner unless keys are to stay."""
+    """Return whether a Secret of ours has its labels, and its owner unless keys are to stay."""
     wanted = labels.role(cluster.name, "keys").items()
     is_owned = any(each.uid == cluster.uid for each in meta.owner_references)
     return wanted <= meta.labels.items() and (is_owned or not has_owner(cluster, name))
 
 
 def _must_agree(cluster: Cluster, name: str) -> bool:
-    """Whether daemons with different keys refuse each other. MariaDB and slurmdbd accept any password that they find at their start."""
+    """Return whether daemons with different keys refuse each other. MariaDB and slurmdbd accept any password that they find at their start."""
     return name in (names.auth_key(cluster.name), names.jwt_key(cluster.name))
 
 
 def _holders(operator: Operator, cluster: Cluster, name: str) -> list[str]:
-    """The pods that run with the key of a Secret."""
+    """Return the pods that run with the key of a Secret."""
     roles = _REST_HOLDERS if name == names.jwt_key(cluster.name) else frozenset(DAEMONS)
     found = operator.stores.cluster_pods(cluster.key)
     return sorted(
@@ -194,14 +194,14 @@ def _holders(operator: Operator, cluster: Cluster, name: str) -> list[str]:
 
 
 def _runs(pod: Pod) -> bool:
-    """Whether a daemon of the pod has read its key: a running daemon has, and a restarted one reads the files of its pod."""
+    """Return whether a daemon of the pod has read its key: a running daemon has, and a restarted one reads the files of its pod."""
     daemons = {"munged", *DAEMONS.values()}
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return pod.status.phase == "Running" or any(each.name in daemons and each.state.running for each in statuses)
 
 
 def _versions(operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]) -> tuple[object, ...]:
-    """The resourceVersions that a snapshot is based on, from the caches; empty if one of the two Secrets does not exist."""
+    """Return the resourceVersions that a snapshot is based on, from the caches; empty if one of the two Secrets does not exist."""
     store = operator.stores.children[kinds.SECRET]
     live, kept = store.get(cluster.namespace, name), store.get(cluster.namespace, names.kept(name))
     return _stamp(cluster, wanted, live.metadata, kept.metadata) if live and kept else ()
@@ -238,12 +238,12 @@ def _material(cluster: Cluster, files: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def rest_key() -> bytes:
-    """A new key for tokens of slurmrestd."""
+    """Return a new key for tokens of slurmrestd."""
     return base64.urlsafe_b64encode(secrets.token_bytes(32))
 
 
 def auth_key() -> bytes:
-    """A new key of auth/slurm or munge."""
+    """Return a new key of auth/slurm or munge."""
     return secrets.token_bytes(1024)
 
 

@@ -115,7 +115,7 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
 
 
 def condition(turned: Turn, looked: key_files.KeyStatus) -> ReportedCondition:
-    """The condition KeysSettled: True if every key exists and no rotation is in progress."""
+    """Return the condition KeysSettled: True if every key exists and no rotation is in progress."""
     if looked.reason:
         return ReportedCondition("KeysSettled", "False", looked.reason, looked.why)
     if turned.why:
@@ -157,7 +157,7 @@ async def _write(operator: Operator, cluster: Cluster, meta: ObjectMeta, change:
 def _asks(
     operator: Operator, cluster: Cluster, record: RotationRecord, auth: ObjectMeta, rest: ObjectMeta
 ) -> list[Ask]:
-    """The requests to all running daemons at this stage.
+    """Return the requests to all running daemons at this stage.
 
     A daemon that does not run reads the current files when it starts. slurmctld is last: when it reads its files again, all others must have read
     theirs.
@@ -180,7 +180,7 @@ def _asks(
 
 
 def _unseen(operator: Operator, cluster: Cluster) -> str:
-    """The workers that run according to Slurm although no pod of theirs is found, as a message. Somebody may have removed the pod's labels."""
+    """Return the workers that run according to Slurm although no pod of theirs is found, as a message. Somebody may have removed the pod's labels."""
     sets = {each.metadata.name for each in operator.stores.nodesets_of(cluster.key)}
     seen = {each.spec.hostname for each in operator.stores.role_pods(cluster.key, "worker")}
     found = (operator.slurm.nodes(cluster.key) or {}).values()

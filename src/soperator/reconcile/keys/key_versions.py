@@ -25,7 +25,7 @@ class Known:
     has_stages: bool = False
 
     def noted(self, held: Held | None, now: float) -> Held | None:
-        """The same with the record of its files: a key that was restored by hand has no record. `now` is in seconds since 1970."""
+        """Return the snapshot with the record of its files: a key that was restored by hand has no record. `now` is in seconds since 1970."""
         if held is None or not self.has_stages or version(held) in self.versions:
             return held
         found = next((each for each in self.versions if each.digest == held.digest), None)
@@ -37,7 +37,7 @@ class Known:
 
 
 def read(operator: Operator, obj: Custom, name: str) -> Known:
-    """The status of a Secret, from the cache and from this operator's last write, because the cache may be older than a rotation's step."""
+    """Return the status of a Secret, from the cache and from this operator's last write, because the cache may be older than a rotation's step."""
     status = operator.status.current(obj)
     if not status.get("keyDigests", {}).get(name):
         return Known()
@@ -46,7 +46,7 @@ def read(operator: Operator, obj: Custom, name: str) -> Known:
 
 
 def status_fields(operator: Operator, obj: Custom, versions: Mapping[str, Version]) -> dict[str, Any]:
-    """The fields of the status; an announced key stays until it is in force."""
+    """Return the fields of the status; an announced key stays until it is in force."""
     known = operator.status.mine(obj)
     rotations = dict(known.get("keyRotations", {}))
     for name, each in versions.items():

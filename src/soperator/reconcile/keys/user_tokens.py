@@ -82,7 +82,7 @@ def _is_ours(cluster: Cluster, secret: Meta) -> bool:
 
 
 def _is_edited(secret: Meta) -> bool:
-    """Whether another writer changed the Secret after the operator, or in the same second. Then it may have any content."""
+    """Return whether another writer changed the Secret after the operator, or in the same second. Then it may have any content."""
     fields = secret.metadata.managed_fields
     mine = [each.time for each in fields if each.manager.startswith(labels.MANAGER) and each.time]
     others = [each.time for each in fields if not each.manager.startswith(labels.MANAGER) and each.time]
@@ -109,7 +109,7 @@ async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str
 
 
 def refusal(user: str, uid: int | None, admin: bool = False) -> str:
-    """Why a user gets no token, given the uid that slurmctld reports; empty if nothing prevents it."""
+    """Return why a user gets no token, given the uid that slurmctld reports; empty if nothing prevents it."""
     if uid is None:
         return f"slurmctld does not know user {user}: create the user in the jail, or correct the name"
     if not admin and (uid in (0, pod.SLURM_UID) or user in ADMINISTRATORS):

@@ -365,7 +365,7 @@ def _value(result: str | BaseException) -> str:
 
 
 def event_of(action: Action) -> tuple[str, str]:
-    """The action and the reason of the Event about an action."""
+    """Return the fields `action` and `reason` of the Event about a worker's action."""
     if isinstance(action, UpdateNodes):
         return _UPDATES[action.verb]
     return _EVENTS[type(action)]

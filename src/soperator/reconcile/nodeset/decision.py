@@ -42,17 +42,17 @@ _RECORDS = DeleteNodeRecord | UpdateNodes
 
 
 def indexes_of(action: Action) -> tuple[int, ...]:
-    """The workers that an action affects."""
+    """Return the workers that an action affects."""
     return action.indexes if isinstance(action, UpdateNodes) else (action.index,)
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """The policy that applies to a NodeSet's workers."""
+    """Return the policy that applies to a NodeSet's workers."""
     return on_demand.decide(seen) if seen.on_demand else policy.decide(seen)
 
 
 async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[WorkerPlan, str]:
-    """The plan, decided with a fresh answer of Slurm where an action may affect a job.
+    """Return the plan, decided with a fresh answer of Slurm where an action may affect a job.
 
     Without an answer the plan only creates pods, and the text is the cause.
     """
@@ -75,7 +75,7 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
 async def _without_early(
     seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
 ) -> tuple[WorkerPlan, str]:
-    """The plan, without setting late nodes DOWN while slurmctld's clock and ours disagree; raises SlurmError."""
+    """Return the plan, without setting late nodes DOWN while slurmctld's clock and ours disagree; raise SlurmError."""
     late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
     if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
         return plan, failed
@@ -83,7 +83,7 @@ async def _without_early(
 
 
 def _pressed(plan: WorkerPlan) -> list[int]:
-    """The jobs that a plan warns or ends."""
+    """Return the jobs that a plan warns or ends."""
     return sorted({job.number for each in plan.actions if isinstance(each, SignalJobs | EndJobs) for job in each.jobs})
 
 
@@ -96,7 +96,7 @@ async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | No
 
 
 async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raises SlurmError.
+    """Return the plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raise SlurmError.
 
     A few nodes are read one by one. All are read if Slurm does not know one of them, or if its answer leads to a plan that affects others.
     """
@@ -111,7 +111,7 @@ async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> t
 
 
 async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """The plan, with the list of jobs if it needs one.
+    """Return the plan, with the list of jobs if it needs one.
 
     Without that list it drains in any order, because a drain ends no job. It then warns and ends no job, and deletes no pod that may hold a suspended
     job.
@@ -157,7 +157,7 @@ async def _with_jobs(seen: WorkerSnapshot, client: SlurmRest) -> tuple[WorkerPla
 
 
 async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> str:
-    """Why it is unknown how long a drain has waited for jobs; empty if it is known.
+    """Return why it is unknown how long a drain has waited for jobs; empty if it is known.
 
     Its start is by slurmctld's clock, the present by ours. Raises SlurmError.
     """
@@ -171,7 +171,7 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
 
 
 async def listed_after(client: SlurmRest, nodes: Mapping[str, SlurmNode], names: Iterable[str]) -> float:
-    """From when on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raises SlurmError.
+    """Return the time from which on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raise SlurmError.
 
     No job starts on a draining node, so a later list has every job that may be suspended there. The age of a drain is by slurmctld's own clock: by
     another clock a new drain may look old, or an old one may seem to be in the future. Without slurmctld's time, only a new list is enough.
@@ -189,7 +189,7 @@ def _touched(seen: WorkerSnapshot, plan: WorkerPlan) -> set[str]:
 
 
 def _matters(seen: WorkerSnapshot, action: Action) -> bool:
-    """Whether an action needs a fresh answer of Slurm.
+    """Return whether an action needs a fresh answer of Slurm.
 
     A new pod whose name Slurm does not know does not need one, nor does an action that only reports.
     """

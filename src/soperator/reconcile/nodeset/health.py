@@ -50,7 +50,7 @@ class HealthResult:
 
 
 def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
-    """The histories of the cluster's HealthChecks, each with its name. The results of an unreadable check are only reported."""
+    """Return the histories of the cluster's HealthChecks, each with its name. The results of an unreadable check are only reported."""
     operator, found = workers.operator, []
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
@@ -93,7 +93,7 @@ async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
 
 
 def _is_left(seen: WorkerSnapshot) -> bool:
-    """Whether a worker is still drained for a check that no longer exists."""
+    """Return whether a worker is still drained for a check that no longer exists."""
     return any(node is not None and drain_reasons.is_of_check(node) for node in map(seen.node, seen.pods))
 
 
@@ -138,7 +138,7 @@ async def _take(
 async def _may_move(
     workers: Workers, seen: WorkerSnapshot, judged: Callable[[WorkerSnapshot], HealthPlan], move: ReplaceNode
 ) -> bool:
-    """Whether a worker has to move, by Slurm's current answer about its node and jobs; raises SlurmError.
+    """Return whether a worker has to move, by Slurm's current answer about its node and jobs; raise SlurmError.
 
     A node's state does not show a suspended job.
     """

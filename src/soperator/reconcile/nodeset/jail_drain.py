@@ -25,7 +25,7 @@ _SOON = 0.5
 
 
 async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSnapshot) -> WorkerSnapshot:
-    """The snapshot, with a reason to drain for each worker that reports that its jail cannot be entered.
+    """Return the snapshot, with a reason to drain for each worker that reports that its jail cannot be entered.
 
     A worker that is drained for it keeps the reason in Slurm, and is resumed when its pod is ready again.
     """
@@ -48,7 +48,7 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
 
 
 def again(operator: Operator, nodeset: NodeSet) -> float | None:
-    """In how many seconds the next query of a worker is due; None if none is."""
+    """Return the seconds until the next query of a worker is due; None if none is."""
     due = [_due(operator, pod) for pod in _sick(operator, nodeset)]
     return max(_SOON, min(due) - operator.wall()) if due else None
 
@@ -79,7 +79,7 @@ def _known_reason(operator: Operator, pod: Pod) -> str | None:
 
 
 async def _fetch_reason(operator: Operator, pod: Pod) -> str | None:
-    """The reason for Slurm; empty if the jail can be entered, None if the worker did not answer."""
+    """Return the reason for Slurm; empty if the jail can be entered, None if the worker did not answer."""
     said = await operator.ask_jail(pod.status.pod_ip)
     if said is None:
         said = await operator.inside.jail(pod.metadata.namespace, pod.metadata.name)
@@ -91,7 +91,10 @@ def _leaving(worker: WorkerPod, why: str) -> WorkerPod:
 
 
 def _known(seen: WorkerSnapshot, index: int) -> str:
-    """The reason that was already reported: that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid."""
+    """Return the reason that was already reported.
+
+    It is that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid.
+    """
     node, worker = seen.node(index), seen.pods.get(index)
     said = (node.reason if node and node.is_draining else "", worker.noted if worker else "")
     return next((each for each in said if each.startswith(JAIL)), "")

@@ -56,7 +56,7 @@ async def find_lost_jobs(workers: Workers, seen: WorkerSnapshot) -> LostJobs:
 
 
 def _young(workers: Workers, now: float) -> Iterator[Worker]:
-    """The workers whose slurmd started recently and that were not checked since."""
+    """Yield the workers whose slurmd started recently and that were not checked since."""
     cleared = workers.operator.memory(_CLEARED)
     for each in inputs.roster(workers.operator, workers.nodeset).workers:
         if now - each.began < lost_jobs.LONGEST and cleared.get(each.pod.metadata.uid) != each.began:

@@ -159,12 +159,12 @@ class NodeSetControl:
         return jail.jail_status(self.operator, found, cluster)
 
     def _is_held(self, obj: Custom) -> bool:
-        """Whether the jail is being replaced, according to the caches."""
+        """Return whether the jail is being replaced, according to the caches."""
         _, cluster, _ = self._read(obj)
         return cluster is not None and self._jail_status(cluster).step.hold
 
     def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
-        """Why no worker can be created yet; empty if workers can be.
+        """Return why no worker can be created yet; empty if workers can be.
 
         A cluster that had login before has a jail, even if the Job that filled it is gone.
         """
@@ -176,7 +176,7 @@ class NodeSetControl:
         return jail.why_not(self.operator, cluster, look)
 
     async def _hold(self, obj: Custom, cluster: Cluster, nodeset: NodeSet, look: jail.JailStatus) -> PassOutcome:
-        """The reduced plan while the jail is being replaced: no worker is created or deleted, except pods that have not started."""
+        """Return the reduced plan while the jail is being replaced: no worker is created or deleted, except pods that have not started."""
         seen = inputs.seen(self.operator, cluster, nodeset)
         workers = Workers(self.operator, obj, cluster, nodeset)
         failed = await workers.take(held(seen), seen)
@@ -211,7 +211,7 @@ class NodeSetControl:
 
 
 def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
-    """The conditions of a NodeSet: whether its workers can take jobs, and whether no change is in progress."""
+    """Return the conditions of a NodeSet: whether its workers can take jobs, and whether no change is in progress."""
     refused = reregister.shortfall(told.seen) if short and told.seen else ""
     bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
     return [
@@ -232,7 +232,10 @@ def _unreadable(nodeset: NodeSet) -> Problem:
 
 
 def _gone(pods: int) -> str:
-    """The result of a pass for a NodeSet that no longer exists. If somebody removed its finalizer, its pods stay, because jobs may run in them."""
+    """Return the result of a pass for a NodeSet that no longer exists.
+
+    If somebody removed its finalizer, its pods stay, because jobs may run in them.
+    """
     left = "delete them, or create the NodeSet again, which adopts them"
     return f"it no longer exists, but {pods} of its pods do: {left}" if pods else "it no longer exists"
 

@@ -21,7 +21,7 @@ _CHANGES: Slot[str, tuple[str, str, str]] = per_object("what a rollout changes")
 async def with_change(
     operator: Operator, cluster: Cluster, nodeset: NodeSet, uid: str, seen: WorkerSnapshot
 ) -> WorkerSnapshot:
-    """The snapshot, with the first difference between the template of an old pod and the current one.
+    """Return the snapshot, with the first difference between the template of an old pod and the current one.
 
     The difference is read once per pair of templates, because it costs a request.
     """
@@ -41,7 +41,7 @@ async def with_change(
 
 
 async def _first_difference(operator: Operator, cluster: Cluster, nodeset: NodeSet, index: int) -> str | None:
-    """The difference between the worker's pod and the current template; None if the pod cannot be read."""
+    """Return the difference between the worker's pod and the current template; None if the pod cannot be read."""
     name = names.worker_pod(cluster.name, nodeset.name, index)
     try:
         found = await operator.api.get(kinds.POD, WholePod, nodeset.namespace, name)

@@ -11,7 +11,7 @@ from soperator.render.slurm_conf import slurm_conf
 
 
 def holds_configuration(operator: Operator, cluster: Cluster) -> str:
-    """Why no new configuration is written; empty if it may be written. The content for unreadable NodeSets is unknown."""
+    """Return why no new configuration is written; empty if it may be written. The content for unreadable NodeSets is unknown."""
     found, state = membership.unreadable(operator, cluster), inputs.transaction(operator, cluster)
     if not found or not state.good or inputs.running_config(operator, cluster):
         return ""
@@ -22,6 +22,6 @@ def holds_configuration(operator: Operator, cluster: Cluster) -> str:
 
 
 def with_hold(look: ConfigStatus, held: str) -> ConfigStatus:
-    """The state of the configuration, with the reason why it must not change."""
+    """Return the state of the configuration, with the reason why it must not change."""
     is_first = held and not look.step.why
     return replace(look, step=ConfigStep(reason="NodeSetUnreadable", why=held)) if is_first else look

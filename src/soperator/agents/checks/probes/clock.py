@@ -24,7 +24,7 @@ def clock(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def compare(began: float, ended: float, theirs: int) -> float:
-    """The smallest number of seconds by which our clock is ahead.
+    """Return the smallest number of seconds by which our clock is ahead.
 
     It read `began` before, and `ended` after, the other clock returned the second `theirs`.
     """

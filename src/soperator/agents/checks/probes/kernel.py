@@ -26,7 +26,7 @@ def kernel(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(lines: list[str]) -> list[Reading]:
-    """The readings of the given messages."""
+    """Return the readings of the given messages."""
     found: list[Reading] = [{"of": "the kernel", "lines": len(lines)}]
     for line in lines:
         if match := _XID.search(line):
@@ -39,7 +39,7 @@ def parse(lines: list[str]) -> list[Reading]:
 
 
 def _messages(place: ProbePaths, seconds: float) -> list[str]:
-    """The texts of /dev/kmsg that are recent enough.
+    """Return the texts of /dev/kmsg that are recent enough.
 
     A line has the format level,number,microseconds,flags;text (Documentation/ABI/testing/dev-kmsg).
     """

@@ -35,7 +35,7 @@ def oom(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def _meminfo(path: Path) -> dict[str, int]:
-    """The table of /proc/meminfo, in KiB."""
+    """Return the table of /proc/meminfo, in KiB."""
     lines = (line.split() for line in path.read_text().splitlines())
     return {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) >= 2}
 

@@ -73,7 +73,7 @@ def nvlink(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """The readings of the XML; raises ProbeError if there is neither XML nor a message about a lost GPU."""
+    """Return the readings of the XML; raise ProbeError if there is neither XML nor a message about a lost GPU."""
     lost = _lost(out, err)
     start = out.find("<?xml")
     if start < 0:
@@ -87,7 +87,7 @@ def parse(out: str, err: str = "") -> list[Reading]:
 
 
 def parse_links(out: str) -> list[Reading]:
-    """The readings of `nvidia-smi nvlink --status`; only a link with a bandwidth counts as up."""
+    """Return the readings of `nvidia-smi nvlink --status`; only a link with a bandwidth counts as up."""
     found: list[dict[str, Value]] = []
     for line in out.splitlines():
         if match := re.match(r"GPU (\d+): (.*?)(?: \(UUID.*)?$", line.strip()):
@@ -109,7 +109,7 @@ def _lost(out: str, err: str) -> list[Reading]:
 
 
 def _elements(text: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The texts of each GPU's XML by path, under the GPU's PCI address."""
+    """Return the texts of each GPU's XML by path, under the GPU's PCI address."""
     stack: list[str] = []
     found: list[tuple[str, dict[str, str]]] = []
     words: list[str] = []
@@ -155,7 +155,7 @@ def _gpu(element: tuple[str, Mapping[str, str]]) -> Reading:
 
 
 def _is_uncorrected(path: str) -> bool:
-    """Whether a path is a count of uncorrectable errors since the driver was loaded."""
+    """Return whether a path is a count of uncorrectable errors since the driver was loaded."""
     return (
         path.startswith("ecc_errors/volatile/") and "uncorrectable" in path
     ) or path == "ecc_errors/volatile/double_bit/total"
@@ -166,7 +166,7 @@ def _first(said: Mapping[str, str], paths: tuple[str, ...]) -> str:
 
 
 def _output(place: ProbePaths, *words: str) -> tuple[str, str]:
-    """The program's output on both channels, whatever its exit code, because the program may fail if a GPU is lost."""
+    """Return the program's output on both channels, whatever its exit code, because the program may fail if a GPU is lost."""
     done = run(place, "nvidia-smi", *words)
     return done.stdout, done.stderr
 

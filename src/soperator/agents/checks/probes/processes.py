@@ -32,7 +32,7 @@ class Process:
 
 
 def processes(_: Given, place: ProbePaths) -> list[Reading]:
-    """The numbers of `zombies` and `hanging` processes (state D), with the `names` of the latter."""
+    """Return the numbers of `zombies` and `hanging` processes (state D), with the `names` of the latter."""
     found = list(everything(place))
     hanging = [each for each in found if each.state == "D"]
     reading: dict[str, Value] = {
@@ -45,7 +45,10 @@ def processes(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
-    """The number of `processes` of jobs that no longer run here, the `devices` that they hold, and the `folders` of such jobs in `given.scratch`."""
+    """Return the leftovers of jobs that no longer run here.
+
+    `processes` is their number, `devices` those that they hold, and `folders` those of such jobs in `given.scratch`.
+    """
     running = jobs(place)
     strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
     holders = [each for each, _ in strays if _holds_a_gpu(place, each.pid)]
@@ -71,7 +74,7 @@ def holders(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def jobs(place: ProbePaths) -> set[int]:
-    """The jobs with a step on this node, from the titles of slurmstepd."""
+    """Return the jobs with a step on this node, from the titles of slurmstepd."""
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -81,7 +84,7 @@ def jobs(place: ProbePaths) -> set[int]:
 
 
 def everything(place: ProbePaths) -> Iterator[Process]:
-    """All processes that are visible in this pod."""
+    """Yield all processes that are visible in this pod."""
     uptime = float((place.proc / "uptime").read_text().split()[0])
     for path in place.proc.glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
@@ -92,19 +95,19 @@ def everything(place: ProbePaths) -> Iterator[Process]:
 
 
 def _job_of(place: ProbePaths, process: Process) -> int:
-    """The job of a process, from its environment; 0 for a process without a job, a young one, and Slurm's own programs."""
+    """Return the job of a process, from its environment; 0 for a process without a job, a young one, and Slurm's own programs."""
     if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
         return 0
     return _number_of(place, process)
 
 
 def _is_called(place: ProbePaths, process: Process, names: tuple[str, ...]) -> bool:
-    """Whether the process has one of these names, in the pod's own pid namespace."""
+    """Return whether the process has one of these names, in the pod's own pid namespace."""
     return process.name.startswith(names) and _is_ours(place, process.pid)
 
 
 def _is_ours(place: ProbePaths, pid: int | str) -> bool:
-    """Whether a process is in our own pid namespace; False if that cannot be read."""
+    """Return whether a process is in our own pid namespace; False if that cannot be read."""
     try:
         return (place.proc / str(pid) / "ns/pid").readlink() == (place.proc / "self/ns/pid").readlink()
     except OSError:
@@ -112,7 +115,7 @@ def _is_ours(place: ProbePaths, pid: int | str) -> bool:
 
 
 def _number_of(place: ProbePaths, process: Process) -> int:
-    """The job number in a process's environment; 0 if there is none."""
+    """Return the job number in a process's environment; 0 if there is none."""
     with suppress(OSError, ValueError):
         for word in (place.proc / str(process.pid) / "environ").read_bytes().split(b"\0"):
             if word.startswith(b"SLURM_JOB_ID="):
@@ -130,7 +133,7 @@ def _holds_a_gpu(place: ProbePaths, pid: int) -> bool:
 
 
 def _folders(scratch: Path, running: set[int]) -> list[int]:
-    """The jobs that do not run but still have a folder in the scratch folder, where each job's folder is called job-ID."""
+    """Return the jobs that do not run but still have a folder in the scratch folder, where each job's folder is called job-ID."""
     with suppress(OSError):
         found = (path.name.removeprefix("job-") for path in scratch.glob("job-*"))
         return sorted(int(name) for name in found if name.isdecimal() and int(name) not in running)
