@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-forky test-accounting test-logs soak soak-power chaos
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -14,7 +14,7 @@ PATIENT := --timeout 1200
 export PATH := $(CURDIR)/.venv/bin:/usr/local/sbin:/usr/sbin:/sbin:$(PATH)
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 .venv/ready: requirements/dev.txt
 	@dpkg -s python3-venv >/dev/null 2>&1 || { apt-get update -qq; apt-get install -y -qq --no-install-recommends python3-venv >/dev/null; }
@@ -114,6 +114,10 @@ test: check world ## all tests, from unit to the real cluster
 	pytest $(PATIENT) --durations=40 tests/cluster
 	$(PYTHON) -m local.rotate
 
+# What every release of Slurm has to do: jobs, users, SSH, jails, containers, GPUs, changes of the configuration and of the number of nodes.
+CORE := $(addprefix tests/cluster/test_,$(addsuffix .py,jobs job_spaces jail ssh containers isolation limits partitions configuration scale power rollout \
+	metrics per_node packages deep health))
+
 rotating: venv ## the part of what is too long for every run whose turn it is, at most ten minutes; `make test` ends with it
 	$(PYTHON) -m local.rotate
 
@@ -122,10 +126,17 @@ test-bookworm: venv ## a jail of Debian 12, on the local cluster
 	$(PYTHON) -m local.demo --only-cluster
 	SOPERATOR_BOOKWORM=yes pytest tests/cluster/test_bookworm.py
 
-test-forky: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md, on the local cluster
-	python3 -m local.images build slurm-forky
+test-newer-slurm: venv ## Slurm 24.11 to 26.05 under jobs, and docs/reports/upgrade.md, on the local cluster
+	python3 -m local.images build slurm-2411 slurm-2605
 	$(PYTHON) -m local.demo --only-cluster
-	SOPERATOR_FORKY=yes pytest tests/cluster/test_forky.py
+	SOPERATOR_NEWER_SLURM=yes pytest tests/cluster/test_newer_slurm.py
+
+test-2605: export SLURM_RELEASE := 26.05
+test-2605: venv ## the core of the cluster's tests with Slurm 26.05, on a local cluster of its own: a running one is stopped first
+	$(LOCAL) down
+	$(PYTHON) -m local.demo
+	pytest $(PATIENT) $(CORE)
+	$(LOCAL) down
 
 test-accounting: venv ## accounting with three kinds of database, what goes wrong with one, a backup, munge and an archive, on the local cluster; 45 minutes
 	python3 -m local.images build mariadb

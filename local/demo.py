@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local import images
+from local import images, slurm_release
 from local.paths import DEFAULT_STATE as STATE
 from local.paths import REPOSITORY as ROOT
 
@@ -147,6 +147,8 @@ def install(target: Target, clock: Clock, auth: str) -> None:
         "login": {"rootAuthorizedKeys": [public_key()]},
         "upgrade": {"mode": "WithOperator"},  # whoever works on the images sees them at once
     }
+    if settings := slurm_release.SETTINGS[slurm_release.chosen()]:
+        cluster["config"] = {"extraLines": {"slurm": "\n".join(settings)}}
     if target.is_local:
         cluster |= {
             "jail": {"claim": {"name": f"{CLUSTER}-jail"}},

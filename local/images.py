@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from local import sbom, wheels
+from local import sbom, slurm_release, wheels
 from local.paths import REPOSITORY, cache
+from local.progress import Failure
 
 SUITE = "trixie"
-#: Debian's next release. What its archive says of itself is signed for a week: apt refuses an older mirror unless the machine's own apt does not.
-NEXT = "forky"
 #: Packages of images are as new as the archive had them on this day, or later. Another day is another base, so every image is built anew with what
 #: the archive has then; move it when Debian mends something (docs/howto/publish-charts.md).
 PACKAGES_SINCE = "2026-11-23"
@@ -45,13 +44,14 @@ CHECKS = (
 )
 KEPT_TARS = 2
 KEPT_LAYERS = 150
+CHOSEN = "chosen"
 
 
 @dataclass(frozen=True)
 class Recipe:
     """An image to build: its further names, and the inputs in the repository that its content depends on; an optional one is built by name only.
 
-    `folder` is where its Dockerfile is, where that is not its name; `arguments` are NAME=VALUE for the Dockerfile's own.
+    `folder` is where its Dockerfile is, where that is not its name; `slurm` is the release of Slurm in it, or CHOSEN, for what slurm_release says.
     """
 
     name: str
@@ -61,7 +61,17 @@ class Recipe:
     optional: bool = False
     suite: str = SUITE
     folder: str = ""
-    arguments: tuple[str, ...] = ()
+    slurm: str = ""
+
+    @property
+    def release(self) -> str:
+        """The release of Slurm in it; empty where there is none."""
+        return slurm_release.chosen() if self.slurm == CHOSEN else self.slurm
+
+    @property
+    def arguments(self) -> list[str]:
+        """NAME=VALUE for the Dockerfile."""
+        return slurm_release.arguments(self.release) if self.slurm else []
 
 
 @dataclass(frozen=True)
@@ -84,8 +94,11 @@ class Image:
 
 SLURM = ("images/slurm", "images/login", "images/munge", "spank", *CHECKS)
 RECIPES = (
-    Recipe("slurm", ("login", "munge"), SLURM),
-    Recipe("slurm-forky", (), SLURM, optional=True, suite=NEXT, folder="slurm", arguments=("SSSD=",)),
+    Recipe("slurm", ("login", "munge"), SLURM, slurm=CHOSEN),
+    *(
+        Recipe(f"slurm-{release.replace('.', '')}", (), SLURM, optional=True, folder="slurm", slurm=release)
+        for release in slurm_release.RELEASES
+    ),
     Recipe("jail", (), ("images/jail",)),
     Recipe(
         "operator",
@@ -189,6 +202,7 @@ def _build(recipe: Recipe, image: Image) -> None:
     tag = image.tags[0]
     contexts = [f"--build-context=packages={wheels.packages(_run)}"] if recipe.python_packages else []
     dockerfile = f"images/{recipe.folder or recipe.name}/Dockerfile"
+    volumes = [f"--volume={each}" for each in (slurm_release.volumes(recipe.release) if recipe.slurm else [])]
     how = [
         "--isolation=chroot",
         "--layers",
@@ -197,6 +211,7 @@ def _build(recipe: Recipe, image: Image) -> None:
         f"--build-arg=BASE_IMAGE={base(recipe.suite)}",
         f"--label=soperator.packages-since={PACKAGES_SINCE}",
         *(f"--build-arg={argument}" for argument in recipe.arguments),
+        *volumes,
     ]
     _buildah("bud", *how, *_apt_volumes(recipe.suite), *contexts, ".")
     partial = image.tar.with_suffix(".partial")
@@ -252,7 +267,7 @@ def _ensure_base(suite: str) -> None:
     tar = cache() / "images" / "base.partial"
     tar.unlink(missing_ok=True)
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
-    options += [f"--aptopt={line}" for line in _machines_apt("Check")]
+    options += [f"--aptopt={line}" for line in machines_apt("Check")]
     mirror = archive()
     forget = ["/etc/apt/apt.conf.d/99mmdebstrap", *(["/etc/apt/sources.list"] if mirror else [])]
     hooks = [f"--customize-hook=rm -f $1{path}" for path in forget]
@@ -287,7 +302,7 @@ def _apt_volumes(suite: str) -> list[str]:
     store = cache() / "apt"
     (store / "archives/partial").mkdir(parents=True, exist_ok=True)
     conf = store / "host.conf"
-    conf.write_text("\n".join([*_machines_apt("https?|Check|Retries"), 'APT::Keep-Downloaded-Packages "true";', ""]))
+    conf.write_text("\n".join([*machines_apt("https?|Check|Retries"), 'APT::Keep-Downloaded-Packages "true";', ""]))
     volumes = [f"{store}/archives:/var/cache/apt/archives", f"{conf}:/etc/apt/apt.conf.d/99host:ro"]
     if mirror := os.environ.get("DEBIAN_MIRROR"):
         sources = store / f"sources-{suite}.list"
@@ -296,7 +311,7 @@ def _apt_volumes(suite: str) -> list[str]:
     return [f"--volume={volume}" for volume in volumes]
 
 
-def _machines_apt(which: str) -> list[str]:
+def machines_apt(which: str) -> list[str]:
     """How this machine's own apt is set up to reach and to believe the archive; images never keep it."""
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
     return [line for line in dump.splitlines() if re.match(rf"Acquire::({which})", line)]
@@ -327,6 +342,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("verb", choices=("build", "list", "packages"))
     parser.add_argument("names", nargs="*", metavar="NAME")
     chosen = parser.parse_args(arguments)
+    try:
+        _carry_out(chosen)
+    except Failure as failure:
+        sys.exit(str(failure))
+
+
+def _carry_out(chosen: argparse.Namespace) -> None:
     for recipe in selected(chosen.names):
         started = time.monotonic()
         image = image_of(recipe) if chosen.verb == "list" else built([recipe.name])[0]

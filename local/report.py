@@ -54,7 +54,7 @@ EVIDENCE = (
     Evidence("docs/reports/power.md", PRODUCT, "make soak-power"),
     Evidence("docs/reports/rest.md", PRODUCT, "make test-rest"),
     Evidence("docs/reports/sacct.md", PRODUCT, "make bench-accounting"),
-    Evidence("docs/reports/upgrade.md", PRODUCT, "make test-forky"),
+    Evidence("docs/reports/upgrade.md", PRODUCT, "make test-newer-slurm"),
 )
 #: Pages that tell what was found and done on one day. They do not claim anything of today's code, so they have no age.
 HISTORY = frozenset(

@@ -101,7 +101,7 @@ PARTS = (
     Part("mutants", make("mutants"), needs_cluster=False),
     Part("rest", make("test-rest")),
     Part("logs", make("test-logs"), needs_cluster=False),
-    Part("forky", make("test-forky")),
+    Part("newer-slurm", make("test-newer-slurm")),
     Part("bookworm", make("test-bookworm")),
     Part("fuzz", make("fuzz", "FUZZ_SECONDS=60"), needs_cluster=False, needs_root=False),
     Part("bench", bench),

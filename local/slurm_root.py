@@ -1,10 +1,11 @@
-"""`python3 -m local.slurm_root [records|rest]`: Debian roots with Slurm for tests that need no Kubernetes.
+"""`python3 -m local.slurm_root [records|rest] [--release 26.05]`: Debian roots with Slurm for tests that need no Kubernetes.
 
 The first has sshd, a compiler and headers too, the one for records slurmdbd and MariaDB, the one for REST slurmrestd and nginx.
-spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first; SPANK_TRIXIE names another place for it. Needs to be root. What
-has every package is left as it is.
+spank/tests, tests/slurm and `local/keywords.py` run a real Slurm in the first; SPANK_TRIXIE names another place for it. The release is that of
+`local/slurm_release.py` unless it is named; who runs tests names it in SLURM_RELEASE. Needs to be root. What has every package is left as it is.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -12,13 +13,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.images import SUITE, archive
-from local.paths import cache, locked
+from local import slurm_release
+from local.images import SUITE, archive, machines_apt
+from local.paths import REPOSITORY, cache, locked
 from local.progress import Failure, say
 
-ROOT = Path(os.environ.get("SPANK_TRIXIE") or cache() / "trixie-slurm")
-RECORDS = cache() / "trixie-records"
-REST = cache() / "trixie-rest"
+
+def place(kind: str, release: str = "") -> Path:
+    """The root of a kind for a release; the first release has the name without it."""
+    release = release or slurm_release.chosen()
+    return cache() / (f"trixie-{kind}" if slurm_release.RELEASES[release] == SUITE else f"trixie-{kind}-{release}")
+
+
+ROOT = Path(os.environ.get("SPANK_TRIXIE") or place("slurm"))
+RECORDS = place("records")
+REST = place("rest")
 PACKAGES = (
     "ca-certificates",
     "gcc",
@@ -72,7 +81,9 @@ REST_PACKAGES = (
     "util-linux",
 )
 #: What each word makes.
-ROOTS = {"": (ROOT, PACKAGES), "records": (RECORDS, RECORDS_PACKAGES), "rest": (REST, REST_PACKAGES)}
+ROOTS = {"": ("slurm", PACKAGES), "records": ("records", RECORDS_PACKAGES), "rest": ("rest", REST_PACKAGES)}
+#: Packages that are of the release; all others are of the images' Debian.
+_OF_SLURM = ("libslurm", "sackd", "slurm")
 
 
 def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
@@ -85,35 +96,50 @@ def missing(root: Path, packages: Sequence[str] = PACKAGES) -> list[str]:
     return [each for each in packages if each not in there]
 
 
-def make(root: Path, packages: Sequence[str] = PACKAGES) -> None:
+def make(root: Path, packages: Sequence[str] = PACKAGES, release: str = "") -> None:
     """Make the root where it lacks anything; what was there before goes only when the new one is whole."""
+    release = release or slurm_release.chosen()
     root.parent.mkdir(parents=True, exist_ok=True)
     with locked(root.with_name(f"{root.name}.lock")):
         if not missing(root, packages):
             return
-        say(f"making a Debian root with Slurm for tests, {root}; this takes about a minute")
+        say(f"making a Debian root with Slurm {release} for tests, {root}; this takes one or two minutes")
         partial = root.with_name(f"{root.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)
-        argv = [
-            "mmdebstrap",
-            "--quiet",
-            "--variant=minbase",
-            f"--include={','.join(packages)}",
-            SUITE,
-            str(partial),
-            *archive(),
-        ]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = subprocess.run(_making(partial, packages, release), capture_output=True, text=True, check=False)
         if done.returncode:
             raise Failure(f"mmdebstrap failed:\n{done.stderr[-2000:]}")
         shutil.rmtree(root, ignore_errors=True)
         partial.rename(root)
 
 
+def _making(partial: Path, packages: Sequence[str], release: str) -> list[str]:
+    """The command that makes a root; Slurm of another Debian is installed last, when apt has been told where it is."""
+    argv = ["mmdebstrap", "--quiet", "--variant=minbase"]
+    if slurm_release.RELEASES[release] == SUITE:
+        return [*argv, f"--include={','.join(packages)}", SUITE, str(partial), *archive()]
+    of_slurm = [each for each in packages if each.startswith(_OF_SLURM)]
+    others = [each for each in packages if each not in of_slurm]
+    inside = 'chroot "$1" env DEBIAN_FRONTEND=noninteractive'
+    hooks = [
+        f'install -m 0755 {REPOSITORY}/images/slurm/release "$1/usr/local/sbin/release"',
+        f"{inside} release {release} {slurm_release.RELEASES[release]}",
+        f"{inside} apt-get install -q -y --no-install-recommends {' '.join(of_slurm)}",
+    ]
+    options = [*(f"--aptopt={line}" for line in machines_apt("Check")), *(f"--customize-hook={each}" for each in hooks)]
+    return [*argv, f"--include={','.join(others)}", *options, SUITE, str(partial), *archive()]
+
+
 def main() -> int:
     """Make one of the roots; a failure is said without a traceback."""
+    parser = argparse.ArgumentParser(prog="python3 -m local.slurm_root", description=__doc__)
+    parser.add_argument("kind", nargs="?", default="", choices=tuple(ROOTS))
+    parser.add_argument("--release", default="", choices=("", *slurm_release.RELEASES))
+    said = parser.parse_args()
+    kind, packages = ROOTS[said.kind]
     try:
-        make(*ROOTS["".join(sys.argv[1:])])
+        given = os.environ.get("SPANK_TRIXIE") if not said.kind and not said.release else None
+        make(Path(given) if given else place(kind, said.release), packages, said.release)
     except Failure as failure:
         print(failure, file=sys.stderr)
         return 1

@@ -24,21 +24,16 @@ MORE_CLIENTS = "sshare sstat strigger"
 DAEMONS = "slurmctld slurmd slurmdbd slurmrestd sackd munged"
 DROPPED_PLUGINS = ("libslurm_pmi.so", "site_factor_example.so", "spank_pbs.so", "gpu_nrt.so")
 PROOFS = "caching_sha2_password client_ed25519 parsec sha256_password"
-PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit succeed_if umask unix warn"
-LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1")
+PAM_MODULES = "deny env exec keyinit limits loginuid mkhomedir motd nologin permit sss succeed_if umask unix warn"
+LATE = ("libmunge.so.2", "liblua5.1.so.0", "libgcc_s.so.1", "libnss_sss.so.2")
 HOST_MODULE = Path("/usr/lib/libnss_extrausers.so.2")
 
 Copy = tuple[Path, Path]
 
 
 def has_pmix() -> bool:
-    """Whether this Slurm was built with PMIx; Debian's next release has none."""
+    """Whether this Slurm was built with PMIx; Debian's packages of 26.05 are not."""
     return (LIBRARIES / "slurm-wlm/mpi_pmix.so").exists()
-
-
-def has_sssd() -> bool:
-    """Whether the clients of SSSD were installed; Debian's next release has none."""
-    return bool(os.environ.get("SSSD"))
 
 
 def programs() -> Iterator[Copy]:
@@ -66,13 +61,13 @@ def modules() -> Iterator[Copy]:
     for name in PROOFS.split():  # how slurmdbd proves its password, as the database asks for
         if (path := LIBRARIES / f"libmariadb3/plugin/{name}.so").exists():
             yield path, PREFIX / f"lib/mariadb/{name}.so"
-    for name in [*PAM_MODULES.split(), *(["sss"] if has_sssd() else [])]:
+    for name in PAM_MODULES.split():
         yield LIBRARIES / f"security/pam_{name}.so", PREFIX / f"lib/security/pam_{name}.so"
     if has_pmix():
         for path in sorted((PMIX / "lib/pmix").glob("*.so")):
             yield path, PREFIX / "lib/pmix" / path.name
         yield PMIX / "lib/libpmix.so.2", PREFIX / "lib/libpmix.so.2"
-    for name in [*LATE, *(["libnss_sss.so.2"] if has_sssd() else [])]:
+    for name in LATE:
         yield LIBRARIES / name, PREFIX / "lib" / name
     # A daemon that has gone into a jail may look a user up there: what nsswitch.conf names is found here, and never looked for in the jail.
     yield HOST_MODULE, PREFIX / "lib" / HOST_MODULE.name

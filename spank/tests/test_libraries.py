@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trixie import JAIL, NEEDS, Slurm, wait_idle
+from trixie import HAS_PMIX, JAIL, NEEDS, NEEDS_PMIX, Slurm, wait_idle
 
 pytestmark = NEEDS
 
@@ -48,6 +48,8 @@ __attribute__((constructor)) static void begin(void)
 		fclose(log);
 }
 """
+#: A step with PMIx, where there is any.
+STEP = f"srun -Q -t1 {'--mpi=pmix' if HAS_PMIX else ''}"
 #: Where root of the jail names it.
 NAMES = {
     "nsswitch.conf": f"printf 'passwd: late files\\ngroup: late files\\nhosts: late files\\n' >{JAIL}/etc/nsswitch.conf",
@@ -64,7 +66,7 @@ def pod(slurm: Slurm, request: pytest.FixtureRequest) -> Iterator[Slurm]:
     assert wait_idle(slurm) == "idle none"
     Path(f"/proc/{slurm.pid}/root{JAIL}/srv/late.c").write_text(LIBRARY)
     script = f"""set -e
-mkdir -p {JAIL}/srv/late {JAIL}/root/.pmix/components /run/before
+mkdir -p {JAIL}{PMIX} {JAIL}/srv/late {JAIL}/root/.pmix/components /run/before
 touch {JAIL}/etc/nsswitch.conf {JAIL}{PMIX}/pmix-mca-params.conf {JAIL}{PMIX}/pmix-mca-params-override.conf
 for each in etc/nsswitch.conf {PMIX}/pmix-mca-params.conf {PMIX}/pmix-mca-params-override.conf; do cp {JAIL}/$each /run/before/; done
 gcc -shared -fPIC -o {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/srv/late.c
@@ -86,7 +88,7 @@ cp {JAIL}/srv/late/pmix_mca_gds_late.so {JAIL}/lib/x86_64-linux-gnu/libnss_late.
 @pytest.mark.parametrize("user", ["root", "alice"])
 def test_slurmstepd_loads_no_library_that_the_jail_names(pod: Slurm, user: str) -> None:
     """Also not with PMIx, which looks for components late, and looks users up."""
-    done = pod.sh("srun -Q -t1 --mpi=pmix true", user=user)
+    done = pod.sh(f"{STEP} true", user=user)
     assert (done.returncode, pod.read("/srv/loaded")) == (0, ""), done.stderr
 
 
@@ -97,6 +99,7 @@ def test_the_same_library_is_loaded_by_a_users_program(pod: Slurm) -> None:
     assert pod.read("/srv/loaded") == "getent\n"
 
 
+@NEEDS_PMIX
 def test_a_task_has_its_own_environment(slurm: Slurm) -> None:
     """What keeps PMIx from the jail is in slurmstepd's environment alone."""
     done = slurm.sh("env HOME=/home/alice srun -Q -t1 --mpi=pmix sh -c 'echo $HOME; env | grep -c PMIX_MCA_mca_base'")

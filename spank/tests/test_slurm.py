@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pods import HERE
-from trixie import JAIL, NEEDS, PLAN, Slurm, processes, settled, wait_idle
+from trixie import JAIL, NEEDS, NEEDS_PMIX, PLAN, Slurm, processes, settled, wait_idle
 
 pytestmark = NEEDS
 
@@ -145,6 +145,7 @@ def test_x11_is_refused_before_there_is_a_job(slurm: Slurm) -> None:
     assert wait_idle(slurm) == "idle none"
 
 
+@NEEDS_PMIX
 def test_pmix_starts(slurm: Slurm) -> None:
     """`srun --mpi=pmix` gives each task its PMIx environment."""
     done = slurm.sh("srun --mpi=pmix -n2 sh -c 'echo $PMIX_RANK'", user="alice")
@@ -321,6 +322,7 @@ LEAVES = {
 }
 
 
+@NEEDS_PMIX
 @pytest.mark.parametrize("leaves", list(LEAVES.values()), ids=list(LEAVES))
 def test_the_folder_of_pmix_goes_with_the_job(slurm: Slurm, leaves: str) -> None:
     """Otherwise users fill slurmd's spool bit by bit, and the same step of a job that is requeued finds the folder in its way."""

@@ -1,9 +1,11 @@
-"""A real Slurm 24.11 in a pod: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
+"""A real Slurm in a pod: slurmctld and slurmd in namespaces like a pod's, with the jail beside them (slurm/up).
 
-Needs the Debian root that `python3 -m local.slurm_root` makes; the tests are skipped where there is none.
+Needs the Debian root that `python3 -m local.slurm_root` makes; the tests are skipped where there is none. SLURM_RELEASE names another
+release than that of the images, as it does there.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import time
@@ -16,7 +18,20 @@ import pytest
 from pods import HERE, PODS, SPANK
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-TRIXIE = Path(os.environ.get("SPANK_TRIXIE") or CACHE / "soperator/trixie-slurm")
+
+
+def root_of(release: str) -> Path:
+    """Where `local/slurm_root.py` makes the root for a release; without one, that of the images."""
+    default = re.search(r'^DEFAULT = "(.*)"', (SPANK.parent / "local/slurm_release.py").read_text(), re.MULTILINE)
+    assert default
+    named = release or default[1]
+    return CACHE / ("soperator/trixie-slurm" if named == "24.11" else f"soperator/trixie-slurm-{named}")
+
+
+TRIXIE = Path(os.environ.get("SPANK_TRIXIE") or root_of(os.environ.get("SLURM_RELEASE", "")))
+#: Whether this Slurm was built with PMIx: Debian's packages of 26.05 were not.
+HAS_PMIX = (TRIXIE / "usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so").exists()
+NEEDS_PMIX = pytest.mark.skipif(not HAS_PMIX, reason=f"the Slurm in {TRIXIE} has no PMIx")
 JAIL = "/mnt/jail/root"
 PLAN = "/etc/soperator/jail/plan"
 
@@ -52,6 +67,10 @@ class Slurm:
         done = self.sh(f"until_true {shlex.quote(condition)}")
         assert done.returncode == 0, done.stderr
 
+    def is_2411(self) -> bool:
+        """Whether it is 24.11, and not a later release."""
+        return " 24.11." in self.sh("slurmctld -V").stdout
+
     def read(self, path: str) -> str:
         """A file of the jail."""
         return self.sh(f"cat {JAIL}{path}").stdout
@@ -64,7 +83,10 @@ class Slurm:
 
     @contextmanager
     def contain(self) -> Iterator[None]:
-        """With PrologFlags=Contain meanwhile: each job has an extern step."""
+        """With PrologFlags=Contain meanwhile, as releases after 24.11 have it always: each job has an extern step."""
+        if self.sh("grep -q ^PrologFlags=Contain /etc/slurm/slurm.conf").returncode == 0:
+            yield
+            return
         try:
             self.sh("echo PrologFlags=Contain >>/etc/slurm/slurm.conf; scontrol reconfigure")
             self.until("scontrol show config | grep -q '^PrologFlags .*Contain'")

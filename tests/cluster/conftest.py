@@ -65,7 +65,7 @@ ORDER = (
     "tenancy",
     "munge",
     "bookworm",
-    "forky",
+    "newer_slurm",
     "endings",
     "forgotten",
     "faults",

@@ -47,6 +47,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     epilog: float = 0.0
     silence: float = 0.0
     unchanged: int = 0
+    version: str = "24.11.5"
     _due: list[tuple[float, str, str]] = field(default_factory=list)
     _shown: str = ""
     _changed: int = 0
@@ -144,7 +145,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
                 raise Refused(500, "Unspecified error")
             self.unchanged += 1
             return httpx2.Response(304)
-        answer = {"nodes": list(self.nodes.values()), "last_update": _at(now), "errors": []}
+        meta = {"slurm": {"release": self.version}}
+        answer = {"nodes": list(self.nodes.values()), "last_update": _at(now), "errors": [], "meta": meta}
         return httpx2.Response(200, json=answer)
 
     def _one(self, name):

@@ -23,6 +23,7 @@ async def test_a_cluster_comes_up_and_says_so(town):
     """When all pods are ready and Slurm knows the workers, it is available and nothing is left to say."""
     await town.up(CLUSTER, WORKERS)
     status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert status["slurm"] == "24.11.5"
     assert (*(status[role]["summary"] for role in ("controller", "login", "rest", "workers")), status["why"]) == (
         "1/1",
         "1/1",

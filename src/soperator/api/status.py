@@ -93,6 +93,9 @@ class SlurmClusterStatus(Model):
     refilled: str = Field(
         default="", max_length=63, description="The last request of spec.jail.refill that was carried out."
     )
+    slurm: str = Field(
+        default="", max_length=63, description="Version of Slurm, as the operator's slurmrestd named it last: 24.11.5."
+    )
     images: ImagesRecord = Field(
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )

@@ -74,6 +74,7 @@ CLUSTER = Definition(
         Column("Address", ".status.address", description="How to reach the login nodes."),
         _REASON,
         _AGE,
+        Column("Slurm", ".status.slurm", description="Version of Slurm.", priority=1),
         _WHY,
     ),
 )

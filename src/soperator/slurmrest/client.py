@@ -5,6 +5,7 @@ bytes and its time. Source: Slurm's OpenAPI of 24.11.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,15 +36,18 @@ _MOST_NODES, _MOST_JOBS = 1 << 16, 200_000
 #: The most node names kept of all jobs together: eleven letters of an answer may stand for 65,536 of them.
 _MOST_HELD = 1 << 20
 
+_VERSION = re.compile(r"[0-9]{2}\.[0-9]{2}[0-9A-Za-z.-]{0,24}")
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class NodeList:
-    """All nodes by name, and the time of the answer by slurmctld's clock, in whole seconds since 1970."""
+    """All nodes by name, the time of the answer by slurmctld's clock, in whole seconds since 1970, and the version of Slurm, such as 24.11.5."""
 
     nodes: dict[str, SlurmNode]
     moment: int
+    version: str = ""
 
 
 class SlurmRest:
@@ -76,7 +80,8 @@ class SlurmRest:
         if said is None:
             raise SlurmError("slurmrestd: GET nodes/: HTTP 304, although the request had no time to compare with")
         self._read = read
-        return NodeList({name: node for name, (_, node) in read.items()}, int(number(said.get("last_update"))))
+        found = {name: node for name, (_, node) in read.items()}
+        return NodeList(found, int(number(said.get("last_update"))), version(said))
 
     async def only(self, names: Iterable[str]) -> dict[str, SlurmNode]:
         """Return these nodes by name, with one request each; raises SlurmError, also for a node that Slurm does not know."""
@@ -245,6 +250,14 @@ class SlurmRest:
         # Unless it is named, 24.11 writes JSON with all its blanks, whatever SLURMRESTD_JSON says (src/slurmrestd/operations.c, _resolve_mime).
         accepted = {"Accept": "application/json", "Accept-Encoding": "identity"}
         return {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token, **accepted}
+
+
+def version(answer: Mapping[str, Any]) -> str:
+    """The version of Slurm that an answer names; empty where it names none, or what is none."""
+    meta = answer.get("meta")
+    slurm = meta.get("slurm") if isinstance(meta, dict) else None
+    said = slurm.get("release") if isinstance(slurm, dict) else None
+    return said if isinstance(said, str) and _VERSION.fullmatch(said) else ""
 
 
 def _asked(verb: str, path: str) -> str:

@@ -36,7 +36,26 @@ async def test_a_look_has_the_moment_of_the_answer():
     rest, _ = client(nodes("w-0", "w-1"))
     seen = await rest.fetch_nodes()
     assert list(seen.nodes) == ["w-0", "w-1"]
-    assert seen.moment == 1795293094
+    assert (seen.moment, seen.version) == (1795293094, "")
+
+
+@pytest.mark.parametrize(
+    ("meta", "found"),
+    [
+        ({"slurm": {"release": "26.05.5"}}, "26.05.5"),
+        ({"slurm": {"release": "24.11.0-0rc1"}}, "24.11.0-0rc1"),
+        ({"slurm": {"release": "24.11.5\nno"}}, ""),
+        ({"slurm": {"release": 24.11}}, ""),
+        ({"slurm": []}, ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+async def test_a_look_has_the_version_that_the_answer_names(meta, found):
+    """What is no version is none."""
+    status, answer = nodes("w-0")
+    rest, _ = client((status, answer | {"meta": meta}))
+    assert (await rest.fetch_nodes()).version == found
 
 
 async def test_a_node_that_is_the_same_is_the_same_object():

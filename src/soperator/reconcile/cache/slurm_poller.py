@@ -39,6 +39,7 @@ class Followed:
     client: SlurmRest | None = None
     nodes: Mapping[str, SlurmNode] = field(default_factory=dict)
     moment: int = 0
+    version: str = ""
     looked: float = float("-inf")
     saved: frozenset[tuple[str, int]] = frozenset()
     began: float = 0.0
@@ -79,6 +80,11 @@ class SlurmWatch:
             return None
         return followed.nodes
 
+    def version(self, key: Key) -> str:
+        """The version of Slurm that the last answer named; empty before the first."""
+        followed = self._followed.get(key)
+        return followed.version if followed else ""
+
     def trouble(self, key: Key) -> str:
         """Return why slurmrestd gives no answer, as a message; empty while it answers."""
         followed = self._followed.get(key)
@@ -100,7 +106,7 @@ class SlurmWatch:
             await self._drop(followed)
 
     async def _once(self, key: Key, followed: Followed) -> None:
-        before = (followed.nodes, followed.trouble)
+        before = (followed.nodes, followed.trouble, followed.version)
         try:
             followed.client = followed.client or await self._connect(key)
             await self._poll_once(followed, followed.client)
@@ -113,7 +119,7 @@ class SlurmWatch:
             self._fail(followed, str(error))
         except Exception as error:  # a key that cannot be read is reported like a slurmrestd that does not answer
             self._fail(followed, f"cannot speak to slurmrestd: {error}")
-        if before != (followed.nodes, followed.trouble):
+        if before != (followed.nodes, followed.trouble, followed.version):
             self._changed(key)
 
     async def _drop(self, followed: Followed) -> None:
@@ -127,7 +133,7 @@ class SlurmWatch:
         if now - followed.looked < WHOLE and not await client.has_changed(followed.moment):
             return
         seen = await client.fetch_nodes()
-        followed.nodes, followed.looked = seen.nodes, now
+        followed.nodes, followed.looked, followed.version = seen.nodes, now, seen.version
         # A save that failed is tried again with the next answer.
         followed.moment = seen.moment if await _is_saved(client, followed) else 0
 

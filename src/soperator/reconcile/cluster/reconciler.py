@@ -214,6 +214,8 @@ class ClusterControl:
             "address": inputs.address(self.operator, cluster) if cluster else "",
             "config": done.config.state.good or obj.status.get("config", ""),
             "refilled": done.filling.carried_out,
+            "slurm": self.operator.slurm.version((obj.metadata.namespace, obj.metadata.name))
+            or obj.status.get("slurm", ""),
             **images.status_fields(obj, None if problems else done.stage),
             **render_record.status_fields(done.note, obj),
             "keys": turned.done,

@@ -1,6 +1,6 @@
-"""Slurm's next release over the present one: 24.11 to Debian forky's 26.05 in one step, under jobs, and no way back.
+"""Slurm's next release over the present one: 24.11 to 26.05 in one step, under jobs, and no way back.
 
-`make test-forky` builds the image and runs this, and writes docs/reports/upgrade.md; `make test` skips it.
+`make test-newer-slurm` builds the images and runs this, and writes docs/reports/upgrade.md; `make test` skips it.
 """
 
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local import images
+from local import images, slurm_release
 from local.paths import REPOSITORY
 from tests.cluster.conftest import make_user
 from tests.cluster.lab import Lab, condition, is_ready, local
@@ -19,13 +19,13 @@ from tests.cluster.second import claims, clean, install, make_storage
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-NAMESPACE = "slurm-forky"
+NAMESPACE = "slurm-newer"
 CLUSTER = "newer"
 REPORT = REPOSITORY / "docs/reports/upgrade.md"
-#: A job of one step that sees two releases of slurmctld, an array that goes on meanwhile, and the settings that 26.05 of Debian wants.
+#: A job of one step that sees two releases of slurmctld, an array that goes on meanwhile, and the settings that Debian's 26.05 wants.
 LONG = "srun sh -c 'while [ ! -e $HOME/go ]; do sleep 0.5; done; echo done'"
 ARRAY = 12
-SETTINGS = "PrologFlags=Contain\nMpiDefault=none"
+SETTINGS = "\n".join(slurm_release.SETTINGS["26.05"])
 
 
 @dataclass
@@ -43,12 +43,12 @@ class Story:
 @pytest.fixture(scope="module")
 def newer(lab: Lab) -> Iterator[Lab]:
     """A cluster with the present release, and one user."""
-    if not lab.target.is_local or not os.environ.get("SOPERATOR_FORKY"):
-        pytest.skip("make test-forky builds the image that this needs, which takes minutes")
+    if not lab.target.is_local or not os.environ.get("SOPERATOR_NEWER_SLURM"):
+        pytest.skip("make test-newer-slurm builds the images that this needs, which takes minutes")
     second = Lab(lab.target, NAMESPACE, CLUSTER, lab.timings)
     clean(second)
     make_storage(second)
-    install(second, claims(second))
+    install(second, {**claims(second), "images": of_all(image_of("slurm-2411"))})
     second.wait_available(300)
     make_user(second, "carol")
     yield second
@@ -57,15 +57,12 @@ def newer(lab: Lab) -> Iterator[Lab]:
 
 def test_a_major_upgrade_loses_no_job_and_there_is_no_way_back(newer: Lab) -> None:
     """What 26.05 refuses of the configuration is told before it is given anything; then all roles follow under jobs; 24.11 is refused."""
-    (image,) = images.built(["slurm-forky"])
-    local("load", str(image.tar))
-    new = image.references()["slurm-forky"]
-    old, story = newer.status()["images"]["defaults"]["slurm"], Story()
+    old, new, story = image_of("slurm-2411"), image_of("slurm-2605"), Story()
     first = newer.ssh("carol", "sinfo --version").split()[-1]
     running = newer.ssh("carol", f'sbatch --parsable -w worker-0 -o long.out --wrap "{LONG}"').strip()
     newer.until("the long job runs", lambda: states(newer, running) == ["RUNNING"])
 
-    newer.patch("slurmcluster", CLUSTER, {"images": dict.fromkeys(("slurm", "login", "munge"), new)})
+    newer.patch("slurmcluster", CLUSTER, {"images": of_all(new)})
     newer.until("the image is refused", lambda: up_to_date(newer)["reason"] == "Refused", 120)
     story.tell(f"with the configuration as it was: {up_to_date(newer)['message']}")
     assert "PrologFlags=Contain is required" in up_to_date(newer)["message"]
@@ -99,12 +96,24 @@ def test_a_major_upgrade_loses_no_job_and_there_is_no_way_back(newer: Lab) -> No
     )
 
     before = uids(newer)
-    newer.patch("slurmcluster", CLUSTER, {"images": dict.fromkeys(("slurm", "login", "munge"))})
+    newer.patch("slurmcluster", CLUSTER, {"images": of_all(old)})
     newer.until("the way back is refused", lambda: up_to_date(newer)["reason"] == "Downgrade", 60)
     story.tell(f"back to the former images: {up_to_date(newer)['message']}")
     assert newer.ssh("carol", "srun hostname").startswith("worker-")
     assert uids(newer) == before
     write(story, first, second)
+
+
+def image_of(name: str) -> str:
+    """An image's reference, once the local cluster has it."""
+    (image,) = images.built([name])
+    local("load", str(image.tar))
+    return image.references()[name]
+
+
+def of_all(image: str) -> dict[str, str]:
+    """The images of a spec, with Slurm of one image."""
+    return dict.fromkeys(("slurm", "login", "munge"), image)
 
 
 def up_to_date(lab: Lab) -> dict[str, Any]:
@@ -145,7 +154,7 @@ def write(story: Story, first: str, second: str) -> None:
     lines = "\n".join(story.lines)
     REPORT.write_text(
         f"# From Slurm {first} to {second} under jobs\n\n"
-        "`make test-forky` on a shared machine of two cores: one cluster of two workers, one job that runs the whole time, an array, and the\n"
-        "images of `spec.images` changed to those of Debian forky.\n\n"
+        "`make test-newer-slurm` on a shared machine of two cores: one cluster of two workers, one job that runs the whole time, an array, and the\n"
+        "images of `spec.images` changed.\n\n"
         f"| after | what was seen |\n|---|---|\n{lines}\n"
     )
