@@ -92,6 +92,10 @@ class Lab:
         fresh = status.get("observedGeneration") == found.get("metadata", {}).get("generation")
         return status if fresh else {}
 
+    def says(self, kind: str = "slurmcluster", name: str = "") -> str:
+        """The column WHY of one of our objects and the whole messages of its conditions; empty while they are of an older spec."""
+        return says(self.status(kind, name))
+
     def patch(self, kind: str, name: str, spec: dict[str, Any]) -> None:
         """Merge into an object's spec; a None removes a field."""
         self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
@@ -128,7 +132,8 @@ class Lab:
     def is_whole(self) -> bool:
         """Whether the cluster and all its NodeSets say that nothing is missing, and no pod of theirs is on its way out."""
         status = self.status()
-        if not status or status.get("why") or condition(status, "Available")["status"] != "True":
+        available = condition(status, "Available") if status else {}
+        if available.get("status") != "True" or available.get("message"):
             return False
         sets = json.loads(self.kubectl("get", "nodeset", "-o", "json"))["items"]
         ours = [each for each in sets if each["spec"]["clusterRef"]["name"] == self.cluster]
@@ -237,6 +242,11 @@ def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
     """One condition of a status; an unknown one where there is none yet."""
     found: dict[str, Any] = {"status": "Unknown", "message": "", "reason": ""}
     return next((each for each in status.get("conditions", ()) if each["type"] == kind), found)
+
+
+def says(status: dict[str, Any]) -> str:
+    """The column WHY and the whole messages of the conditions, one on each line."""
+    return "\n".join([status.get("why", ""), *(each.get("message", "") for each in status.get("conditions", ()))])
 
 
 def is_settled(nodeset: dict[str, Any]) -> bool:

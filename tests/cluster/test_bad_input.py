@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.lab import Lab, condition
+from tests.cluster.lab import Lab, condition, says
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("untouched")]
 
@@ -62,8 +62,8 @@ def shows(
 
 
 def why(status: dict[str, Any]) -> str:
-    """The sentence that kubectl's columns show."""
-    return str(status.get("why", ""))
+    """What kubectl's column and the conditions say."""
+    return says(status)
 
 
 def accepted(status: dict[str, Any]) -> str:

@@ -85,7 +85,7 @@ def test_what_only_slurmctld_knows_to_be_wrong_is_refused_by_one_of_its_own(lab:
     lab.until("it is refused", lambda: applied(lab)["reason"] == "Refused", 60)
     lab.timings.note("configuration: kubectl patch → refused by a slurmctld of its own", time.monotonic() - began)
     assert "priority/nothing" in applied(lab)["message"]
-    assert "priority/nothing" in lab.status()["why"]
+    assert "priority/nothing" in lab.says()
     assert condition(lab.status(), "Available")["status"] == "True"
     assert (controller(lab), files(lab)) == (before, mounted)
     assert lab.ssh(alice, "srun -w worker-1 hostname") == "worker-1\n"

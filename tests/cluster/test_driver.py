@@ -125,7 +125,7 @@ def test_a_folder_without_a_driver_is_told(lab: Lab, drivers: None) -> None:
         words = f"{empty} of the Node has no GPU driver"
         lab.timed(
             "a Node without its driver → the sentence",
-            lambda: words in lab.status("nodeset", "gpu-c").get("why", ""),
+            lambda: words in lab.says("nodeset", "gpu-c"),
             60,
         )
     finally:

@@ -59,7 +59,7 @@ def test_a_nodeset_that_is_deleted_lets_its_job_end(lab: Lab, alice: str) -> Non
     remove(lab, "nodeset", "leave")
     lab.until("the idle worker is gone", lambda: "demo-leave-0" not in lab.pods("worker"), 30)
     words = "the NodeSet is being deleted"
-    lab.until("the NodeSet says why", lambda: words in lab.look("nodeset", "leave")["status"]["why"], 20)
+    lab.until("the NodeSet says why", lambda: words in lab.says("nodeset", "leave"), 20)
     assert held.state() == "RUNNING"
     held.let_go()
     lab.timed("NodeSet deleted: its job has ended → it is gone", lambda: not lab.look("nodeset", "leave"), 60)
@@ -84,7 +84,7 @@ def test_without_the_operator_clusters_go_on_and_a_deletion_waits_for_it_and_for
         assert "ending-worker-0" in spare.pods("worker")
     finally:
         demo.helm(lab.target, "soperator", OPERATOR, *demo.image_settings(lab.target))
-    spare.until("it says why", lambda: "workers left: 1" in spare.look("slurmcluster", CLUSTER)["status"]["why"], 60)
+    spare.until("it says why", lambda: "workers left: 1" in spare.says("slurmcluster", CLUSTER), 60)
     assert (held.state(), kept.state()) == ("RUNNING", "RUNNING")
     spare.ssh("erin", f"touch go-{spare.cluster}-{held.number}")
     spare.timed("cluster deleted: its job has ended → nothing is left", lambda: not left(spare), 90)
@@ -104,9 +104,7 @@ def test_a_cluster_whose_slurmctld_never_runs_again_goes_when_a_person_gives_its
     """Its Node selector fits no Node, so nobody can be asked: it waits, says for what, and the annotation ends that."""
     install(spare)
     spare.patch("slurmcluster", CLUSTER, {"controller": {"scheduling": {"nodeSelector": {"nowhere": "yes"}}}})
-    spare.until(
-        "slurmctld does not run", lambda: "slurmctld 0/1" in spare.look("slurmcluster", CLUSTER)["status"]["why"]
-    )
+    spare.until("slurmctld does not run", lambda: "slurmctld 0/1" in spare.says("slurmcluster", CLUSTER))
     remove(spare, "slurmcluster", CLUSTER)
     remove(spare, "nodeset", "worker")
     time.sleep(5)

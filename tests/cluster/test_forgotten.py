@@ -41,9 +41,7 @@ def test_a_forgotten_worker_registers_again_beside_a_running_job(lab: Lab, alice
     """Somebody deletes a record while slurmd runs: the NodeSet says so, an event tells what was done, and the other node's job goes on."""
     held = lab.hold("worker-0")
     inside(lab, f"{SCONTROL} delete nodename=worker-1")
-    lab.until(
-        "the NodeSet tells", lambda: "worker-1 has not registered" in lab.status("nodeset", "worker").get("why", ""), 20
-    )
+    lab.until("the NodeSet tells", lambda: "worker-1 has not registered" in lab.says("nodeset", "worker"), 20)
     lab.timed("a node is forgotten → it takes jobs", lambda: idle(lab, alice) == 1, 45)
     assert lab.ssh(alice, "srun -w worker-1 hostname") == "worker-1\n"
     assert "worker-1: Slurm does not know it" in told(lab)

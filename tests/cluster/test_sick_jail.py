@@ -38,7 +38,7 @@ def test_a_node_whose_jail_hangs_is_drained_with_a_reason_and_comes_back(lab: La
         lab.timings.note("a worker's jail hangs → its node is drained with the reason", time.monotonic() - began)
         lab.until("JailReady names it", lambda: "worker-1" in condition(lab.status(), "JailReady")["message"], 10)
         assert condition(lab.status(), "JailReady")["reason"] == "NotAnswering"
-        assert f"{ROOT} does not answer" in lab.look("nodeset", "worker")["status"]["why"]
+        assert f"{ROOT} does not answer" in lab.says("nodeset", "worker")
         assert lab.ssh(alice, "srun hostname") == "worker-0\n"
         assert lab.ssh("root", "scontrol show node worker-1 | grep -c NOT_RESPONDING || true").strip() == "0"
     began = time.monotonic()

@@ -125,7 +125,7 @@ class TestBackup:
             lab.timings.note("slurmctld gone → its backup has run a new job (SlurmctldTimeout=10)", since(began))
             assert (held.state(), held.show()["Restarts"]) == ("RUNNING", "0")
             assert state(lab, waiting) == "PENDING"
-            lab.until("the cluster says so", lambda: "slurmctld 1/2 ready" in lab.status().get("why", ""), 30)
+            lab.until("the cluster says so", lambda: "slurmctld 1/2 ready" in lab.says(), 30)
         began = time.monotonic()
         lab.until("the first is back", lambda: is_back(lab, first), 60)
         lab.until("the first leads", lambda: pings(lab) == ["UP", "UP"] and answers(lab), 120)

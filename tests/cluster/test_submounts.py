@@ -121,7 +121,7 @@ def test_a_path_through_a_link_is_refused_in_a_condition_and_touches_nothing(lab
         words = "via, on the way to /via/data, is a symbolic link to /usr/share in the jail"
         lab.timed(
             "a link in a submount's path → the sentence",
-            lambda: words in lab.status("nodeset", "worker").get("why", ""),
+            lambda: words in lab.says("nodeset", "worker"),
             60,
         )
         assert condition(lab.status("nodeset", "worker"), "Available")["reason"] == "MountPointsMissing"

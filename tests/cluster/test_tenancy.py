@@ -110,7 +110,7 @@ def test_a_deletion_waits_for_a_running_job(lab: Lab, on: str) -> None:
     lab.kubectl("delete", "slurmaccount", "mechanics", "--timeout=30s")
     said = lab.until(
         "the deletion says that it waits",
-        lambda: "jobs in it" in (why := lab.look("slurmaccount", "optics")["status"]["why"]) and why,
+        lambda: "jobs in it" in (said := lab.says("slurmaccount", "optics")) and said,
         120,
     )
     assert job in said

@@ -64,7 +64,7 @@ async def test_a_cordoned_node_drains_its_worker_and_lets_it_be_evicted_when_the
     town.slurm.nodes["worker-0"]["state"] = ["IDLE", "DRAIN"]
     await town.settle(quiet=0.3)
     assert protection(town, "demo-worker-0") == ("false", "true")
-    assert "Node m is cordoned: worker-0 drains" in town.status(kinds.NODESET, "worker")["why"]
+    assert "Node m is cordoned: worker-0 drains" in town.says(kinds.NODESET, "worker")
     town.machine("m", unschedulable=False)
     await town.settle(quiet=0.3)
     assert protection(town, "demo-worker-0") == ("true", "false")
@@ -121,7 +121,7 @@ async def test_a_worker_on_a_lost_node_is_replaced_under_a_new_name(town):
     town.slurm.set("worker-0", "DOWN", reason="Not responding")
     await town.settle(quiet=0.3)
     assert workers(town) == ["demo-worker-0", "demo-worker-1", "demo-worker-2"]
-    assert "worker-0 is replaced by another" in town.status(kinds.NODESET, "worker")["why"]
+    assert "worker-0 is replaced by another" in town.says(kinds.NODESET, "worker")
 
 
 async def test_a_bounded_drain_warns_and_then_ends_the_job(town):

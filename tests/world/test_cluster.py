@@ -44,7 +44,7 @@ async def test_login_and_workers_wait_for_the_jail_and_say_why(town):
     assert town.names(kinds.STATEFULSET) == ["demo-controller"]
     assert town.names(kinds.POD) == []
     await town.told(kinds.SLURMCLUSTER, "demo", "Job demo-populate")
-    assert "Job demo-populate" in town.status(kinds.NODESET, "worker")["why"]
+    assert "Job demo-populate" in town.says(kinds.NODESET, "worker")
 
 
 async def test_a_settled_cluster_costs_no_request(town):
@@ -116,7 +116,7 @@ async def test_a_missing_claim_is_named_and_nothing_is_made(town):
     """The condition names the field, the claim and the remedy."""
     town.apply(kinds.SLURMCLUSTER, "demo", {"jail": {"claim": {"name": "nowhere"}}})
     await town.settle()
-    why = town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    why = town.says(kinds.SLURMCLUSTER, "demo")
     assert "spec.jail.claim.name" in why
     assert "nowhere" in why
     assert town.names(kinds.STATEFULSET) == []
@@ -140,7 +140,7 @@ async def test_a_nodeset_without_its_cluster_says_so(town):
     """The reference that leads nowhere is named."""
     town.apply(kinds.NODESET, "lost", {"clusterRef": {"name": "nobody"}, "replicas": 1})
     await town.settle()
-    assert "nobody" in town.status(kinds.NODESET, "lost")["why"]
+    assert "nobody" in town.says(kinds.NODESET, "lost")
 
 
 async def test_deleting_the_populate_job_takes_no_login_away(town):
@@ -173,7 +173,7 @@ async def test_a_missing_secret_is_named_until_it_is_there(town):
     volumes = [{"name": "licence", "secret": {"secretName": "licence"}}]
     town.apply(kinds.NODESET, "extra", {"clusterRef": {"name": "demo"}, "replicas": 1, "volumes": volumes})
     await town.settle()
-    assert "spec.volumes[0].secret.secretName: licence" in town.status(kinds.NODESET, "extra")["why"]
+    assert "spec.volumes[0].secret.secretName: licence" in town.says(kinds.NODESET, "extra")
     town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "licence", "namespace": NS}})
     await town.settle()
     assert "demo-extra-0" in town.names(kinds.POD)
@@ -188,7 +188,7 @@ async def test_a_refused_cluster_leaves_its_workers_alone(town):
     await town.settle(quiet=0.4)
     assert town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"] == before
     assert town.slurm.asked == []
-    assert "nope" in town.status(kinds.NODESET, "worker")["why"]
+    assert "nope" in town.says(kinds.NODESET, "worker")
 
 
 async def test_a_cluster_says_whether_root_of_the_jail_is_confined(town):
@@ -228,7 +228,7 @@ async def test_an_image_that_cannot_be_pulled_is_told_with_its_field(town):
         sub="status",
     )
     await town.settle(quiet=0.3)
-    why = town.status(kinds.NODESET, "worker")["why"]
+    why = town.says(kinds.NODESET, "worker")
     assert "demo-worker-1" in why
     assert "localhost/nothing:1" in why
     assert "correct spec.image of NodeSet worker or spec.images of SlurmCluster demo" in why

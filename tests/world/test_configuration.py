@@ -107,7 +107,7 @@ async def test_a_spec_with_an_unknown_setting_is_not_even_tried(town):
     """The problem names the line."""
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCont=5"}}})
     await town.settle()
-    assert "write MaxJobCount" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "write MaxJobCount" in town.says(kinds.SLURMCLUSTER, "demo")
     assert not [each for each in town.names(kinds.POD) if "trial" in each]
 
 

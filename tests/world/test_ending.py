@@ -41,8 +41,8 @@ async def test_a_deleted_nodeset_waits_for_its_job_and_then_takes_pods_and_recor
     await town.settle(quiet=0.4)
     assert workers(town) == ["demo-worker-1"]
     assert town.slurm.nodes["worker-1"]["reason"] == "soperator: the NodeSet is being deleted"
-    assert "the NodeSet is being deleted; workers left: " in town.status(kinds.NODESET, "worker")["why"]
-    assert "worker-1 drains" in town.status(kinds.NODESET, "worker")["why"]
+    assert "the NodeSet is being deleted; workers left: " in town.says(kinds.NODESET, "worker")
+    assert "worker-1 drains" in town.says(kinds.NODESET, "worker")
     town.slurm.nodes["worker-1"]["state"] = ["IDLE", "DRAIN"]
     await gone(town, kinds.NODESET, "worker")
     assert (workers(town), town.slurm.nodes) == ([], {})
@@ -55,8 +55,8 @@ async def test_a_deleted_cluster_keeps_its_controller_until_its_workers_are_gone
     delete(town, kinds.SLURMCLUSTER, "demo")
     await town.settle(quiet=0.4)
     assert workers(town) == ["demo-worker-0"]
-    assert "workers left: " in town.status(kinds.SLURMCLUSTER, "demo")["why"]
-    assert "the cluster is being deleted" in town.status(kinds.NODESET, "worker")["why"]
+    assert "workers left: " in town.says(kinds.SLURMCLUSTER, "demo")
+    assert "the cluster is being deleted" in town.says(kinds.NODESET, "worker")
     town.slurm.nodes["worker-0"]["state"] = ["IDLE", "DRAIN"]
     await gone(town, kinds.SLURMCLUSTER, "demo")
     assert workers(town) == []
@@ -86,7 +86,7 @@ async def test_a_controller_that_cannot_be_put_back_holds_the_jobs_until_a_perso
         delete(town, kind, name)
     await asyncio.sleep(60)
     assert len(workers(town)) == 2
-    assert "not all deleted objects are restored: 500" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "not all deleted objects are restored: 500" in town.says(kinds.SLURMCLUSTER, "demo")
     for kind, name in ENDING:
         town.fake.world.change(kind, (NS, name), {"metadata": {"annotations": {labels.ABANDON: "true"}}})
     for kind, name in ENDING:
@@ -236,6 +236,6 @@ async def test_a_suspended_job_holds_a_deletion(town):
     delete(town, kinds.NODESET, "worker")
     await asyncio.sleep(60)
     assert workers(town) == ["demo-worker-1"]
-    assert "job 7" in town.status(kinds.NODESET, "worker")["why"]
+    assert "job 7" in town.says(kinds.NODESET, "worker")
     del town.slurm.jobs[7]
     await gone(town, kinds.NODESET, "worker", seconds=30)

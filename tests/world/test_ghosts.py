@@ -51,7 +51,7 @@ def runs(town, number, began):
 
 
 def why(town):
-    return town.status(kinds.NODESET, "worker").get("why", "")
+    return town.says(kinds.NODESET, "worker")
 
 
 async def test_slurmd_registers_once_more_when_the_jobs_of_before_are_old_enough(town, slurmd):

@@ -141,8 +141,8 @@ async def test_a_check_that_nobody_has_written_cannot_be_left_out(town):
     """A misspelt name is refused with those that there are."""
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"health": {"disabledChecks": ["disk-fill"]}})
     await town.settle()
-    assert "disk-fill" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
-    assert "disk-full" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "disk-fill" in town.says(kinds.SLURMCLUSTER, "demo")
+    assert "disk-full" in town.says(kinds.SLURMCLUSTER, "demo")
 
 
 async def test_a_bad_machine_is_cordoned_with_its_evidence_and_its_worker_comes_anew(town):

@@ -180,7 +180,7 @@ async def test_what_is_wrong_with_a_check_names_the_field(town):
         "spec.timeLimit: 5s: give at least 60s",
         "#!/bin/sh",
     ):
-        assert words in of(town)["why"]
+        assert words in town.says(kinds.HEALTHCHECK, "disk")
     assert town.slurm.jobs == {}
 
 
@@ -219,7 +219,7 @@ async def test_a_check_that_cannot_be_meant_is_refused(town, spec, says):
     """The status says what is wrong and what there is."""
     town.apply(kinds.HEALTHCHECK, "disk", {"clusterRef": {"name": "demo"}, **spec})
     await town.up(CLUSTER, WORKERS)
-    await until(lambda: says in of(town).get("why", ""))
+    await until(lambda: says in town.says(kinds.HEALTHCHECK, "disk"))
 
 
 async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_passes_there(town):

@@ -156,7 +156,7 @@ async def test_a_worker_that_has_just_begun_is_not_sick(town):
     town.fake.world.change(kinds.POD, (NS, "demo-worker-0"), {"status": said}, sub="status")
     await town.settle(quiet=0.3)
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
-    assert "it is starting" in town.status(kinds.NODESET, "worker")["why"]
+    assert "it is starting" in town.says(kinds.NODESET, "worker")
 
 
 async def test_an_almost_full_jail_is_a_condition_until_there_is_room(town_that_hears):
@@ -295,5 +295,5 @@ async def test_a_claim_that_is_being_deleted_is_told_while_it_can_be_saved(claim
         assert claim in told["message"]
         assert loses in told["message"]
         assert "kubectl patch pv pv-7" in told["message"]
-        assert claim in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+        assert claim in town.says(kinds.SLURMCLUSTER, "demo")
         assert conditions_of(town)["Available"]["status"] == "True"

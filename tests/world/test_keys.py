@@ -120,7 +120,7 @@ async def test_a_key_that_is_gone_with_its_copy_is_not_made_anew_while_daemons_r
     assert (said["status"], said["reason"]) == ("False", "KeyLost")
     assert f"Secrets {name} and {name}-kept are missing" in said["message"]
     assert "demo-controller-0" in said["message"]
-    assert f"Secrets {name}" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert f"Secrets {name}" in town.says(kinds.SLURMCLUSTER, "demo")
     meta = {"name": name, "namespace": NS}
     wrong = dict.fromkeys(before, base64.b64encode(b"another").decode())
     town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": wrong})

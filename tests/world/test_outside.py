@@ -74,7 +74,7 @@ async def test_a_deleted_cluster_waits_for_jobs_of_hosts_outside():
         delete(town, kinds.SLURMCLUSTER, "demo")
         await asyncio.sleep(8)
         assert town.find(kinds.SLURMCLUSTER, "demo")
-        assert "jobs on bare, which is outside Kubernetes" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+        assert "jobs on bare, which is outside Kubernetes" in town.says(kinds.SLURMCLUSTER, "demo")
         town.slurm.set("bare", "IDLE")
         await gone(town, kinds.SLURMCLUSTER, "demo")
 

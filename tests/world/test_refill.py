@@ -120,7 +120,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
         assert ready(town)["status"] == "True"
         assert "request a asks to fill it anew" in ready(town)["message"]
         assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
-        assert "request a" in town.status(kinds.NODESET, "worker")["why"]
+        assert "request a" in town.says(kinds.NODESET, "worker")
     reason = "soperator: the jail is to be filled anew"
     town.slurm.set("worker-1", "IDLE", "DRAIN", reason=reason)
     async with operating(town):

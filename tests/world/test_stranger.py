@@ -145,7 +145,7 @@ async def test_no_two_clusters_have_one_state(town, claim):
     town.apply(kinds.SLURMCLUSTER, "second", {"controller": {"state": {"name": claim}}})
     await asyncio.sleep(10)
     assert town.find(kinds.STATEFULSET, "second-controller") is None
-    assert "has its state there" in town.status(kinds.SLURMCLUSTER, "second")["why"]
+    assert "has its state there" in town.says(kinds.SLURMCLUSTER, "second")
 
 
 @pytest.mark.parametrize("is_away", [False, True])

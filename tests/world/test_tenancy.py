@@ -137,7 +137,7 @@ async def test_a_deletion_waits_for_jobs(town, commands):
     commands.slurm.jobs[7] = ("alice", "physics")
     delete(town, "physics")
     await until(lambda: ready(town) == ("False", "Deleting"))
-    assert "alice has jobs in it: 7" in town.status(kinds.SLURMACCOUNT, "physics")["why"]
+    assert "alice has jobs in it: 7" in town.says(kinds.SLURMACCOUNT, "physics")
     assert commands.slurm.find("physics", "alice")
     commands.slurm.jobs.clear()
     await until(lambda: not town.find(kinds.SLURMACCOUNT, "physics"))
@@ -151,7 +151,7 @@ async def test_without_an_answer_nothing_is_deleted(town, commands):
     ran, commands.down = len(commands.slurm.ran), True
     delete(town, "physics")
     await until(lambda: ready(town) == ("False", "Deleting"))
-    assert "is not there" in town.status(kinds.SLURMACCOUNT, "physics")["why"]
+    assert "is not there" in town.says(kinds.SLURMACCOUNT, "physics")
     assert len(commands.slurm.ran) == ran
     assert town.find(kinds.SLURMACCOUNT, "physics")
 
@@ -190,7 +190,7 @@ async def test_the_older_of_two_objects_has_the_account(town, commands):
     await until(lambda: ready(town) == ("True", "InStep"))
     town.apply(kinds.SLURMACCOUNT, "q", PHYSICS | {"name": "physics", "limits": {"grpJobs": 7}})
     await until(lambda: ready(town, "q") == ("False", "Taken"))
-    assert "SlurmAccount physics is older" in town.status(kinds.SLURMACCOUNT, "q")["why"]
+    assert "SlurmAccount physics is older" in town.says(kinds.SLURMACCOUNT, "q")
     assert not commands.slurm.find("physics").fields.get("GrpJobs")
     town.fake.world.remove(kinds.SLURMACCOUNT, NS, "physics")
     await until(lambda: commands.slurm.find("physics").fields.get("GrpJobs") == "7")
@@ -200,7 +200,7 @@ async def test_parents_and_qos_may_come_later(town, commands):
     """Each object says what it waits for."""
     town.apply(kinds.SLURMACCOUNT, "optics", PHYSICS | {"parent": "physics", "qos": ["gold"], "defaultQOS": "gold"})
     await town.told(kinds.SLURMACCOUNT, "optics", "its parent physics is no account of the cluster yet")
-    assert "there is no QOS gold yet" in town.status(kinds.SLURMACCOUNT, "optics")["why"]
+    assert "there is no QOS gold yet" in town.says(kinds.SLURMACCOUNT, "optics")
     town.apply(kinds.SLURMACCOUNT, "physics", {"clusterRef": {"name": "demo"}})
     town.apply(
         kinds.SLURMQOS,
@@ -266,7 +266,7 @@ async def test_a_qos_that_another_cluster_uses_is_not_deleted(town, commands):
     commands.elsewhere = ["demo|root||normal|", "other|physics|alice|normal,gold|"]
     town.fake.world.remove(kinds.SLURMQOS, "slurm", "gold")
     await town.settle(quiet=3.0, longest=20.0)
-    assert "alice in physics of cluster other" in town.status(kinds.SLURMQOS, "gold")["why"]
+    assert "alice in physics of cluster other" in town.says(kinds.SLURMQOS, "gold")
     assert "gold" in commands.slurm.qos
     commands.elsewhere = []
     await town.settle(quiet=8.0, longest=60.0)

@@ -46,7 +46,7 @@ async def test_its_state_is_its_own(town, state):
     town.apply(kinds.SLURMCLUSTER, "second", {"controller": {"state": {"name": "mine"}}})
     await asyncio.sleep(5)
     assert town.find(kinds.STATEFULSET, "second-controller") is None
-    assert "SlurmCluster first has its state there" in town.status(kinds.SLURMCLUSTER, "second")["why"]
+    assert "SlurmCluster first has its state there" in town.says(kinds.SLURMCLUSTER, "second")
 
 
 async def test_the_state_that_the_operator_made_for_it_is_its_own(town):
@@ -74,7 +74,7 @@ async def test_its_nodesets_wait_and_say_for_what(town):
     town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 3})
     await asyncio.sleep(10)
     assert town.names(kinds.POD) == before
-    why = town.status(kinds.NODESET, "worker")["why"]
+    why = town.says(kinds.NODESET, "worker")
     assert "spec.clusterRef.name: demo: this operator cannot read that SlurmCluster" in why
     assert "no SlurmCluster has this name" not in why
 
@@ -87,8 +87,8 @@ async def test_the_names_of_its_pods_are_its_own(town):
     town.apply(kinds.NODESET, "worker-login", {"clusterRef": {"name": "demo"}, "replicas": 1})
     town.apply(kinds.NODESET, "worker-0", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asyncio.sleep(5)
-    assert "as the login of SlurmCluster demo-worker" in town.status(kinds.NODESET, "worker-login")["why"]
-    assert "it is also the Slurm node worker-0 of NodeSet worker" in town.status(kinds.NODESET, "worker-0")["why"]
+    assert "as the login of SlurmCluster demo-worker" in town.says(kinds.NODESET, "worker-login")
+    assert "it is also the Slurm node worker-0 of NodeSet worker" in town.says(kinds.NODESET, "worker-0")
 
 
 async def test_a_nodeset_that_cannot_be_read_is_still_in_its_partition(town):
@@ -111,7 +111,7 @@ async def test_the_gpus_of_a_nodeset_that_is_refused_stay_in_the_configuration()
         town.apply(kinds.NODESET, "h100", GPUS | {"extraConf": "Gres=gpu:h100:1"})
         town.apply(kinds.NODESET, "never", GPUS | {"extraConf": "Gres=gpu:h100:1"})
         await asyncio.sleep(20)
-        assert "set it in gpu" in town.status(kinds.NODESET, "h100")["why"]
+        assert "set it in gpu" in town.says(kinds.NODESET, "h100")
         assert town.find(kinds.CONFIGMAP, "demo-config")["data"] == files
         assert not [each for each in town.names(kinds.POD) if each.startswith("demo-trial-")]
         town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": "MaxJobCount=777"}}})

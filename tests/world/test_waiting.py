@@ -330,7 +330,7 @@ async def test_what_cannot_be_put_back_is_told_and_holds_no_deletion_up(town):
     town.fake.faults.append(Fault("patch", "services", 403, "Forbidden", "quota of services", times=10**6))
     delete(town, kinds.SERVICE, "demo-controller")
     await town.told(kinds.SLURMCLUSTER, "demo", "quota of services", longest=20)
-    assert "workers left: 1" in town.status(kinds.SLURMCLUSTER, "demo")["why"]
+    assert "workers left: 1" in town.says(kinds.SLURMCLUSTER, "demo")
     await ends(town)
 
 

@@ -116,7 +116,10 @@ class SlurmClusterStatus(Model):
         max_length=63,
         description="On since slurmctld uses slurmdbd, until accounting is turned off.",
     )
-    why: Sentence = Field(default="", description="Why the cluster is not available; empty when it is.")
+    why: Sentence = Field(
+        default="",
+        description="The first cause why the cluster is not ready, in at most 120 characters; empty when it is.",
+    )
 
 
 class NodeSetStatus(Model):
@@ -150,5 +153,5 @@ class NodeSetStatus(Model):
     rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass rendered.")
     why: Sentence = Field(
         default="",
-        description="Why the NodeSet is not available, and what is being done to its workers; empty when nothing is.",
+        description="Why the NodeSet is not available, or what is being done to its workers, in at most 120 characters; empty when nothing is.",
     )

@@ -13,6 +13,7 @@ from soperator.kube.api import Api
 from soperator.kube.errors import ApiError, Conflict, KubeError, TooBusy, Unreachable, explain
 from soperator.kube.kinds import Kind
 from soperator.kube.views import Custom
+from soperator.policy.column_text import in_column
 from soperator.reconcile.cache.informers import Stores
 from soperator.reconcile.cache.namespaces import Namespaces
 from soperator.reconcile.cache.per_object import Memories
@@ -117,7 +118,10 @@ class Operator:
     async def _write(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
+        """Write a status whose `why` is the first cause, and fits into a column; the conditions have the whole messages."""
+        ready = next((each.message for each in conditions if each.type == "Ready" and each.status != "True"), "")
         former = {each.get("type"): each for each in self.status.current(obj).get("conditions", ())}
+        fields = {**fields, "why": in_column(fields.get("why") or ready)}
         if not await self.status.write(kind, obj, fields, conditions):
             return False
         if note := readiness_event(former.get("Ready"), conditions):

@@ -4,11 +4,12 @@ Kubernetes reports why a pod does not run in six places. `trouble` reads them in
 empty text means that there is none.
 """
 
+import re
 import signal
 from collections.abc import Iterable
 
 from soperator.kube.objects import Node
-from soperator.kube.views import ConditionView, ContainerStatus, Pod, Terminated
+from soperator.kube.views import ConditionView, ContainerStatus, Pod, Terminated, WaitingState
 from soperator.policy.cluster.conditions import Role
 from soperator.policy.workers.pod_condition import as_text
 from soperator.policy.workers.types import WorkerPod
@@ -24,6 +25,8 @@ _FAILING = (
     "CreateContainerError",
     "RunContainerError",
 )
+#: An image in the kubelet's message about it.
+_PULLED = re.compile(r'(?:image|pull) "([^"]+)"')
 #: The containers of a worker that run the NodeSet's image.
 _OF_NODESET = ("slurmd", "jail", "usage")
 #: The message for a pod whose status has no cause.
@@ -189,12 +192,18 @@ def _container(status: ContainerStatus) -> str:
     if waiting and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
         why = f": {waiting.message}" if waiting.message else ""
         last = f"; it {_end(ended)}" if ended and (ended.message or ended.exit_code > _SIGNALLED) else ""
-        return f"container {status.name} waits, {waiting.reason}{why}{last}"
+        return f"container {status.name} waits, {waiting.reason}{_image(waiting)}{why}{last}"
     if status.state.terminated and status.state.terminated.exit_code:
         return f"container {status.name} {_end(status.state.terminated)}"
     if status.state.running and not status.ready and status.restart_count:
         return f"container {status.name} has restarted {status.restart_count} times and is not ready yet"
     return ""
+
+
+def _image(waiting: WaitingState) -> str:
+    """The image that cannot be pulled, where the message names it; the message itself names it after other words, or more than once."""
+    found = _PULLED.search(waiting.message) if waiting.reason in _NO_IMAGE else None
+    return f" of {found[1]}" if found else ""
 
 
 def _end(end: Terminated) -> str:

@@ -1,4 +1,4 @@
-"""Reads from Events why a scheduled pod does not start: a volume cannot be mounted or attached, or the sandbox cannot be created.
+"""Reads from Events why a scheduled pod does not start: a volume cannot be mounted, the sandbox cannot be created, a device cannot be prepared.
 
 The kubelet and the attach controller write these causes only into Events, so without them a status would always report only that the pod is starting.
 Events are read only for pods that a status reports as starting, after some seconds, and then at growing intervals.
@@ -31,6 +31,8 @@ _REASONS = {
     "FailedMapVolume": "a volume cannot be mounted",
     "FailedAttachVolume": "a volume cannot be attached",
     "FailedCreatePodSandBox": "its sandbox cannot be created",
+    "NetworkNotReady": "its sandbox cannot be created",
+    "FailedPrepareDynamicResources": "its devices cannot be prepared",
 }
 
 
