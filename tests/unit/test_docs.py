@@ -110,3 +110,28 @@ def test_the_checks_see_what_they_check() -> None:
     assert {"demo", "test"} <= {found[1] for each in typed if (found := MAKE.match(each))}
     assert {"why", "lint"} <= {found[1] for each in typed if (found := VERB.match(each))}
     assert sum(len(list(objects(page.read_text()))) for page in PAGES) > 5
+
+
+HELM = re.compile(r"^helm (install|upgrade) ([\w-]+) (?:charts/|\"oci://\$REGISTRY/charts/)([\w-]+)(.*)$")
+
+
+def test_an_upgrade_names_the_release_that_the_first_page_installs():
+    """A chart has one release name and one namespace in all pages, and an upgrade keeps the values that were given."""
+    found = [match.groups() for page in PAGES for each in commands(page.read_text()) if (match := HELM.match(each))]
+    installed = {chart: (name, _namespace(rest)) for verb, name, chart, rest in found if verb == "install"}
+    upgraded = [(name, chart, rest) for verb, name, chart, rest in found if verb == "upgrade"]
+    assert upgraded
+    for name, chart, rest in upgraded:
+        assert (name, _namespace(rest)) == installed[chart], chart
+        assert "reuse-values" in rest, f"helm upgrade {name}"
+
+
+def _namespace(options: str) -> str:
+    """The namespace that the options of a helm command name."""
+    return options.partition("-n ")[2].split(" ")[0]
+
+
+def test_lint_of_a_page_without_a_cluster_is_partial():
+    """A file whose cluster is elsewhere is linted with --partial: `soperator lint` alone refuses the reference."""
+    text = (ROOT / "docs/howto/accounts.md").read_text()
+    assert [each for each in commands(text) if "lint" in each] == ["soperator lint --partial FILE"]

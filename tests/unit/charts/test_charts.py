@@ -313,13 +313,13 @@ def test_monitors_are_made_where_their_kinds_exist(helm: str) -> None:
     assert rule["spec"] == yaml.safe_load((CHARTS / "soperator/files/alerts.yaml").read_text())
     former = template(helm, "soperator", "--api-versions", group, "--set", "monitoring=null")
     assert len([each for each in former if each["apiVersion"] == group]) == 4
-    off = template(helm, "soperator", "--api-versions", group, "--set-string", "monitoring.enabled=false")
+    off = template(helm, "soperator", "--api-versions", group, "--set", "monitoring.enabled=false")
     assert [each for each in off if each["apiVersion"] == group] == []
 
 
 def test_the_monitors_find_what_they_are_for(helm: str) -> None:
     """The labels of the operator's pod, and those of an exporter and of a worker."""
-    found = template(helm, "soperator", "--set-string", "monitoring.enabled=true")
+    found = template(helm, "soperator", "--set", "monitoring.enabled=true")
     (deployment,) = of_kind(found, "Deployment")
     operator, exporters, workers = of_kind(found, "PodMonitor")
     assert (
@@ -329,6 +329,15 @@ def test_the_monitors_find_what_they_are_for(helm: str) -> None:
     assert exporters["spec"]["selector"]["matchLabels"].items() <= role("demo", "exporter").items()
     assert workers["spec"]["selector"]["matchLabels"].items() <= role("demo", "worker").items()
     assert exporters["spec"]["namespaceSelector"] == workers["spec"]["namespaceSelector"] == {"any": True}
+
+
+def test_an_alert_links_to_where_the_runbooks_are(helm: str) -> None:
+    """`runbook_url` begins with the value `monitoring.runbooks`, as the links of dashboards do; a switch may be a string too."""
+    words = ["--set-string", "monitoring.enabled=true", "--set", "monitoring.runbooks=https://git.test/soperator/"]
+    (rule,) = of_kind(template(helm, "soperator", *words), "PrometheusRule")
+    found = {each["annotations"]["runbook_url"] for group in rule["spec"]["groups"] for each in group["rules"]}
+    assert len(found) > 10
+    assert {each.partition("docs/runbooks/")[0] for each in found} == {"https://git.test/soperator/"}
 
 
 def test_dashboards_are_made_where_they_are_asked_for(helm: str) -> None:

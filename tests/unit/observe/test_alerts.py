@@ -214,7 +214,7 @@ def test_an_alert_is_over_metrics_that_there_are(alert):
 @pytest.mark.parametrize("alert", RULES)
 def test_an_alert_has_its_page(alert):
     """The runbook that it names has a heading for it."""
-    path, _, anchor = RULES[alert]["annotations"]["runbook"].partition("#")
+    path, _, anchor = RULES[alert]["annotations"]["runbook_url"].partition("#")
     assert anchor == alert.lower()
     assert f"## {alert}\n" in (ROOT / path).read_text()
     assert RULES[alert]["labels"]["severity"] in ("critical", "warning")
@@ -249,7 +249,7 @@ def tried(alert, case):
     rule = RULES[alert]
     fires = {
         "exp_labels": {**case.labels, **rule["labels"]},
-        "exp_annotations": {"summary": case.summary, "runbook": rule["annotations"]["runbook"]},
+        "exp_annotations": {"summary": case.summary, "runbook_url": rule["annotations"]["runbook_url"]},
     }
     moments = [{"eval_time": f"{case.minute}m", "alertname": alert, "exp_alerts": [fires]}]
     if "for" in rule:
