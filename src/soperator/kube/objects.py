@@ -136,7 +136,7 @@ class JobStatus(View, frozen=True):
 
 
 class Job(View, frozen=True):
-    """A Job."""
+    """A Kubernetes Job."""
 
     metadata: ChildMeta = ChildMeta()
     spec: JobSpec = JobSpec()
@@ -179,7 +179,7 @@ class ServiceStatus(View, frozen=True):
 
 
 class Service(View, frozen=True):
-    """A Service."""
+    """A Kubernetes Service."""
 
     metadata: ChildMeta = ChildMeta()
     spec: ServiceSpec = ServiceSpec()
@@ -212,7 +212,7 @@ class LeaseSpec(View, frozen=True):
 
 
 class Lease(View, frozen=True):
-    """A Lease."""
+    """A Lease of leader election."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()

@@ -79,7 +79,7 @@ class Operator:
     async def write_status(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> float | None:
-        """Write a status, or return in how many seconds it may be written.
+        """Write a status, or return the seconds until it may be written.
 
         A change that a person waits for is written at once. If a message reports that a pod is starting, the cause from the pod's Events is added.
         """

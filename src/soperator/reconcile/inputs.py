@@ -108,7 +108,7 @@ def on_demand(nodeset: NodeSet) -> OnDemand | None:
 
 
 def power_wait(operator: Operator, cluster: Cluster, nodeset: NodeSet, seen: WorkerSnapshot) -> str:
-    """Return why no node is powered down yet; empty if nodes may be, or without power saving.
+    """Return why no node is powered down yet; empty if nodes may power down, or without power saving.
 
     slurmctld must first run with the settings by which it wakes a node.
     """

@@ -48,7 +48,7 @@ def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: Im
 
 
 def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
-    """Return whether this generation of Slurm's configuration is the desired one, or counts as it."""
+    """Return whether this generation of Slurm's configuration counts as the desired one, whichever operator version rendered it."""
     obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
     wanted, note = slurm_conf.generation(cluster), _note(operator, obj) if obj else None
     counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()

@@ -63,7 +63,10 @@ def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
 
 
 async def of_cluster(operator: Operator, obj: Custom, read: Cluster | Sequence[Problem]) -> tuple[str, float | None]:
-    """Restore what is missing in a cluster whose deletion waits; return a message about what cannot be restored, and in how many seconds to retry."""
+    """Restore what is missing in a cluster whose deletion waits.
+
+    Returns a message about what cannot be restored, and the seconds until the next attempt.
+    """
     key = (obj.metadata.namespace, obj.metadata.name)
     try:
         held = await anchor.hold(operator, key)

@@ -93,7 +93,7 @@ class _Child:
 
 
 def _child(obj: Mapping[str, Any], owner: Owner, manager: str) -> _Child:
-    """Complete a desired object: namespace, label, owner reference (unless it is to be kept), digest."""
+    """Complete a desired object: namespace, label, owner reference (except on an object that outlives its owner), digest."""
     kind = kind_of(obj)
     meta = dict(obj["metadata"])
     if kind.namespaced:

@@ -1,7 +1,7 @@
 """Polls slurmrestd, and keeps the results to serve.
 
-A long list of jobs takes time, so it is read in parallel with the other sources, which are read one after the other. After each answer follows a
-pause nine times as long as the answer took, because slurmrestd, and slurmctld's locks behind it, are for users first.
+A long list of jobs takes time, so it is read in parallel with the other sources, which are read one after the other. A pause follows each answer,
+nine times as long as the answer took, because slurmrestd, and slurmctld's locks behind it, are for users first.
 
 Results stay for a while after Slurm has stopped answering, with `slurm_up` at 0. Then they are dropped, so that no alert uses old data.
 """

@@ -13,7 +13,7 @@ def plain(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return the same on one line, for a text within our own lines, because a second line could be taken for one of ours."""
+    """Return the same on one line, for a text within our own lines, because a second line could be mistaken for one of our lines."""
     return plain(text).replace("\n", "\\n")
 
 

@@ -68,7 +68,7 @@ class TenancyControl:
     read: Callable[[Custom], Tenant | Sequence[Problem]]
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """Reconcile one object; return the result, and in how many seconds the next pass is due."""
+        """Reconcile one object; return the result, and the seconds until the next pass."""
         obj = self.store.get(*key)
         if obj is None:
             return PassOutcome("it is gone", is_gone=True)

@@ -39,7 +39,7 @@ _INSIDE = ("login", "worker", "populate", "mount-points")
 class JailStatus:
     """The snapshot of the jail: the next step, and the Job and the request on which it is based.
 
-    `attempt` is the Job's newest pod, with the messages of its Events; `again` is in how many seconds the next snapshot is due.
+    `attempt` is the Job's newest pod, with the messages of its Events; `again` is the seconds until the next snapshot.
     """
 
     step: JailStep
@@ -158,7 +158,7 @@ def why_not(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:
 
 
 def condition(operator: Operator, cluster: Cluster, seen: JailStatus, points: str) -> ReportedCondition:
-    """Return the condition JailReady. A failed repair does not make a jail unready in which people work."""
+    """Return the condition JailReady. A failed repair leaves a jail in use ready."""
     if seen.is_filled and points:
         return ReportedCondition("JailReady", "False", "MountPointsMissing", points)
     if sick := _sick(operator, cluster):

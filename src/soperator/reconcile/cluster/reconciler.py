@@ -78,7 +78,7 @@ class ClusterControl:
     operator: Operator
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """Reconcile one SlurmCluster; return the result, and in how many seconds the next pass is due."""
+        """Reconcile one SlurmCluster; return the result, and the seconds until the next pass."""
         obj = self.operator.stores.clusters.get(*key)
         if obj is None:
             self.operator.forget_cluster(key)
@@ -188,7 +188,7 @@ class ClusterControl:
     async def _make_job(self, owner: Owner, cluster: Cluster, seen: jail.JailStatus) -> None:
         """Create the Job that fills the jail. This is the last step, right after a query to Slurm, because the Job may end running jobs."""
         if not await jail.may_make(self.operator, cluster, seen):
-            raise TransientError("the jail cannot be filled again yet: not all Slurm nodes are drained any more")
+            raise TransientError("the jail cannot be filled again yet: some Slurm nodes are no longer drained")
         await self.operator.applier.apply(
             owner, render_populate(cluster, self.operator.defaults, seen.carried_out), at_once=True
         )

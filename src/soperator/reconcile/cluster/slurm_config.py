@@ -74,7 +74,7 @@ class ConfigStatus:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds the next snapshot is due, even if nothing in Kubernetes changes earlier."""
+        """The seconds until the next snapshot, even if nothing in Kubernetes changes earlier."""
         is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
         if not self.step.reason or is_over:
             return None

@@ -24,7 +24,7 @@ _EVERY = 3600.0
 
 @dataclass(frozen=True)
 class UserRestStatus:
-    """The state of slurmrestd for users: a reason, a message if there is a fault, and in how many seconds the next check is due.
+    """The state of slurmrestd for users: a reason, a message if there is a fault, and the seconds until the next check.
 
     Without a reason it is off.
     """

@@ -47,7 +47,7 @@ from soperator.slurmrest.client import SlurmError
 
 #: Checks whose status has every job, since when the others lack one, and when a deletion was observed first (by the event loop's clock).
 _LEARNED: Slot[str, bool] = per_object("checks whose jobs are all known")
-_WANTED: Slot[str, float] = per_object("since when jobs of a check are to be found")
+_WANTED: Slot[str, float] = per_object("time from which jobs of a check are searched")
 _ENDING: Slot[str, float] = per_object("since when a check is deleted")
 _AT_ONCE = 16
 #: Seconds: between two queries of a job whose node looks free, and at most between two queries of any job.
@@ -65,7 +65,7 @@ class HealthCheckControl:
     asked: dict[int, float] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """Reconcile one HealthCheck; return the result, and in how many seconds the next pass is due."""
+        """Reconcile one HealthCheck; return the result, and the seconds until the next pass."""
         obj = self.operator.stores.healthchecks.get(*key)
         if obj is None:
             return PassOutcome("it is gone", is_gone=True)

@@ -173,7 +173,7 @@ def _are_marked(cluster: Cluster, name: str, is_brought: bool, live: Secret | No
 
 
 def _is_marked(cluster: Cluster, name: str, meta: ObjectMeta) -> bool:
-    """Return whether a Secret of ours has its labels, and its owner unless keys are to stay."""
+    """Return whether one of our Secrets has its labels, and its owner unless the spec keeps keys."""
     wanted = labels.role(cluster.name, "keys").items()
     is_owned = any(each.uid == cluster.uid for each in meta.owner_references)
     return wanted <= meta.labels.items() and (is_owned or not has_owner(cluster, name))

@@ -30,7 +30,7 @@ _SOON = 10.0
 
 @dataclass(frozen=True)
 class Kept:
-    """Why a token is missing or invalid, empty if all are valid; and in how many seconds the next check is due, 0 for never."""
+    """Why a token is missing or invalid, empty if all are valid; and the seconds until the next check, 0 for never."""
 
     why: str = ""
     again: float = 0.0

@@ -167,7 +167,7 @@ class Workers:
 
     @property
     def again(self) -> float | None:
-        """In how many seconds the next pass has to retry actions: those on workers that changed in the meantime, and refused creations."""
+        """The seconds until the next pass has to retry actions: those on workers that changed in the meantime, and refused creations."""
         last = self.operator.memory(UNMADE).get(self.obj.metadata.uid)
         refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused
@@ -216,7 +216,7 @@ class Workers:
                 raise TransientError(f"another NodeSet already has a pod with the name {pod.metadata.name}") from error
 
     async def _relabel(self, made: Object) -> bool:
-        """Restore the labels that identify a pod of ours, if one was removed. The cache does not have such a pod, so this reads the API server."""
+        """Restore the labels that identify one of our pods, if one was removed. The cache does not have such a pod, so this reads the API server."""
         wanted, meta = made["metadata"]["labels"], made["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata

@@ -48,7 +48,7 @@ async def with_jail_reasons(operator: Operator, nodeset: NodeSet, seen: WorkerSn
 
 
 def again(operator: Operator, nodeset: NodeSet) -> float | None:
-    """Return the seconds until the next query of a worker is due; None if none is."""
+    """Return the seconds until the next query of a worker is due; None if no query is planned."""
     due = [_due(operator, pod) for pod in _sick(operator, nodeset)]
     return max(_SOON, min(due) - operator.wall()) if due else None
 

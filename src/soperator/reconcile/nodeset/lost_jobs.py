@@ -22,7 +22,7 @@ _SOON = 5.0
 
 @dataclass(frozen=True)
 class LostJobs:
-    """The lost jobs, as one sentence per node, and in how many seconds the next check is due."""
+    """The lost jobs, as one sentence per node, and the seconds until the next check."""
 
     said: str = ""
     again: float | None = None

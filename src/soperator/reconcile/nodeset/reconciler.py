@@ -59,7 +59,7 @@ class NodeSetControl:
     operator: Operator
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """Reconcile one NodeSet; return the result, and in how many seconds the next pass is due."""
+        """Reconcile one NodeSet; return the result, and the seconds until the next pass."""
         self.operator.forget_pods()
         obj = self.operator.stores.nodesets.get(*key)
         if obj is None:
@@ -164,7 +164,7 @@ class NodeSetControl:
         return cluster is not None and self._jail_status(cluster).step.hold
 
     def _waiting(self, cluster: Cluster, look: jail.JailStatus) -> str:
-        """Return why no worker can be created yet; empty if workers can be.
+        """Return why no worker can be created yet; empty if nothing prevents it.
 
         A cluster that had login before has a jail, even if the Job that filled it is gone.
         """

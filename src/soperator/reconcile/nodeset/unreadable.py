@@ -11,7 +11,7 @@ from soperator.render.slurm_conf import slurm_conf
 
 
 def holds_configuration(operator: Operator, cluster: Cluster) -> str:
-    """Return why no new configuration is written; empty if it may be written. The content for unreadable NodeSets is unknown."""
+    """Return why no new configuration is written; empty if nothing prevents it. The content for unreadable NodeSets is unknown."""
     found, state = membership.unreadable(operator, cluster), inputs.transaction(operator, cluster)
     if not found or not state.good or inputs.running_config(operator, cluster):
         return ""

@@ -196,7 +196,7 @@ class Informer(Generic[V]):
         raise AssertionError("a watch always ends by an exception")
 
     def _note_contact(self, ago: float = 0.0) -> None:
-        """Record that the API server answered so many seconds ago.
+        """Record that the API server answered `ago` seconds ago.
 
         A watch that was silent had begun before its silence.
         """

@@ -31,7 +31,7 @@ class Changed(Generic[V]):
 
 
 def key_of(obj: Object) -> Key:
-    """Return (namespace, name); the namespace of a cluster-wide object is empty."""
+    """Return (namespace, name); the namespace of a cluster-scoped object is empty."""
     return obj.metadata.namespace, obj.metadata.name
 
 
