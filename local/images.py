@@ -27,7 +27,7 @@ from local.progress import Failure
 
 SUITE = "trixie"
 #: Packages of images are as new as the archive had them on this day, or later. Another day is another base, so every image is built anew with what
-#: the archive has then; move it when Debian mends something (docs/howto/publish-charts.md).
+#: the archive has then; local/freshness.py notes a later one when Debian mends something (docs/howto/security-updates.md).
 PACKAGES_SINCE = "2026-11-23"
 BASE_PACKAGES = "ca-certificates"
 PREFIX = "localhost/soperator"
@@ -156,6 +156,12 @@ def fingerprint(root: Path, recipe: Recipe, base: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def packages_since() -> str:
+    """Return the day from which on packages are new: that of the source, or the later one that a refresh has noted in the cache."""
+    note = cache() / "packages-since"
+    return max(PACKAGES_SINCE, note.read_text().strip() if note.exists() else "")
+
+
 def base(suite: str) -> str:
     """Return the name of the base of a Debian suite."""
     return f"localhost/soperator/base:{suite}"
@@ -163,7 +169,7 @@ def base(suite: str) -> str:
 
 def base_fingerprint(suite: str = SUITE) -> str:
     """Return a name for what the base is made of."""
-    return hashlib.sha256(f"{suite} {PACKAGES_SINCE} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{suite} {packages_since()} {BASE_PACKAGES} {EXCLUDED}".encode()).hexdigest()[:16]
 
 
 def image_of(recipe: Recipe) -> Image:
@@ -209,7 +215,7 @@ def _build(recipe: Recipe, image: Image) -> None:
         f"--tag={tag}",
         f"--file={dockerfile}",
         f"--build-arg=BASE_IMAGE={base(recipe.suite)}",
-        f"--label=soperator.packages-since={PACKAGES_SINCE}",
+        f"--label=soperator.packages-since={packages_since()}",
         *(f"--build-arg={argument}" for argument in recipe.arguments),
         *volumes,
     ]
@@ -286,15 +292,18 @@ def fetch_packages(names: Sequence[str], into: Path) -> list[Path]:
     """Download packages of the images' own Debian into a folder, where they stay for the next time; return their files."""
     into.mkdir(parents=True, exist_ok=True)
     if not all(list(into.glob(f"{name}_*.deb")) for name in names):
-        with _alone():
-            _ensure_base(SUITE)
-        dockerfile = into / "Dockerfile"
-        dockerfile.write_text(
-            f"FROM {base(SUITE)}\nRUN apt-get update && cd /packages && apt-get download {' '.join(names)}\n"
-        )
-        how = ["--isolation=chroot", "--network=host", f"--volume={into}:/packages", f"--file={dockerfile}"]
-        _buildah("bud", *how, *_apt_volumes(SUITE), str(into))
+        run_in_base(f"apt-get update && cd /out && apt-get download {' '.join(names)}", into)
     return sorted(into.glob("*.deb"))
+
+
+def run_in_base(script: str, out: Path, suite: str = SUITE) -> None:
+    """Run a shell script in the base of a suite, with this machine's way to the archive, and a folder as /out; nothing of the base changes."""
+    with _alone():
+        _ensure_base(suite)
+    dockerfile = out / "Dockerfile"
+    dockerfile.write_text(f"FROM {base(suite)}\nRUN {script}\n")
+    how = ["--isolation=chroot", "--network=host", f"--volume={out}:/out", f"--file={dockerfile}"]
+    _buildah("bud", *how, *_apt_volumes(suite), str(out))
 
 
 def _apt_volumes(suite: str) -> list[str]:
@@ -339,9 +348,13 @@ def _run(command: Sequence[str], check: bool = True, quiet: bool = False) -> int
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python3 -m local.images", description="Build the images.")
-    parser.add_argument("verb", choices=("build", "list", "packages"))
+    parser.add_argument("verb", choices=("build", "list", "packages", "outdated", "refresh"))
     parser.add_argument("names", nargs="*", metavar="NAME")
     chosen = parser.parse_args(arguments)
+    if chosen.verb in ("outdated", "refresh"):
+        from local import freshness
+
+        sys.exit(freshness.main(chosen.verb, chosen.names))
     try:
         _carry_out(chosen)
     except Failure as failure:
