@@ -12,10 +12,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAP = 1 << 14, INPUT_MAX = 8192, KEPT_MAX = 16384, RUN_S = 10 };
+enum { MAP = 1 << 14, INPUT_MAX = 8192, KEPT_MAX = 16384, RUN_CPU_S = 10, RUN_S = 300 };
 
 struct input {
 	uint8_t *data;
@@ -115,8 +116,12 @@ static void keep(const char *found)
 
 static void run(const char *found, int must_keep)
 {
+	/* A reader that turns in a circle uses CPU; on a crowded machine one at a low priority may wait for minutes. */
+	static const struct itimerval cpu = { .it_value = { .tv_sec = RUN_CPU_S } };
+
 	(void)memset(now, 0, sizeof(now));
 	before = 0;
+	(void)setitimer(ITIMER_PROF, &cpu, NULL);
 	(void)alarm(RUN_S);
 	(void)LLVMFuzzerTestOneInput(current, current_size);
 	if (is_new() || must_keep)
@@ -212,7 +217,7 @@ static void take_corpus(const char *folder)
 
 int main(int argc, char **argv)
 {
-	static const int signals[] = { SIGABRT, SIGALRM, SIGSEGV, SIGBUS, SIGFPE };
+	static const int signals[] = { SIGABRT, SIGALRM, SIGPROF, SIGSEGV, SIGBUS, SIGFPE };
 	const char *name = strrchr(argv[0], '/') != NULL ? strrchr(argv[0], '/') + 1 : argv[0], *seed = getenv("FUZZ_SEED");
 	time_t end = time(NULL) + (argc > 2 ? atol(argv[2]) : 10);
 	unsigned long runs = 0;
@@ -237,6 +242,7 @@ int main(int argc, char **argv)
 			mutate();
 		run(argc > 3 ? argv[3] : NULL, 0);
 	}
+	(void)setitimer(ITIMER_PROF, &(struct itimerval){ 0 }, NULL);
 	(void)alarm(0);
 	(void)printf("%s: %lu runs, %zu inputs kept\n", name, runs, kept_count);
 	__sanitizer_set_death_callback(NULL);
