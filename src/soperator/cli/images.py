@@ -1,4 +1,4 @@
-"""`soperator images`: lists the images that a cluster's pods run, and the versions inside, read from one running container of each image."""
+"""`soperator images`: lists the images of a cluster's pods, and the versions of their packages, read from one running container per image."""
 
 import asyncio
 from collections.abc import Sequence
@@ -70,11 +70,11 @@ async def _inside(api: "Api", used: list[tuple[str, "Target | None"]], everythin
 
     target = next((target for _, target in used if target), None)
     if target is None:
-        return ["no container of it runs, so what is inside is not known"]
+        return ["no container of this image runs, so its packages are unknown"]
     try:
         done = await run(api, target, LIST)
     except KubeError as error:
-        return [f"what is inside is not known: {error}"]
+        return [f"its packages are unknown: {error}"]
     if done.code:
-        return [f"{target} has no database of Debian's packages"]
+        return [f"{target} has no database of Debian packages"]
     return chosen(read(done.stdout), everything)

@@ -118,7 +118,7 @@ class Operator:
     async def _write(
         self, kind: Kind, obj: Custom, fields: Mapping[str, Any], conditions: Sequence[ReportedCondition]
     ) -> bool:
-        """Write a status whose `why` is the first cause, and fits into a column; the conditions have the whole messages."""
+        """Write a status whose `why` is the first cause, short enough for a column; the conditions have the full messages."""
         ready = next((each.message for each in conditions if each.type == "Ready" and each.status != "True"), "")
         former = {each.get("type"): each for each in self.status.current(obj).get("conditions", ())}
         fields = {**fields, "why": in_column(fields.get("why") or ready)}

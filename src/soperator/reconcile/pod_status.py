@@ -201,7 +201,7 @@ def _container(status: ContainerStatus) -> str:
 
 
 def _image(waiting: WaitingState) -> str:
-    """The image that cannot be pulled, where the message names it; the message itself names it after other words, or more than once."""
+    """Return the image that cannot be pulled, from the message, which has other text before it or repeats it; empty without one."""
     found = _PULLED.search(waiting.message) if waiting.reason in _NO_IMAGE else None
     return f" of {found[1]}" if found else ""
 

@@ -1,6 +1,6 @@
-"""Reads what an image holds: Debian's packages with their sources, and Python's.
+"""Reads the packages in an image: Debian's with their sources, and Python's.
 
-A database of vulnerabilities names Debian's source packages, so packages are told by their source: one line for libssl3t64 and openssl.
+A database of vulnerabilities names Debian's source packages, so packages are listed by source: one line for libssl3t64 and openssl.
 """
 
 import re
@@ -24,7 +24,10 @@ _SOURCE = re.compile(r"(\S+)(?: \((\S+)\))?")
 
 
 def read(text: str) -> dict[str, str]:
-    """Return the versions by source package, from the output of LIST; two versions of one source stand side by side. Python's begin with python:."""
+    """Return the versions by source package, from the output of LIST; a source with two versions has both.
+
+    Names of Python packages begin with python:.
+    """
     found: dict[str, set[str]] = {}
     for stanza in re.split(r"\n\s*\n", text):
         for name, version in _packages(_fields(stanza)):

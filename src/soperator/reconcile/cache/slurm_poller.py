@@ -81,7 +81,7 @@ class SlurmWatch:
         return followed.nodes
 
     def version(self, key: Key) -> str:
-        """The version of Slurm that the last answer named; empty before the first."""
+        """Return the Slurm version in the last answer; empty before the first answer."""
         followed = self._followed.get(key)
         return followed.version if followed else ""
 

@@ -75,7 +75,7 @@ async def _fault(operator: Operator, cluster: Cluster, name: str) -> str:
         try:
             found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, name)
         except NotFound:
-            return f"there is no Secret {name}: make it, of type kubernetes.io/tls"
+            return f"Secret {name} does not exist: create it, with the type kubernetes.io/tls"
         known = operator.memory(_CERTIFICATE)[cluster.key] = (version, certificate.read(found.data))
     return certificate.fault(name, known[1], operator.wall())
 

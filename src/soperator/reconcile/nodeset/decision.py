@@ -88,7 +88,7 @@ def _pressed(plan: WorkerPlan) -> list[int]:
 
 
 async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
-    """Read these jobs again, and return the snapshot with them; raises SlurmError."""
+    """Read these jobs again, and return the snapshot with them; raise SlurmError."""
     found: list[SlurmJob | None] = []
     for start in range(0, len(numbers), _AT_ONCE):
         found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
