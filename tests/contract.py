@@ -363,6 +363,34 @@ async def _has(stage: Stage, state: str) -> bool:
     return state in (await node_of(stage)).states
 
 
+async def features_and_weight_are_updated_together(stage: Stage) -> None:
+    """Of several nodes in one request, also under a job, which runs on; the drain of a node and its reason stay."""
+    await stage.register("w-0", "w-1")
+    job = await stage.run("w-0")
+    await stage.set("w-1", "DRAIN", "bad disk")
+    await stage.rest.set_fields("w-[0-1]", ["w", "blue"], 7)
+    for name in ("w-0", "w-1"):
+        shape = (await node_of(stage, name)).shape
+        assert shape is not None
+        assert (shape.features, shape.weight) == ({"w", "blue"}, 7)
+    assert (await node_of(stage, "w-1")).reason == "bad disk"
+    assert [each.number for each in await jobs_of(stage)] == [job]
+    await stage.rest.set_fields("w-0", None, 3)
+    shape = (await node_of(stage)).shape
+    assert shape is not None
+    assert (shape.features, shape.weight) == ({"w", "blue"}, 3)
+
+
+async def an_update_over_an_unknown_node_changes_those_before_it(stage: Stage) -> None:
+    """So it is only repeated without that node."""
+    await stage.register("w-0")
+    with pytest.raises(SlurmError, match="POST nodes/: Invalid node name"):
+        await stage.rest.set_fields("w-[0,9]", ["w"], 7)
+    shape = (await node_of(stage)).shape
+    assert shape is not None
+    assert shape.features == {"w"}
+
+
 CASES = [
     a_node_that_registers_is_up_and_idle,
     a_node_that_slurm_does_not_know_is_an_error,
@@ -387,4 +415,6 @@ CASES = [
     a_wrong_key_is_refused,
     a_signal_ends_no_job_that_takes_it,
     an_update_that_changes_nothing_is_taken,
+    features_and_weight_are_updated_together,
+    an_update_over_an_unknown_node_changes_those_before_it,
 ]

@@ -168,11 +168,18 @@ POLICY = [
         (f"{T}/test_replacement.py",),
     ),
     Mutant(
-        f"{D}/workers/reregister.py",
+        f"{D}/workers/node_records.py",
         "    if not pod.protected or pod.noted:\n",
         "    if pod.noted:\n",
         "a job on a pod that is open to eviction",
         (f"{T}/test_registration.py", TOWN),
+    ),
+    Mutant(
+        f"{D}/workers/node_records.py",
+        "wanted.features in (None, shape.features)",
+        "wanted.features == shape.features",
+        "the features that a plugin of Slurm's gives a node",
+        (f"{T}/test_record_fields.py",),
     ),
     Mutant(
         f"{D}/associations/accounts.py",

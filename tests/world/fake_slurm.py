@@ -48,6 +48,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
     silence: float = 0.0
     unchanged: int = 0
     version: str = "24.11.5"
+    refuses_fields: str = ""
     _due: list[tuple[float, str, str]] = field(default_factory=list)
     _shown: str = ""
     _changed: int = 0
@@ -57,7 +58,7 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         if self.down:
             raise httpx2.ConnectError("refused")
         path = request.url.path.split("v0.0.42/")[1]
-        if path != "nodes/" and (request.method, path.partition("/")[0]) != ("GET", "node"):
+        if (request.method, path) != ("GET", "nodes/") and (request.method, path.partition("/")[0]) != ("GET", "node"):
             self.asked.append(f"{request.method} {path}")
         self._clean_up()
         body = await request.aread()
@@ -81,6 +82,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
 
     def _answer(self, request, path, body, user):
         what, _, name = path.partition("/")
+        if what == "nodes" and request.method == "POST":
+            return self._set_fields(body)
         if what == "nodes":
             return self._all(dict(request.url.params))
         if what == "node":
@@ -160,6 +163,19 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
             raise Refused(500, "Invalid node name specified")
         return self.nodes[name]
 
+    def _set_fields(self, body):
+        """Features and weight of several nodes; the nodes before one that slurmctld does not know are updated (24.11)."""
+        if self.refuses_fields:
+            raise Refused(500, self.refuses_fields)
+        for name in (each for names in body["name"] for each in expand(names)):
+            node = self._known(name)
+            active = body.get("features_act", node.get("features", []))
+            if "features" in body and not set(active) <= set(body["features"]):
+                raise Refused(500, "Active features not subset of available features")
+            node |= {"features": body["features"]} if "features" in body else {}
+            node |= {"weight": body["weight"]["number"]} if "weight" in body else {}
+        return httpx2.Response(200, json={"errors": []})
+
     def remove(self, name):
         """Forget a node, unless a job or a reservation holds it: a job that is suspended does not."""
         if set(self._known(name)["state"]) & (_HOLD | {"RESERVED", "MAINTENANCE"}):
@@ -207,8 +223,8 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
 
     def set(self, name, *states, reason=""):
         """Make a node be in these states."""
-        features = {key: value for key, value in self.nodes.get(name, {}).items() if key == "features"}
-        self.nodes[name] = {"name": name, "state": list(states), "reason": reason} | features
+        fields = {key: value for key, value in self.nodes.get(name, {}).items() if key in ("features", "weight")}
+        self.nodes[name] = {"name": name, "state": list(states), "reason": reason} | fields
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
 

@@ -191,9 +191,8 @@ class Town:
                 ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
                 self.fake.world.change(kinds.POD, (NS, meta["name"]), {"status": ready}, sub="status")
                 if each["spec"].get("hostname"):
-                    name, of = each["spec"]["hostname"], meta["labels"].get(f"{GROUP}/nodeset")
-                    node = {"name": name, "state": ["IDLE"]} | ({"features": [of]} if of else {})
-                    self.slurm.nodes.setdefault(name, node)
+                    name = each["spec"]["hostname"]
+                    self.slurm.nodes.setdefault(name, {"name": name, "state": ["IDLE"]} | registered(each))
 
     def daemons_run(self, cluster="demo"):
         """Do what the StatefulSet and Deployment controllers would: pods of slurmctld, slurmrestd, login and the exporter."""
@@ -258,6 +257,13 @@ class Town:
     def status(self, kind, name):
         """The status that the operator wrote."""
         return self.find(kind, name).get("status", {})
+
+
+def registered(pod):
+    """The features and the weight with which slurmd of a pod registers; none for a pod that is no worker's."""
+    env = {each["name"]: each.get("value") for one in pod["spec"]["containers"] for each in one.get("env", ())}
+    said = dict(word.split("=", 1) for word in env.get("SOPERATOR_NODE_CONF", "").split() if "=" in word)
+    return {"features": said["Feature"].split(","), "weight": int(said.get("Weight", 1))} if "Feature" in said else {}
 
 
 async def until(what, longest=15.0):

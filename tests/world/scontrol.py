@@ -13,6 +13,8 @@ class Scontrol:
 
     slurm: FakeSlurm
     said: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    refused_partitions: int = 0
 
     async def __call__(self, _api, _target, command):
         """Do what the command says, and say nothing, as scontrol does."""
@@ -23,12 +25,22 @@ class Scontrol:
                 self.slurm.requeue(words[1])
                 return Result(0, "", "")
             found = dict(word.split("=", 1) for word in words[1:])
+            if "PartitionName" in found:
+                return self.update_partition(found["PartitionName"])
             if "is awake by now" in command[2]:
                 self.guard(expand(found["NodeName"]))
             for name in expand(found["NodeName"]):
                 self.do(words[0], name, found)
         except Refused as refused:
             return Result(1, "", f"slurm_update error: {refused}\n")
+        return Result(0, "", "")
+
+    def update_partition(self, name):
+        """What slurmctld does to a partition that it knows."""
+        self.partitions.append(name)
+        if self.refused_partitions:
+            self.refused_partitions -= 1
+            return Result(1, "", "slurm_update error: Socket timed out on send/recv operation\n")
         return Result(0, "", "")
 
     def guard(self, names):
@@ -44,7 +56,8 @@ class Scontrol:
         if verb == "create":
             size = {"cpus": int(found["CPUs"]), "real_memory": int(found["RealMemory"])}
             self.slurm.set(name, "IDLE", "CLOUD", "DYNAMIC_NORM", "POWERED_DOWN")
-            self.slurm.nodes[name] |= size | {"features": found["Feature"].split(","), "gres": found.get("Gres", "")}
+            fields = {"features": found["Feature"].split(","), "weight": int(found.get("Weight", 1))}
+            self.slurm.nodes[name] |= size | fields | {"gres": found.get("Gres", "")}
         elif verb == "delete":
             self.slurm.remove(name)
         else:

@@ -178,7 +178,7 @@ async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(to
     spec = {
         "clusterRef": {"name": "demo"},
         "replicas": size,
-        "features": ["blue"],
+        "extraConf": "TmpDisk=7",
         "updateStrategy": {"maxUnavailable": "50%"},
     }
     town.apply(kinds.NODESET, "worker", spec)
@@ -187,7 +187,7 @@ async def test_a_rollout_over_idle_nodes_costs_a_deletion_and_a_creation_each(to
         town.pods_run()
     await town.settle()
     assert town.status(kinds.NODESET, "worker")["readyReplicas"] == size
-    assert all("blue" in str(town.find(kinds.POD, name)["spec"]) for name in workers(town))
+    assert all("TmpDisk=7" in str(town.find(kinds.POD, name)["spec"]) for name in workers(town))
     writes = [each for each in town.fake.writes()[before:] if " events " not in each]
     assert sum(" pods " in each for each in writes) == 2 * size, writes
     assert len(writes) <= 2 * size + 14, writes
@@ -201,7 +201,14 @@ async def test_slurmctld_writes_a_node_down_once_it_has_registered(town):
     town.slurm.asked.clear()
     await town.settle(quiet=0.3)
     assert town.slurm.asked == ["POST node/worker-0"]
-    assert not town.slurm.nodes["worker-0"].keys() - {"name", "features", "state", "reason", "slurmd_start_time"}
+    assert not town.slurm.nodes["worker-0"].keys() - {
+        "name",
+        "features",
+        "weight",
+        "state",
+        "reason",
+        "slurmd_start_time",
+    }
     town.slurm.nodes["worker-1"]["slurmd_start_time"]["number"] = 8
     await town.settle(quiet=0.3)
     assert town.slurm.asked == ["POST node/worker-0", "POST node/worker-1"]

@@ -238,11 +238,11 @@ async def test_a_rollout_lets_the_new_pod_register_anew(town):
     """A node of the former template is drained, loses its pod and its record in Slurm, and only then gets a new pod."""
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
     asked = len(town.slurm.asked)
-    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "extraConf": "TmpDisk=7"})
     await town.settle(quiet=0.3)
     pod = town.find(kinds.POD, "demo-worker-0")
     said = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-    assert "blue" in said["SOPERATOR_NODE_CONF"]
+    assert "TmpDisk=7" in said["SOPERATOR_NODE_CONF"]
     assert town.slurm.asked[asked:] == ["POST node/worker-0", "GET jobs/", "DELETE node/worker-0"]
     assert "worker-0" not in town.slurm.nodes
 
@@ -252,11 +252,11 @@ async def test_a_rollout_says_what_is_new(town):
     await town.up(CLUSTER, WORKERS)
     for name in ("worker-0", "worker-1"):
         town.slurm.set(name, "ALLOCATED")
-    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "features": ["blue"]})
-    await town.told(kinds.NODESET, "worker", "rollout: 0 of 2 are new (Feature=worker,blue)")
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "extraConf": "TmpDisk=7"})
+    await town.told(kinds.NODESET, "worker", "rollout: 0 of 2 are new (TmpDisk=7)")
     await town.settle(quiet=0.3)
     reasons = {each["reason"] for each in town.slurm.nodes.values()} - {""}
-    assert reasons == {"soperator: new pod template: Feature=worker,blue"}
+    assert reasons == {"soperator: new pod template: TmpDisk=7"}
     read = [
         each
         for each in town.fake.requests
@@ -271,7 +271,7 @@ async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     await town.poll_no_more()
     town.slurm.set("worker-0", "ALLOCATED")
     asked = len(town.slurm.asked)
-    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 2, "extraConf": "TmpDisk=7"})
     await town.settle(quiet=0.3)
     assert town.slurm.asked[asked:][:1] == ["POST node/worker-1"]
 

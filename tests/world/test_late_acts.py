@@ -54,7 +54,7 @@ async def test_a_pod_that_began_while_others_were_deleted_is_not_deleted_as_one_
     await until(lambda: len(workers(town)) == 20)
     await asyncio.sleep(2)
     late, begun = uid(town, "demo-worker-9"), wait(town, "DELETE", 3.0)
-    town.apply(kinds.NODESET, "worker", MANY | {"features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", MANY | {"extraConf": "TmpDisk=7"})
     await begun.wait()
     town.pods_run()
     town.slurm.run(7, "worker-9")
@@ -69,7 +69,7 @@ async def test_a_drained_node_that_is_resumed_before_its_turn_comes_keeps_its_po
         town.slurm.administrator(f"worker-{number}", "DRAIN", "a look at its disk")
     await asyncio.sleep(2)
     late, begun = uid(town, "demo-worker-9"), wait(town, "DELETE", 8.0)
-    town.apply(kinds.NODESET, "worker", MANY | {"features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", MANY | {"extraConf": "TmpDisk=7"})
     await begun.wait()
     town.slurm.administrator("worker-9", "RESUME")
     town.slurm.run(7, "worker-9")
@@ -88,7 +88,7 @@ async def test_what_goes_does_not_wait_for_the_pods_that_are_made(town):
     spec = {
         "clusterRef": {"name": "demo"},
         "replicas": 40,
-        "features": ["blue"],
+        "extraConf": "TmpDisk=7",
         "updateStrategy": {"maxUnavailable": "100%"},
     }
     town.apply(kinds.NODESET, "worker", spec)

@@ -114,7 +114,7 @@ async def test_a_node_that_an_administrator_set_down_stays_so_through_a_rollout(
         await town.up(CLUSTER, ONE)
         town.slurm.administrator("worker-0", "DOWN", "bad disk")
         before = town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"]
-        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
+        town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "extraConf": "TmpDisk=7"})
         await until(lambda: (pod := town.find(kinds.POD, "demo-worker-0")) and pod["metadata"]["uid"] != before, 30.0)
         town.pods_run()
         await asyncio.sleep(10.0)

@@ -239,10 +239,10 @@ async def test_a_change_that_the_former_operator_did_not_come_to_is_made():
     async with operating(town):
         await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1}})
         await told(town, "AsAsked")
-    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "features": ["blue"]})
+    town.apply(kinds.NODESET, "worker", {"clusterRef": {"name": "demo"}, "replicas": 1, "extraConf": "TmpDisk=7"})
     async with operating(town, renderer="2"):
         await town.settle(quiet=0.5)
-        assert "blue" in str(town.find(kinds.POD, "demo-worker-0"))
+        assert "TmpDisk=7" in str(town.find(kinds.POD, "demo-worker-0"))
 
 
 def of_a_former_operator(town):

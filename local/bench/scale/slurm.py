@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from soperator.slurm.hostlist import expand
+
 Json = dict[str, Any]
 
 _RECORD: Json = json.loads(Path(__file__).with_name("node.json").read_text())
@@ -26,6 +28,8 @@ class Node:
     reason: str = ""
     reason_at: int = 0
     started: int = 0
+    features: list[str] = field(default_factory=list)
+    weight: int = 1
     text: bytes = b""
 
     def __post_init__(self) -> None:
@@ -35,7 +39,9 @@ class Node:
         """Make the text anew."""
         at = {"set": True, "infinite": False, "number": self.reason_at}
         started = {"set": True, "infinite": False, "number": self.started}
-        names = {"name": self.name, "hostname": self.name, "address": self.name, "slurmd_start_time": started}
+        features = self.features or [self.name.rpartition("-")[0]]
+        fields = {"features": features, "active_features": features, "weight": self.weight}
+        names = fields | {"name": self.name, "hostname": self.name, "address": self.name, "slurmd_start_time": started}
         said = {"state": self.states, "reason": self.reason, "reason_changed_at": at, "reason_set_by_user": "slurm"}
         self.text = json.dumps(_RECORD | names | (said if self.reason else {"state": self.states}), indent=2).encode()
 
@@ -56,6 +62,8 @@ class Slurm:
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Json, now: float) -> tuple[int, bytes]:
         """Answer a request: the HTTP status and the body; `path` is what follows the parser's version."""
         kind, _, name = path.strip("/").partition("/")
+        if kind == "nodes" and verb == "POST":
+            return self._set_fields(body, int(now))
         if kind == "nodes":
             return self._list(int(query.get("update_time", 0)), int(now))
         if kind == "node" and name not in self.nodes:
@@ -76,6 +84,14 @@ class Slurm:
         return 200, b'{"nodes":[' + b",".join(
             node.text for node in self.nodes.values()
         ) + b'],"errors":[],' + last + b"}"
+
+    def _set_fields(self, body: Json, now: int) -> tuple[int, bytes]:
+        for name in (each for names in body["name"] for each in expand(names)):
+            node = self.nodes[name]
+            node.features, node.weight = body.get("features", node.features), body["weight"]["number"]
+            node.write()
+        self.changed = now
+        return 200, _encode({"errors": []})
 
     def _update(self, node: Node, body: Json, now: int) -> None:
         wanted = body.get("state", [])

@@ -114,10 +114,15 @@ class NodeSetSpec(ClusterMember):
     features: list[Annotated[str, Field(pattern=SLURM_NAME, max_length=64)]] = Field(
         default_factory=list,
         max_length=64,
-        description=("Slurm features, for --constraint. The NodeSet's name is always one."),
+        description=(
+            "Slurm features, for --constraint. The NodeSet's name is always one. Running nodes get them without a new pod."
+        ),
     )
     weight: Annotated[int, Field(ge=1, le=4294967280)] = Field(
-        default=1, description=("Slurm weight: nodes of lower weight are given out first.")
+        default=1,
+        description=(
+            "Slurm weight: nodes of lower weight are given out first. Running nodes get it without a new pod."
+        ),
     )
     extra_conf: Annotated[str, Field(pattern=r"^[^\n\r\"'\\$`]*$", max_length=2048)] = Field(
         default="", description="Further settings for slurmd --conf, for example MemSpecLimit=512."

@@ -10,9 +10,9 @@ from soperator.kube import kinds
 from soperator.kube.objects import Job, Node, Service
 from soperator.kube.views import ConditionView
 from soperator.policy.cluster.conditions import Facts, Role
-from soperator.policy.workers import power_states
+from soperator.policy.workers import node_records, power_states
 from soperator.policy.workers.from_spec import policy_of
-from soperator.policy.workers.types import OnDemand, WorkerPod, WorkerSnapshot
+from soperator.policy.workers.types import OnDemand, RecordFields, WorkerPod, WorkerSnapshot
 from soperator.reconcile import membership, pod_status, render_record
 from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.reconcile.cache.workers import COLUMNS, WorkerSet
@@ -76,6 +76,7 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         for uid in (*operator.memory(DELETED), *operator.memory(REGISTERED))
         if (each := crew.by_uid.get(uid)) and each.seen
     }
+    record = None if ending else _record(cluster, nodeset)
     template = "" if ending else worker_pod.template_hash(cluster, nodeset, operator.defaults)
     return WorkerSnapshot(
         nodeset=nodeset.name,
@@ -89,7 +90,22 @@ def seen(operator: Operator, cluster: Cluster, nodeset: NodeSet, ending: str = "
         ending=ending,
         calm=crew.calm.get(template, frozenset()) - done.keys(),
         on_demand=on_demand(nodeset),
+        record=record,
+        differing=_differing(crew, record),
     )
+
+
+def _record(cluster: Cluster, nodeset: NodeSet) -> RecordFields:
+    features = None if node_conf.has_features_plugin(cluster) else frozenset(node_conf.features(nodeset))
+    return RecordFields(features, nodeset.spec.weight)
+
+
+def _differing(crew: WorkerSet, wanted: RecordFields | None) -> frozenset[int]:
+    """The workers whose Slurm node has other features or another weight than the spec says."""
+    if wanted is None:
+        return frozenset()
+    wrong = (indexes for shape, indexes in crew.by_shape.items() if not node_records.is_as_wanted(shape, wanted))
+    return frozenset().union(*wrong)
 
 
 def on_demand(nodeset: NodeSet) -> OnDemand | None:

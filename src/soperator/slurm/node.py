@@ -168,7 +168,9 @@ def read_node(record: RestNode) -> SlurmNode:
         reason_at=number(record.reason_changed_at),
         last_busy=number(record.last_busy),
         report=report.read(record.extra) if record.extra else None,
-        shape=_shape(record.cpus, record.real_memory, tuple(record.features or ()), record.weight, record.gres or ""),
+        shape=None
+        if record.features is None
+        else _shape(record.cpus, record.real_memory, tuple(record.features), record.weight, record.gres or ""),
     )
 
 

@@ -7,7 +7,7 @@ bytes and its time. Source: Slurm's OpenAPI of 24.11.
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -116,6 +116,16 @@ class SlurmRest:
     async def resume(self, node: str) -> None:
         """Resume a drained node; raises SlurmError."""
         await self._call("POST", f"node/{node}", {"state": ["RESUME"]})
+
+    async def set_fields(self, nodes: str, features: Sequence[str] | None, weight: int) -> None:
+        """Set the features, unless None, and the weight of the nodes of a host list; raises SlurmError.
+
+        Slurm refuses features without active ones among them. Where it does not know a node of the list it has changed those before that one.
+        """
+        fields: dict[str, Any] = {"weight": {"set": True, "number": weight}}
+        if features is not None:
+            fields |= {"features": list(features), "features_act": list(features)}
+        await self._call("POST", "nodes/", {"name": [nodes], **fields})
 
     async def save(self, node: str) -> None:
         """Make slurmctld save all its nodes to disk, by an update of one node without a change; raises SlurmError."""

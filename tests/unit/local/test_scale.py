@@ -74,3 +74,16 @@ def test_every_size_has_its_row():
     rows = page.sizes([Run("grow-100.ready", 4.25), Run("grow-100.requests", 129)]).splitlines()
     assert len(rows) == len(SIZES) + 2
     assert "| 100 | 1 | – | 4.2 s | – | – | 129 |" in rows
+
+
+def test_features_and_weight_of_many_nodes_are_set_in_one_request():
+    """A node registers with the name of its NodeSet as its feature, so that the operator finds nothing to update."""
+    slurm = Slurm()
+    for name in ("w-0", "w-1"):
+        slurm.register(name, 5.0)
+    first = json.loads(slurm.answer("GET", "node/w-0", {}, {}, 6.0)[1])["nodes"][0]
+    assert (first["features"], first["weight"]) == (["w"], 1)
+    body = {"name": ["w-[0-1]"], "features": ["w", "blue"], "weight": {"set": True, "number": 7}}
+    assert slurm.answer("POST", "nodes/", {}, body, 7.0)[0] == 200
+    last = json.loads(slurm.answer("GET", "node/w-1", {}, {}, 8.0)[1])["nodes"][0]
+    assert (last["features"], last["weight"], slurm.changed) == (["w", "blue"], 7, 7)

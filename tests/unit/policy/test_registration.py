@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from soperator.policy import drain_reasons
-from soperator.policy.workers import reregister
+from soperator.policy.workers import node_records
+from soperator.policy.workers.node_records import PATIENCE
 from soperator.policy.workers.policy import decide
-from soperator.policy.workers.reregister import PATIENCE
 from soperator.policy.workers.types import (
     AnnotatePod,
     DrainNode,
@@ -54,7 +54,7 @@ def test_nobody_is_told_what_needs_no_telling():
 def test_the_policy_looks_again_when_a_slurmd_is_due():
     """No event would wake it."""
     world = WorkerSnapshot("w", 1, "new", {0: POD}, {}, now=NOW - 5)
-    assert list(reregister.moments(world, POD)) == [NOW]
+    assert list(node_records.moments(world, POD)) == [NOW]
     assert decide(world).again == 5.1
 
 
@@ -69,7 +69,7 @@ def test_a_pod_that_may_be_evicted_is_protected_before_its_slurmd_is_told():
 def test_a_pod_that_may_be_evicted_is_protected_also_where_no_drain_is_noted_on_it():
     """The note may be gone already; a job that Slurm gives the node would run in a pod that anybody may evict."""
     open_pod = replace(POD, protected=False)
-    first = reregister.due_registrations(WorkerSnapshot("w", 1, "new", {0: open_pod}, {}, now=NOW), open_pod)
+    first = node_records.due_registrations(WorkerSnapshot("w", 1, "new", {0: open_pod}, {}, now=NOW), open_pod)
     assert [(type(each), each.protected) for each in first] == [(AnnotatePod, True)]
 
 
@@ -90,9 +90,9 @@ def test_what_becomes_of_large_jobs_is_told_while_slurm_knows_fewer_nodes_than_w
     """A node without a pod is known too; nothing is told where Slurm is silent, nodes sleep, or none is wanted any more."""
     node, gone = SlurmNode("w-0", frozenset({"IDLE"})), SlurmNode("w-7", frozenset({"DOWN"}))
     short = WorkerSnapshot("w", 3, "new", {0: POD, 1: replace(POD, index=1)}, {"w-0": node, "x-1": node}, now=NOW)
-    assert reregister.shortfall(short).startswith("Slurm knows 1 of 3 nodes and refuses jobs over more")
-    assert reregister.shortfall(replace(short, nodes={"w-0": node, "w-7": gone})).startswith("Slurm knows 2 of 3")
-    assert reregister.shortfall(replace(short, wanted=1)) == ""
-    assert reregister.shortfall(replace(short, nodes=None)) == ""
-    assert reregister.shortfall(replace(short, ending=drain_reasons.ENDING)) == ""
-    assert reregister.shortfall(replace(short, on_demand=OnDemand(0, 3, 1.0, 1.0, 1.0))) == ""
+    assert node_records.shortfall(short).startswith("Slurm knows 1 of 3 nodes and refuses jobs over more")
+    assert node_records.shortfall(replace(short, nodes={"w-0": node, "w-7": gone})).startswith("Slurm knows 2 of 3")
+    assert node_records.shortfall(replace(short, wanted=1)) == ""
+    assert node_records.shortfall(replace(short, nodes=None)) == ""
+    assert node_records.shortfall(replace(short, ending=drain_reasons.ENDING)) == ""
+    assert node_records.shortfall(replace(short, on_demand=OnDemand(0, 3, 1.0, 1.0, 1.0))) == ""

@@ -31,7 +31,8 @@ from functools import cached_property
 
 from soperator.policy import drain_reasons
 from soperator.policy.drain_reasons import SCALE_IN
-from soperator.policy.workers import policy
+from soperator.policy.workers import node_records, policy
+from soperator.policy.workers.node_records import PATIENCE
 from soperator.policy.workers.power_states import (
     DENIED,
     LATE,
@@ -41,7 +42,6 @@ from soperator.policy.workers.power_states import (
     phase_of,
 )
 from soperator.policy.workers.removal_order import never_ran
-from soperator.policy.workers.reregister import PATIENCE
 from soperator.policy.workers.types import (
     Action,
     Create,
@@ -64,7 +64,15 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
         return _without_slurm(seen)
     look = _OnDemandPass(seen, seen.on_demand)
     slept = look.to_sleep()
-    said = [*look.records(), *look.given_up(), *look.allowed(), *look.power_down_awaited(), *look.woken(), *slept]
+    said = [
+        *look.records(),
+        *look.described(),
+        *look.given_up(),
+        *look.allowed(),
+        *look.power_down_awaited(),
+        *look.woken(),
+        *slept,
+    ]
     told_to_sleep = {index for each in slept for index in each.indexes}
     rest = policy.decide(look.others(told_to_sleep))
     return WorkerPlan(
@@ -137,8 +145,17 @@ class _OnDemandPass:
             return False
         if drain_reasons.is_ours(node) or not self.is_wanted(index):
             return self.phases[index] is not Phase.WAKING or bool(self.seen.ending)
-        differs = node.shape is not None and self.wish.shape is not None and node.shape != self.wish.shape
-        return self.phases[index] is Phase.ASLEEP and differs
+        return self.phases[index] is Phase.ASLEEP and self._is_of_another_size(node)
+
+    def _is_of_another_size(self, node: SlurmNode) -> bool:
+        """Whether a record differs from the spec in more than what can be updated in it."""
+        if node.shape is None or self.wish.shape is None:
+            return False
+        return node_records.with_fields(node.shape, self.seen.record) != self.wish.shape
+
+    def described(self) -> Iterator[UpdateNodes]:
+        """Yield the update of the records whose features or weight differ from the spec, asleep or awake."""
+        return node_records.field_updates(self.seen, (index for index in self.nodes if index not in self.gone))
 
     def created(self) -> Iterator[Create]:
         """Yield pods for waking nodes, and for nodes that lost their pod under a job."""
@@ -289,6 +306,7 @@ class _OnDemandPass:
             wanted=0 if self.seen.ending else len(mine),
             policy=replace(self.seen.policy, replace_after=None),
             calm=self.seen.calm & mine.keys(),
+            record=None,
         )
 
     def _is_rollouts(self, index: int) -> bool:

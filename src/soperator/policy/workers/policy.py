@@ -28,8 +28,8 @@ from soperator.policy import drain_reasons
 from soperator.policy.drain_reasons import ROLLOUT, SCALE_IN
 from soperator.policy.workers import (
     drain,
+    node_records,
     pod_condition,
-    reregister,
     summary,
 )
 from soperator.policy.workers.removal_order import (
@@ -89,7 +89,7 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
     for pod in seen.restless:
         actions += [
             each
-            for each in reregister.due_registrations(seen, pod)
+            for each in node_records.due_registrations(seen, pod)
             if isinstance(each, Register) or pod.index not in marked
         ]
     told = [each for pod in seen.restless for each in pod_condition.condition_to_set(seen, pod)]
@@ -97,7 +97,7 @@ def decide(seen: WorkerSnapshot) -> WorkerPlan:
     forgotten = _forget(seen, created)
     fates = summary.Classification(lost, surplus, chosen, kept, pause)
     return WorkerPlan(
-        actions=(*created, *forgotten, *actions, *told),
+        actions=(*created, *forgotten, *actions, *told, *node_records.field_updates(seen, seen.differing)),
         said=summary.summarize(seen, fates),
         again=_again(seen, kept),
         asks_jobs=asks_jobs(seen, [*forgotten, *actions]),
@@ -319,4 +319,4 @@ def _moments(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> Iterator[float]
             yield seen.now + _SUSPENDED
         yield from drain.moments(seen, pod)
         yield from pod_condition.moments(seen, pod)
-        yield from reregister.moments(seen, pod)
+        yield from node_records.moments(seen, pod)

@@ -86,13 +86,22 @@ class OnDemand:
 
 
 @dataclass(frozen=True)
+class RecordFields:
+    """What the spec says of the records of its nodes in Slurm; `features` is None where a plugin of Slurm determines them."""
+
+    features: frozenset[str] | None
+    weight: int
+
+
+@dataclass(frozen=True)
 class WorkerSnapshot:
     """The observed state: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is desired.
 
     `nodes` is None without a fresh answer of Slurm, and `jobs` None when the jobs were not listed. `ending` is the reason with which a NodeSet that
     is being deleted drains, empty for one that is not. `calm` are indexes of the present template for which `settled.is_calm` is known to be true;
     they only save time. `on_demand` is given with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
-    the template, in words.
+    the template, in words. `record` is what the records in Slurm have to say, None where that does not matter, and `differing` are workers whose
+    record differed in the last answer.
     """
 
     nodeset: str
@@ -108,6 +117,8 @@ class WorkerSnapshot:
     calm: frozenset[int] = frozenset()
     on_demand: OnDemand | None = None
     change: str = ""
+    record: RecordFields | None = None
+    differing: frozenset[int] = frozenset()
 
     def name(self, index: int) -> str:
         """Return the name of the Slurm node of an index."""
@@ -249,7 +260,7 @@ class Register:
 
 
 class Verb(StrEnum):
-    """The updates of nodes that sleep or wake; except for the first two, the values are the states of `scontrol update`.
+    """The updates of several nodes at once; except for the first three, the values are the states of `scontrol update`.
 
     RESUME makes slurmctld wait for a response of a sleeping node, and skip the node after slurmctld was restarted; IDLE does not (node_mgr.c,
     _require_node_reg; read_config.c, _build_bitmaps).
@@ -257,6 +268,7 @@ class Verb(StrEnum):
 
     RECORD = "create"
     ERASE = "delete"
+    SET_FIELDS = "fields"
     SLEEP = "POWER_DOWN"
     WAKE = "POWER_UP"
     DENY = "DOWN"

@@ -21,7 +21,7 @@ from soperator.reconcile import pod_status
 from soperator.reconcile.cache import kube_nodes
 from soperator.render.parts import labels
 from soperator.runtime.cache.store import Key, Store
-from soperator.slurm.node import SlurmNode
+from soperator.slurm.node import Shape, SlurmNode
 
 #: How a NodeSet's status counts the states of its Slurm nodes; one can count twice.
 COLUMNS = ("idle", "allocated", "draining", "down")
@@ -75,6 +75,15 @@ class WorkerSet:
             if each.is_calm and each.seen:
                 found.setdefault(each.seen.template, []).append(each.seen.index)
         return {template: frozenset(indexes) for template, indexes in found.items()}
+
+    @cached_property
+    def by_shape(self) -> Mapping[Shape, frozenset[int]]:
+        """The indexes of workers, by the shape of their Slurm node, of which a NodeSet has few; equal nodes share one object."""
+        found: dict[Shape, list[int]] = {}
+        for each in self.workers:
+            if each.slurm and each.slurm.shape and each.seen:
+                found.setdefault(each.slurm.shape, []).append(each.seen.index)
+        return {shape: frozenset(indexes) for shape, indexes in found.items()}
 
     @cached_property
     def templates(self) -> Mapping[str, int]:

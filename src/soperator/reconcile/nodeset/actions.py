@@ -44,6 +44,7 @@ from soperator.policy.workers.types import (
 from soperator.reconcile import inputs, pod_status
 from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
+from soperator.reconcile.nodeset import record_updates
 from soperator.reconcile.nodeset.decision import choose, indexes_of
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet, Object
@@ -80,6 +81,7 @@ _EVENTS: Mapping[type, tuple[str, str]] = {
 _UPDATES: Mapping[Verb, tuple[str, str]] = {
     Verb.RECORD: ("Create", "NodeRecordCreated"),
     Verb.ERASE: ("Delete", "NodeRecordDeleted"),
+    Verb.SET_FIELDS: ("Update", "NodeRecordUpdated"),
     Verb.SLEEP: ("PowerDown", "PowerDown"),
     Verb.WAKE: ("PowerUp", "PowerUp"),
     Verb.DENY: ("Down", "PowerUpDenied"),
@@ -273,6 +275,8 @@ class Workers:
                 await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
             case Verb.DENY:
                 await inside.deny(self.cluster, nodes, said.why)
+            case Verb.SET_FIELDS if self.client:
+                await record_updates.set_fields(self.operator, self.cluster, self.nodeset, nodes, self.client)
             case verb:
                 await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
 

@@ -9,7 +9,7 @@ from soperator.kube.views import Custom
 from soperator.policy.cluster.conditions import Role
 from soperator.policy.cluster.jail_refill import held
 from soperator.policy.cluster.render_record import RenderRecord
-from soperator.policy.workers import power_states, reregister
+from soperator.policy.workers import node_records, power_states
 from soperator.policy.workers.types import WorkerPlan, WorkerSnapshot
 from soperator.reconcile import (
     anchor,
@@ -26,6 +26,7 @@ from soperator.reconcile.nodeset import (
     jail_drain,
     job_comments,
     lost_jobs,
+    record_updates,
     template_change,
 )
 from soperator.reconcile.nodeset.actions import UNMADE, Workers
@@ -95,7 +96,8 @@ class NodeSetControl:
         workers = Workers(self.operator, obj, cluster, nodeset, is_held=lambda: self._is_held(obj))
         plan, refused = await workers.act(seen)
         found = await health.act(workers, seen)
-        failed = refused or found.failed or await job_comments.write_comments(workers, seen)
+        failed = refused or await record_updates.update_partitions(self.operator, cluster)
+        failed = failed or found.failed or await job_comments.write_comments(workers, seen)
         left = await lost_jobs.find_lost_jobs(workers, seen)
         plan = replace(plan, said="; ".join(filter(None, (plan.said, left.said))))
         short = power_states.trouble(seen) if seen.on_demand else ""
@@ -212,7 +214,7 @@ class NodeSetControl:
 
 def conditions(told: PassResult, short: str) -> list[ReportedCondition]:
     """Return the conditions of a NodeSet: whether its workers can take jobs, and whether no change is in progress."""
-    refused = reregister.shortfall(told.seen) if short and told.seen else ""
+    refused = node_records.shortfall(told.seen) if short and told.seen else ""
     bad, said = told.trouble or "; ".join(filter(None, (short, refused))), told.plan.said
     return [
         ReportedCondition(

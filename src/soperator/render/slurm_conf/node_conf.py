@@ -1,10 +1,12 @@
 """What Slurm is to know of a node: for slurmd, which says it when it registers, and for scontrol, where the node sleeps. Source: scontrol(1)."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from soperator.api.nodeset import Gpu
-from soperator.render.parts.model import NodeSet
+from soperator.render.parts.model import Cluster, NodeSet
 from soperator.slurm import quantity
+from soperator.slurm.conf import settings
 from soperator.slurm.hostlist import compress
 from soperator.slurm.node import Shape
 
@@ -15,12 +17,29 @@ def node_conf(nodeset: NodeSet) -> str:
     pairs: list[tuple[str, object]] = [
         ("CPUs", quantity.cpus(resources)),
         ("RealMemory", quantity.memory_mib(resources)),
-        ("Feature", ",".join([nodeset.name, *nodeset.spec.features])),
+        ("Feature", ",".join(features(nodeset))),
         ("Weight", nodeset.spec.weight if nodeset.spec.weight != 1 else None),
         ("Gres", _gres(nodeset.spec.gpu)),
     ]
     said = [f"{key}={value}" for key, value in pairs if value is not None]
     return " ".join([*said, nodeset.spec.extra_conf.strip()]).strip()
+
+
+def features(nodeset: NodeSet) -> list[str]:
+    """Return the features of its nodes, its own name first."""
+    return list(dict.fromkeys([nodeset.name, *nodeset.spec.features]))
+
+
+def has_features_plugin(cluster: Cluster) -> bool:
+    """Return whether a plugin of Slurm's determines which features of a node are active, so that nobody else may set them."""
+    lines = settings(cluster.spec.config.extra_lines.slurm)
+    return any(each.key.lower() == "nodefeaturesplugins" and each.value for each in lines)
+
+
+def without_record_fields(cluster: Cluster, nodeset: NodeSet) -> NodeSet:
+    """Return the NodeSet without what running nodes get by an update of their records in Slurm, so that it needs no new pods."""
+    default = {"weight": 1} if has_features_plugin(cluster) else {"weight": 1, "features": []}
+    return replace(nodeset, spec=nodeset.spec.model_copy(update=default))
 
 
 def _gres(gpu: Gpu) -> str | None:

@@ -227,17 +227,17 @@ def _behaviour(shared: Mapping[str, str]) -> dict[str, str | int]:
 
 
 def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
-    used = sorted({each for partition in spec.partitions for each in _members(partition)})
+    used = sorted({each for partition in spec.partitions for each in members_of(partition)})
     return [conf.line(NodeSet=each, Feature=each) for each in used]
 
 
-def _members(partition: Partition) -> list[str]:
+def members_of(partition: Partition) -> list[str]:
     """Return the features whose nodes belong to a partition; the name of a NodeSet is one of its nodes'."""
     return list(dict.fromkeys([*partition.node_sets, *partition.features]))
 
 
 def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
-    pairs = [("PartitionName", partition.name), ("Nodes", ",".join(_members(partition)) or "ALL")]
+    pairs = [("PartitionName", partition.name), ("Nodes", ",".join(members_of(partition)) or "ALL")]
     pairs += [("Default", "YES")] if partition.default else []
     pairs += [("Hidden", "YES")] if partition.hidden else []
     pairs += job_limits.partition_options(cluster, partition)

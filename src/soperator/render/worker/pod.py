@@ -32,7 +32,7 @@ from soperator.render.parts.model import (
     Object,
 )
 from soperator.render.slurm_conf import health_checks, topology
-from soperator.render.slurm_conf.node_conf import node_conf
+from soperator.render.slurm_conf.node_conf import node_conf, without_record_fields
 from soperator.render.worker import job_usage
 
 #: slurmd writes its pid after it has fetched its configuration. A connection to its port would be an error in its log, and Slurm itself monitors it:
@@ -67,8 +67,9 @@ def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defa
 
 
 def template_hash(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> str:
-    """Return a hash of everything that all pods of the NodeSet have in common."""
-    text = json.dumps(_pod(cluster, nodeset, 0, defaults), sort_keys=True)
+    """Return a hash of everything that all pods of the NodeSet have in common, and that only a new pod can have."""
+    made = _pod(cluster, without_record_fields(cluster, nodeset), 0, defaults)
+    text = json.dumps(made, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -17,7 +17,9 @@ _LENGTH = 100
 _ANNOTATIONS = {labels.PLAN: "mounts of the jail", labels.CONFIG: "slurm.conf"}
 _VOLUMES = {"plan": "mounts of the jail"}
 #: Environment variables with settings of the Slurm node.
-_NODE = ("SOPERATOR_NODE_CONF",)
+_NODE = "SOPERATOR_NODE_CONF"
+#: Those of its settings that are updated in Slurm, so that they are seldom the reason for a new pod.
+_UPDATED = ("Feature=", "Weight=")
 _NAMED = ("initContainers", "containers", "volumes")
 #: Parts of a pod to which the API server adds nothing.
 _EXACT = ("nodeSelector", "affinity", "command", "args")
@@ -42,6 +44,8 @@ def _differences(old: Mapping[str, Any], new: Object) -> Iterator[str]:
         if key not in _NAMED and not _same(was.get(key), value, exact=key in _EXACT):
             yield key
     yield from _metadata(old.get("metadata", {}), new["metadata"])
+    for before, after in pairs:
+        yield from _record(before, after, _place(after))
     yield from _gone(was, spec)
 
 
@@ -76,24 +80,33 @@ def _resources(before: Mapping[str, Any], after: Object, of: str) -> Iterator[st
 
 
 def _environment(before: Mapping[str, Any], after: Object, of: str) -> Iterator[str]:
-    known = {each["name"]: each for each in before.get("env", ())}
-    wanted = {each["name"]: each for each in after.get("env", ())}
+    known, wanted = _variables(before), _variables(after)
     for name in [*wanted, *(each for each in known if each not in wanted)]:
         if name not in wanted or not _same(known.get(name), wanted[name]):
-            yield (
-                _node_line(known[name], wanted[name])
-                if name in _NODE and name in known
-                else f"environment variable {name}{of}"
-            )
+            if name != _NODE or name not in known:
+                yield f"environment variable {name}{of}"
+            elif line := _node_line(known[name], wanted[name]):
+                yield line
 
 
-def _node_line(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return the settings of the Slurm node that are new, as slurmd has them on its command line."""
-    had = str(old.get("value", "")).split()
-    return (
-        " ".join(each for each in str(new.get("value", "")).split() if each not in had)
-        or "a setting of the Slurm node is gone"
+def _record(before: Mapping[str, Any], after: Object, _of: str) -> Iterator[str]:
+    known, wanted = _variables(before), _variables(after)
+    if _NODE in known and _NODE in wanted and (line := _node_line(known[_NODE], wanted[_NODE], updated=True)):
+        yield line
+
+
+def _variables(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each for each in container.get("env", ())}
+
+
+def _node_line(old: Mapping[str, Any], new: Mapping[str, Any], updated: bool = False) -> str:
+    """The settings of the Slurm node that are new, as slurmd has them on its command line: those that can be updated in Slurm, or all others."""
+    had, has = (
+        [each for each in str(line.get("value", "")).split() if each.startswith(_UPDATED) == updated]
+        for line in (old, new)
     )
+    found = " ".join(each for each in has if each not in had)
+    return found or ("a setting of the Slurm node is gone" if had != has else "")
 
 
 def _others(before: Mapping[str, Any], after: Object, of: str) -> Iterator[str]:

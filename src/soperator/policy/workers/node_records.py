@@ -1,18 +1,28 @@
-"""Workers that slurmctld has forgotten are registered again.
+"""Keeps Slurm's records of workers as the spec says: forgotten workers register again, and features and weight are updated.
 
 A dynamic node is only in slurmctld's memory until slurmctld saves its nodes the next time, and a registration does not cause a save (24.11). A
 slurmctld that is killed before forgets the node, and slurmd, which registers only when it starts, does not register again. So the operator has new
 nodes saved at once (`reconcile/cache/slurm_poller`), and where one is forgotten all the same, its slurmd is told to register.
+
+Features and weight follow the spec without a new pod. slurmd sends them only when Slurm creates the record. Slurm keeps them when slurmd registers
+again, but falls back to the weight of the first registration when slurmctld reads its files again (measured with 24.11,
+tests/slurm/test_record_fields.py). So each pass compares the record with the spec, whoever changed it. No other field is compared: an administrator
+may set all others by scontrol.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from soperator.policy.workers.types import (
     AnnotatePod,
+    RecordFields,
     Register,
+    UpdateNodes,
+    Verb,
     WorkerPod,
     WorkerSnapshot,
 )
+from soperator.slurm.node import Shape, SlurmNode
 
 #: Seconds for which a ready slurmd may be unregistered before it is told to register, and between two such requests. After a start it needs 1 s.
 PATIENCE = 20.0
@@ -52,6 +62,34 @@ def shortfall(seen: WorkerSnapshot) -> str:
     return f"{refused}; sbatch --hold queues one"
 
 
+def field_updates(seen: WorkerSnapshot, indexes: Iterable[int]) -> Iterator[UpdateNodes]:
+    """Yield one update for those of these workers whose features or weight in Slurm differ from the spec."""
+    wanted = seen.record
+    if wanted is None or seen.ending:
+        return
+    found = {index: node for index in sorted(indexes) if (node := seen.node(index)) and differs(node, wanted)}
+    if found:
+        change = _change(next(iter(found.values())), wanted)
+        yield UpdateNodes(Verb.SET_FIELDS, tuple(found), change)
+
+
+def differs(node: SlurmNode, wanted: RecordFields) -> bool:
+    """Return whether Slurm has other features or another weight of a node; False where it reports neither."""
+    return node.shape is not None and not is_as_wanted(node.shape, wanted)
+
+
+def is_as_wanted(shape: Shape, wanted: RecordFields) -> bool:
+    """Return whether a record has the features and the weight of the spec."""
+    return shape.weight == wanted.weight and wanted.features in (None, shape.features)
+
+
+def with_fields(shape: Shape, wanted: RecordFields | None) -> Shape:
+    """Return the shape that a record has once its fields are as the spec says."""
+    if wanted is None:
+        return shape
+    return replace(shape, weight=wanted.weight, features=shape.features if wanted.features is None else wanted.features)
+
+
 def _is_unknown(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
     runs = pod.ready and pod.phase == "Running" and not pod.deleting
     return runs and seen.nodes is not None and seen.node(pod.index) is None
@@ -59,3 +97,19 @@ def _is_unknown(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 def _due(pod: WorkerPod) -> float:
     return max(pod.ready_since, pod.asked) + PATIENCE
+
+
+def _change(node: SlurmNode, wanted: RecordFields) -> str:
+    """The change of one node in words, for the Event."""
+    shape = node.shape
+    assert shape is not None  # `differs` is True
+    parts = []
+    if wanted.features not in (None, shape.features):
+        parts.append(f"features {_text(shape.features)} → {_text(wanted.features or ())}")
+    if shape.weight != wanted.weight:
+        parts.append(f"weight {shape.weight} → {wanted.weight}")
+    return ", ".join(parts)
+
+
+def _text(features: Iterable[str]) -> str:
+    return ",".join(sorted(features)) or "none"
