@@ -275,8 +275,9 @@ class Workers:
                 await inside.scontrol(self.cluster, "delete", f"NodeName={nodes}")
             case Verb.DENY:
                 await inside.deny(self.cluster, nodes, said.why)
-            case Verb.SET_FIELDS if self.client:
-                await record_updates.set_fields(self.operator, self.cluster, self.nodeset, nodes, self.client)
+            case Verb.SET_FIELDS:
+                if self.client:
+                    await record_updates.set_fields(self.operator, self.cluster, self.nodeset, nodes, self.client)
             case verb:
                 await inside.scontrol(self.cluster, "update", f"NodeName={nodes}", f"State={verb}")
 
