@@ -16,6 +16,7 @@
 #include "holder.h"
 #include "namespaces.h"
 #include "proc.h"
+#include "spool.h"
 
 /* The files that a holder keeps (holder.h) while they have other numbers; -1: there is none. */
 struct kept {
@@ -98,7 +99,8 @@ static void be_holder(const struct plan *plan, struct kept *kept, struct birth *
 	reset_signals();
 	if (setsid() < 0 || prctl(PR_SET_NAME, "jail-holder") < 0)
 		report_fail(&birth->report, "jail: cannot prepare the holder: %m");
-	else if (namespaces_make(CLONE_NEWNS, &birth->report) == 0 && proc_renew(plan, &birth->report) == 0 && point != NULL &&
+	else if (namespaces_make(CLONE_NEWNS, &birth->report) == 0 && proc_renew(plan, &birth->report) == 0 && spool_close(plan, &birth->report) == 0 &&
+		 point != NULL &&
 		 (kept->proc = open(point->target, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
 		report_fail(&birth->report, "jail: cannot open %s (plan line %d): %m", point->target, point->line);
 	if (birth->report.text[0] != '\0')

@@ -35,6 +35,7 @@
 #include "plan.h"
 #include "proc.h"
 #include "report.h"
+#include "spool.h"
 
 enum { EXIT_USAGE = 64, EXIT_STEP = 71 };
 
@@ -126,7 +127,7 @@ static int be_init(const struct arguments *arguments, const struct plan *plan, s
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "jail-init") < 0)
 		return report_fail(report, "jail: cannot prepare the init: %m");
-	if (proc_renew(plan, report) < 0)
+	if (proc_renew(plan, report) < 0 || spool_close(plan, report) < 0)
 		return -1;
 	return run_below(arguments, report);
 }

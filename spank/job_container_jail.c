@@ -54,6 +54,7 @@ int HOOK(setup_bpf_token)(void *step);
 
 #include "holder.h"
 #include "jobs.h"
+#include "opening_timer.h"
 #include "plan.h"
 #include "report.h"
 #include "running.h"
@@ -93,6 +94,7 @@ int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0 &&
 	    caps_limit(&report) == 0) {
 		holder_close(&holder);
+		opening_timer_start(OPENING_FILE_SECONDS); /* of this process, which ends when it has opened the file */
 		return SLURM_SUCCESS;
 	}
 	slurm_error("%s", report.text);

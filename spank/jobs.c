@@ -73,6 +73,7 @@ static enum holder_made make(int folder_fd, const struct jobs_wish *wish, struct
 		return report_fail(report, "jail: no memory for the plan: %m");
 	if (keep_plan(folder_fd, wish->plan, report) == 0 && jobs_plan(wish->id, wish->plan, plan, report) == 0) {
 		plan->job = wish->id;
+		plan->spool = wish->spool;
 		if (write_wish(folder_fd, wish, plan, report) == 0)
 			result = holder_make(plan, wish->ipc, wish->seconds, &job->holder, report);
 		plan_free(plan);

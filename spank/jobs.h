@@ -31,6 +31,7 @@ struct jobs_wish {
 	uint32_t id;
 	uid_t uid;
 	const char *plan;	/* path of the plan */
+	const char *spool;	/* SlurmdSpoolDir, or NULL where it is by default */
 	bool ipc;
 	int seconds;		/* how long to wait for file systems, and for whoever is asked */
 	/*

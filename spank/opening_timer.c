@@ -8,8 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPENING_SECONDS = 30 };
-
 static timer_t timer;
 static bool is_running;
 
@@ -18,16 +16,16 @@ static void interrupt(int number)
 	(void)number;
 }
 
-void opening_timer_start(void)
+void opening_timer_start(int seconds)
 {
 	struct sigaction action = { .sa_handler = interrupt }; /* without SA_RESTART */
-	struct itimerspec times = { .it_value.tv_sec = OPENING_SECONDS, .it_interval.tv_nsec = 100 * 1000 * 1000 };
+	struct itimerspec times = { .it_value.tv_sec = seconds, .it_interval.tv_nsec = 100 * 1000 * 1000 };
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMAX - 1 };
 
 	event._sigev_un._tid = gettid();
 	if (sigaction(event.sigev_signo, &action, NULL) < 0 || timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 ||
 	    timer_settime(timer, 0, &times, NULL) < 0)
-		slurm_debug("jail: slurmstepd will wait for a file that does not open: %m");
+		slurm_debug("jail: Slurm will wait for a file that does not open: %m");
 	else
 		is_running = true;
 }

@@ -125,6 +125,7 @@ static enum holder_made begin(spank_t spank, struct report *report)
 		.id = item_of(spank, S_JOB_ID, 0),
 		.uid = item_of(spank, S_JOB_UID, (uint32_t)-1),
 		.plan = options.plan,
+		.spool = options.spool,
 		.ipc = options.ipc,
 		.seconds = options.seconds,
 	};
@@ -196,7 +197,7 @@ static bool make_step_ready(spank_t spank, struct report *report)
 	if (holder_enter_opening(&holder, report) < 0 || caps_lower(report) < 0)
 		return false;
 	is_opening = true;
-	opening_timer_start();
+	opening_timer_start(OPENING_STEP_SECONDS);
 	(void)follow_start(&holder, say, report);
 	tell_time("slurmstepd went in", since);
 	return true;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "scratch.h"
+#include "target.h"
 
 #define TOPOLOGY "hwloc_topo_" /* src/slurmd/slurmstepd/slurmstepd.c */
 
@@ -68,6 +69,28 @@ static int clear_one(int folder_fd, const char *spool, const char *name, uint32_
 	if (unlinkat(folder_fd, name, 0) < 0 && errno != ENOENT)
 		return report_fail(report, "jail: cannot remove %s: %m", path);
 	return 0;
+}
+
+int spool_close(const struct plan *plan, struct report *report)
+{
+	const char *spool = plan->spool != NULL ? plan->spool : SPOOL_DEFAULT_PATH;
+	int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), result = 0;
+
+	if (root_fd < 0)
+		return report_fail(report, "jail: cannot open the root: %m");
+	for (const struct plan_mount *each = plan->mounts; result == 0 && each < plan->mounts + plan->count; each++) {
+		struct plan_mount closed = { .kind = each->kind, .line = each->line, .target = each->target, .read_only = true };
+		int fd;
+
+		if (strcmp(each->target, spool) != 0 || each->kind == PLAN_PATH)
+			continue;
+		fd = target_open(root_fd, each, report);
+		result = fd < 0 ? -1 : target_restrict(fd, &closed, false, report);
+		if (fd >= 0)
+			(void)close(fd); /* nothing was written to it */
+	}
+	(void)close(root_fd); /* likewise */
+	return result;
 }
 
 int spool_clear(const char *spool, uint32_t job, struct report *report)

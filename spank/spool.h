@@ -6,6 +6,11 @@
  * slurmd clears such a socket away when it next asks all steps, if it is older than 10 min, which can be half an hour
  * later (src/common/stepd_api.c, _handle_stray_socket). The job's epilog is the better moment: no step of it can begin any more (docs/decisions/0044).
  *
+ * Only Slurm writes there. What slurmd believes lies in the spool: its configuration, the topology of the machine, credentials. A read-only mount over the
+ * configuration alone would not hold: who may write to the folder above renames it in a mount namespace that lacks this mount, which the kernel allows
+ * (rename(2), EBUSY). And a user filled the spool through the file of a batch script, which is the user's. So the whole spool is read-only for what
+ * runs for a user, and slurmstepd has it in its own mounts. The programs of a step with PMIx only connect to its socket.
+ *
  * slurmstepd gives up on a folder of PMIx that a user has made too deep for it, and forgets it where the step's start fails.
  */
 #ifndef JAIL_SPOOL_H
@@ -13,9 +18,13 @@
 
 #include <stdint.h>
 
+#include "plan.h"
 #include "report.h"
 
 #define SPOOL_DEFAULT_PATH "/var/spool/slurmd"
+
+/* Makes the plan's spool, if it has one, read-only in the mount namespace of the caller. */
+int spool_close(const struct plan *plan, struct report *report);
 
 /* Removes what is left of a job that has ended. A socket on which somebody listens stays. A spool that is not there has nothing. */
 int spool_clear(const char *spool, uint32_t job, struct report *report);

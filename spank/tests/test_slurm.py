@@ -3,7 +3,6 @@
 import subprocess
 from pathlib import Path
 
-import pytest
 from pods import HERE
 from trixie import JAIL, NEEDS, NEEDS_PMIX, PLAN, Slurm, processes, settled, wait_idle
 
@@ -40,6 +39,19 @@ def test_a_pipe_that_nobody_reads_holds_no_node(slurm: Slurm) -> None:
     slurm.sh("n=0; while squeue -h | grep -q . && [ $n -lt 40 ]; do sleep 1; n=$((n+1)); done", timeout=60)
     slurm.sh(f"timeout 2 cat {JAIL}/home/alice/gate; rm {JAIL}/home/alice/gate; scontrol reconfigure")
     slurm.until("sinfo -h -N -o %T | grep -qx idle")  # it did not answer for a while
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_a_pipe_that_nobody_reads_holds_no_thread_of_slurmd(slurm: Slurm) -> None:
+    """slurmd's child that opens the file of sbcast gives a named pipe up, and does not outlive the job; a pipe with a reader gets the file."""
+    assert wait_idle(slurm) == "idle none"
+    begin = "mkfifo pipe; echo brought >/tmp/f; sbcast -f /tmp/f $HOME/pipe; "
+    script = f"{begin} cat pipe >read & until [ -e read ]; do sleep 0.1; done; sbcast -f /tmp/f $HOME/pipe; wait; cat read; rm pipe read"
+    done = slurm.sh(f"cd; timeout 25 sbatch --wait -o out --wrap '{script}'; cat out", user="alice", timeout=40)
+    out = slurm.sh(f"cat {JAIL}/home/alice/out; rm {JAIL}/home/alice/out").stdout
+    assert "Interrupted system call" in out, (out, done.stderr)
+    assert out.splitlines()[-1] == "brought"
+    assert slurm.sh("ps -o args= -u alice").stdout == ""
     assert wait_idle(slurm) == "idle none"
 
 
@@ -288,75 +300,6 @@ def test_a_step_cancelled_alone_leaves_the_job(slurm: Slurm) -> None:
     script += "scancel $SLURM_JOB_ID.0; wait; srun -Q pgrep -cx sleep"
     slurm.sh(f"sbatch -W --output=out.cancel --wrap '{script}'", user="alice")
     assert "0" in slurm.read("/home/alice/out.cancel").splitlines()
-
-
-#: A socket that nobody listens on, as a slurmstepd leaves it that is killed.
-STRAY = "stray() { python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' /var/spool/slurmd/$1; }; "
-
-
-def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
-    """The epilog removes the sockets, the topologies and the script of its own job, and none that another job has."""
-    start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
-    script = f"a=$({start}); b=$({start}); " + 'for j in $a $b; do until_true "[ -e /mnt/tmp/job-$j/on ]"; done; '
-    script += STRAY + "stray one_$a.0; stray one_$a.5.1; stray one_$b.7; stray one_$a$b.0; "
-    script += "mkdir -p /var/spool/slurmd/$(printf job%05d $a)/more; touch /var/spool/slurmd/hwloc_topo_$a.0.xml; "
-    script += 'scancel $a; until_true "[ -z \\"\\$(squeue -h -j $a 2>/dev/null)\\" ]"; echo $a $b; '
-    script += "cd /var/spool/slurmd; ls -d one_* hwloc_topo_[0-9]* job*"
-    done = slurm.sh(script, timeout=60)
-    a, b = done.stdout.split("\n")[0].split()
-    left = done.stdout.split()[2:]
-    mine = [each for each in left if each.startswith((f"one_{a}.", f"hwloc_topo_{a}.", f"job{int(a):05}"))]
-    assert mine == [], done.stderr
-    assert {f"one_{b}.7", f"one_{a}{b}.0"} < set(left)
-    assert any(each.startswith("job") for each in left)
-    assert slurm.sh(f"srun -Q --overlap --jobid={b} true; scancel {b}").returncode == 0
-    assert wait_idle(slurm) == "idle none"
-    assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* hwloc_topo_[0-9]* job*").stdout == ""
-
-
-#: What a user does to a step with PMIx, whose folder in slurmd's spool is the user's, so that slurmstepd does not remove it.
-LEAVES = {
-    "a start that fails": "SLURM_PMIX_TMPDIR=/nowhere srun -Q -t1 --mpi=pmix true",
-    "folders in folders": "srun -Q -t1 --mpi=pmix python3 -c \"import glob, os; os.chdir(glob.glob('/var/spool/slurmd/pmix.*')[0]); "
-    "[(os.mkdir('d'), os.chdir('d')) for _ in range(30000)]\"",
-}
-
-
-@NEEDS_PMIX
-@pytest.mark.parametrize("leaves", list(LEAVES.values()), ids=list(LEAVES))
-def test_the_folder_of_pmix_goes_with_the_job(slurm: Slurm, leaves: str) -> None:
-    """Otherwise users fill slurmd's spool bit by bit, and the same step of a job that is requeued finds the folder in its way."""
-    assert wait_idle(slurm) == "idle none"
-    slurm.sh(leaves, user="alice")
-    assert wait_idle(slurm) == "idle none"
-    assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
-
-
-def test_a_full_spool_ends_no_job(slurm: Slurm) -> None:
-    """A job may write into the file of its own batch script: the spool has a size, is a file system of its own, and slurmd says that it is full."""
-    assert wait_idle(slurm) == "idle none"
-    batch = "sbatch --parsable --output=/dev/null --uid"
-    goes_on = "touch /tmp/on; until [ -e /home/alice/is-full ]; do sleep 0.2; done; srun -Q true && touch /home/alice/went-on; sleep 60"
-    script = f"b=$({batch}=1000 --wrap '{goes_on}'); until_true '[ -e /mnt/tmp/job-$b/on ]'; "
-    script += f"a=$({batch}=1000 --wrap 'head -c 1G /dev/zero >> $0; touch /home/alice/is-full; sleep 60'); "
-    script += f"until_true '[ -e {JAIL}/home/alice/went-on ]'; df --output=pcent /var/spool/slurmd; c=$({batch}=1000 --wrap true); "
-    script += (
-        "until_true 'scontrol show node one | grep -q SlurmdSpoolDir.is.full'; squeue -h -o %T -j $b; scancel $a $b; "
-    )
-    script += "until_true '[ -z \"$(squeue -h -t R,CG)\" ]'; scontrol update node=one state=resume; until_true '[ -z \"$(squeue -h -j $c)\" ]'; "
-    script += f"rm {JAIL}/home/alice/is-full {JAIL}/home/alice/went-on"
-    done = slurm.sh(script, timeout=100)
-    assert done.stdout.split()[1:] == ["100%", "RUNNING"], (done.stdout, done.stderr)
-    assert wait_idle(slurm) == "idle none"
-
-
-def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
-    """Which is why the epilog does: slurmd asks all steps when it registers, and removes a socket that is older than 10 min."""
-    make = STRAY + "stray one_998.0; stray one_999.0; touch -d '-610 seconds' /var/spool/slurmd/one_998.0; "
-    done = slurm.sh(make + "scontrol reconfigure; until_true '[ ! -e /var/spool/slurmd/one_998.0 ]'", timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert slurm.sh("rm /var/spool/slurmd/one_999.0").returncode == 0
-    assert wait_idle(slurm) == "idle none"
 
 
 #: `take SECONDS` gets a folder over a socket in the shared home and fills it; `give` sends the /tmp of its job.

@@ -1,0 +1,132 @@
+"""slurmd's spool: only Slurm writes there, and what it forgets there is cleared away."""
+
+import pytest
+from trixie import JAIL, NEEDS, NEEDS_PMIX, Slurm, settled, wait_idle
+
+pytestmark = NEEDS
+
+#: What a program tries in the spool: in the mounts of the job, and in mounts of its own from which those of the job are gone, where that is possible.
+ATTEMPTS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+spool = os.open("/var/spool/slurmd", os.O_RDONLY | os.O_DIRECTORY)
+def attempt(what, do):
+    try:
+        do()
+        print("DONE", what)
+    except OSError as error:
+        print("held:", what, error.strerror)
+def all_of_them(where):
+    attempt(where + " rename", lambda: os.rename("cred_state", "mine", src_dir_fd=spool, dst_dir_fd=spool))
+    attempt(where + " folder", lambda: os.mkdir("mine", dir_fd=spool))
+    attempt(where + " mode", lambda: os.fchmod(spool, 0o777))
+    attempt(where + " topology", lambda: os.open("hwloc_topo_whole.xml", os.O_WRONLY, dir_fd=spool))
+all_of_them("job:")
+ids = os.getuid(), os.getgid()
+if libc.unshare(0x10000000 | 0x20000) == 0:
+    for file, text in ("setgroups", "deny"), ("uid_map", f"0 {ids[0]} 1"), ("gid_map", f"0 {ids[1]} 1"):
+        with open("/proc/self/" + file, "w") as opened:
+            opened.write(text)
+    libc.mount(b"spool", b"/var/spool/slurmd", None, 0x1000 | 0x20, None)
+    libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, None)
+    os.mkdir("/tmp/old")
+    os.chdir("/tmp")
+    if libc.syscall(155, b".", b"old") == 0:
+        os.chroot(".")
+        os.chdir("/")
+        libc.umount2(b"/old", 2)
+    all_of_them("own:")
+"""
+
+
+@pytest.mark.parametrize("user", ["root", "alice"])
+def test_a_job_changes_nothing_in_the_spool(slurm: Slurm, user: str) -> None:
+    """Neither root of the jail nor a user writes, renames or opens to others what slurmd believes, in whatever mount namespace."""
+    before = slurm.sh("stat -c '%a %U' /var/spool/slurmd; ls /var/spool/slurmd | grep -v _").stdout
+    slurm.sh(f"cat >{JAIL}/srv/attempts.py <<'END'\n{ATTEMPTS}\nEND")
+    done = slurm.sh("srun -Q python3 /srv/attempts.py", user=user)
+    slurm.sh(f"rm {JAIL}/srv/attempts.py")
+    assert len(done.stdout.splitlines()) == 8, done.stderr
+    assert "DONE" not in done.stdout
+    assert slurm.sh("stat -c '%a %U' /var/spool/slurmd; ls /var/spool/slurmd | grep -v _").stdout == before
+    # the same by a process of the pod, which the mounts of a job do not hold
+    control = slurm.sh("touch /var/spool/slurmd/mine; ls /var/spool/slurmd/mine; rm /var/spool/slurmd/mine")
+    assert control.stdout == "/var/spool/slurmd/mine\n"
+
+
+def test_a_batch_script_is_not_a_way_to_fill_the_spool(slurm: Slurm) -> None:
+    """The file of the script is the user's, and all the same nobody but Slurm can make it longer."""
+    slurm.sh("cd; sbatch --wait -o out --wrap 'head -c 1M /dev/zero >> $0'", user="alice")
+    assert "Read-only file system" in slurm.sh(f"cat {JAIL}/home/alice/out; rm {JAIL}/home/alice/out").stdout
+    assert wait_idle(slurm) == "idle none"
+
+
+#: A socket that nobody listens on, as a slurmstepd leaves it that is killed.
+STRAY = "stray() { python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' /var/spool/slurmd/$1; }; "
+
+
+def test_what_a_killed_slurmstepd_left_goes_with_its_job(slurm: Slurm) -> None:
+    """The epilog removes the sockets, the topologies and the script of its own job, and none that another job has."""
+    start = "sbatch --parsable --output=/dev/null --wrap 'touch /tmp/on; sleep 60'"
+    script = f"a=$({start}); b=$({start}); " + 'for j in $a $b; do until_true "[ -e /mnt/tmp/job-$j/on ]"; done; '
+    script += STRAY + "stray one_$a.0; stray one_$a.5.1; stray one_$b.7; stray one_$a$b.0; "
+    script += "mkdir -p /var/spool/slurmd/$(printf job%05d $a)/more; touch /var/spool/slurmd/hwloc_topo_$a.0.xml; "
+    script += 'scancel $a; until_true "[ -z \\"\\$(squeue -h -j $a 2>/dev/null)\\" ]"; echo $a $b; '
+    script += "cd /var/spool/slurmd; ls -d one_* hwloc_topo_[0-9]* job*"
+    done = slurm.sh(script, timeout=60)
+    a, b = done.stdout.split("\n")[0].split()
+    left = done.stdout.split()[2:]
+    mine = [each for each in left if each.startswith((f"one_{a}.", f"hwloc_topo_{a}.", f"job{int(a):05}"))]
+    assert mine == [], done.stderr
+    assert {f"one_{b}.7", f"one_{a}{b}.0"} < set(left)
+    assert any(each.startswith("job") for each in left)
+    assert slurm.sh(f"srun -Q --overlap --jobid={b} true; scancel {b}").returncode == 0
+    assert wait_idle(slurm) == "idle none"
+    assert slurm.sh(f"cd /var/spool/slurmd; rm one_{a}{b}.0; ls -d one_* hwloc_topo_[0-9]* job*").stdout == ""
+
+
+@NEEDS_PMIX
+def test_what_a_step_with_pmix_could_not_begin_goes_with_the_job(slurm: Slurm) -> None:
+    """The folder that slurmstepd forgets where the start of a step fails would be in the way of the same step of a job that is requeued."""
+    assert wait_idle(slurm) == "idle none"
+    slurm.sh("SLURM_PMIX_TMPDIR=/nowhere srun -Q -t1 --mpi=pmix true", user="alice")
+    assert wait_idle(slurm) == "idle none"
+    assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
+
+
+@NEEDS_PMIX
+def test_a_folder_of_pmix_of_any_depth_goes_with_the_job(slurm: Slurm) -> None:
+    """slurmstepd does not remove one that is too deep for it."""
+    assert wait_idle(slurm) == "idle none"
+    deep = "import glob, os; os.chdir(glob.glob('/var/spool/slurmd/pmix.*')[0]); [(os.mkdir('d'), os.chdir('d')) for _ in range(3000)]"
+    slurm.sh(
+        "srun -Q -t1 --mpi=pmix sh -c 'until [ -e go ]; do sleep 0.1; done; rm go' & "
+        f"until_true 'ls /var/spool/slurmd | grep -q ^pmix'; python3 -c \"{deep}\"; touch {JAIL}/go; wait"
+    )
+    assert wait_idle(slurm) == "idle none"
+    assert settled(slurm, "ls /var/spool/slurmd | grep pmix", "") == ""
+
+
+def test_a_full_spool_ends_no_job(slurm: Slurm) -> None:
+    """The spool has a size and is a file system of its own: full, whatever filled it, it ends no job that runs, and slurmd says that it is full."""
+    assert wait_idle(slurm) == "idle none"
+    batch = "sbatch --parsable --output=/dev/null --uid"
+    goes_on = "touch /tmp/on; until [ -e /home/alice/is-full ]; do sleep 0.2; done; srun -Q true && touch /home/alice/went-on; sleep 60"
+    script = f"b=$({batch}=1000 --wrap '{goes_on}'); until_true '[ -e /mnt/tmp/job-$b/on ]'; "
+    script += f"head -c 1G /dev/zero >/var/spool/slurmd/filler 2>/dev/null; touch {JAIL}/home/alice/is-full; "
+    script += f"until_true '[ -e {JAIL}/home/alice/went-on ]'; df --output=pcent /var/spool/slurmd; c=$({batch}=1000 --wrap true); "
+    script += "until_true 'scontrol show node one | grep -q SlurmdSpoolDir.is.full'; squeue -h -o %T -j $b; scancel $b; rm /var/spool/slurmd/filler; "
+    script += "until_true '[ -z \"$(squeue -h -t R,CG)\" ]'; scontrol update node=one state=resume; until_true '[ -z \"$(squeue -h -j $c)\" ]'; "
+    script += f"rm {JAIL}/home/alice/is-full {JAIL}/home/alice/went-on"
+    done = slurm.sh(script, timeout=100)
+    assert done.stdout.split()[1:] == ["100%", "RUNNING"], (done.stdout, done.stderr)
+    assert wait_idle(slurm) == "idle none"
+
+
+def test_slurm_itself_clears_only_an_old_socket_away(slurm: Slurm) -> None:
+    """Which is why the epilog does: slurmd asks all steps when it registers, and removes a socket that is older than 10 min."""
+    make = STRAY + "stray one_998.0; stray one_999.0; touch -d '-610 seconds' /var/spool/slurmd/one_998.0; "
+    done = slurm.sh(make + "scontrol reconfigure; until_true '[ ! -e /var/spool/slurmd/one_998.0 ]'", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert slurm.sh("rm /var/spool/slurmd/one_999.0").returncode == 0
+    assert wait_idle(slurm) == "idle none"
