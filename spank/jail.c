@@ -141,7 +141,7 @@ static int run_in_jail(const struct arguments *arguments, const struct plan *pla
 		return -1;
 	if (init_block_signals(report) < 0)
 		return -1;
-	if (namespaces_make(CLONE_NEWPID, report) < 0)
+	if (namespaces_make(CLONE_NEWPID, report) < 0 || namespaces_make(CLONE_NEWIPC, report) < 0)
 		return -1;
 	child = fork();
 	if (child < 0)
@@ -183,7 +183,7 @@ static int join(pid_t pid, struct report *report)
 
 	if (fd < 0)
 		return report_fail(report, "jail: cannot open process %d: %m", pid);
-	result = setns((int)fd, CLONE_NEWPID | CLONE_NEWNS);
+	result = setns((int)fd, CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC);
 	if (result < 0)
 		report_fail(report, "jail: cannot join the namespaces of process %d: %m", pid);
 	if (close((int)fd) < 0)

@@ -84,7 +84,7 @@ int HOOK(restore)(char *folder, bool recover)
  */
 int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 {
-	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .seconds = JOBS_SECONDS, .ask = running_job };
+	const struct jobs_wish wish = { .id = step->job_id, .uid = uid, .plan = PLAN_DEFAULT_PATH, .ipc = true, .seconds = JOBS_SECONDS, .ask = running_job };
 	struct holder holder = HOLDER_NONE;
 	struct report report = { "" };
 	bool made = false;

@@ -30,19 +30,20 @@ static bool take(const char *word, struct options *options)
 		return take_seconds(word + 9, &options->seconds);
 	if (strncmp(word, "unkillable=", 11) == 0)
 		return take_seconds(word + 11, &options->unkillable);
-	options->ipc |= strcmp(word, "ipc") == 0;
+	if (strcmp(word, "shared_ipc") == 0)
+		options->ipc = false;
 	options->timing |= strcmp(word, "timing") == 0;
-	return strcmp(word, "ipc") == 0 || strcmp(word, "timing") == 0;
+	return strcmp(word, "shared_ipc") == 0 || strcmp(word, "ipc") == 0 || strcmp(word, "timing") == 0; /* ipc: as by default now */
 }
 
 int options_read(int count, char **words, struct options *options, struct report *report)
 {
-	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .spool = SPOOL_DEFAULT_PATH, .seconds = JOBS_SECONDS, .unkillable = JOBS_UNKILLABLE };
+	*options = (struct options){ .plan = PLAN_DEFAULT_PATH, .spool = SPOOL_DEFAULT_PATH, .ipc = true, .seconds = JOBS_SECONDS, .unkillable = JOBS_UNKILLABLE };
 	for (int i = 0; i < count; i++)
 		if (!take(words[i], options))
 			return report_fail(report,
 					   "jail: unknown argument \"%s\" in plugstack.conf; known are plan=/PATH, spool=/PATH, "
-					   "ipc, deadline=SECONDS, unkillable=SECONDS, timing",
+					   "shared_ipc, deadline=SECONDS, unkillable=SECONDS, timing",
 					   words[i]);
 	return 0;
 }

@@ -12,7 +12,7 @@
 struct options {
 	const char *plan;	/* plan=/PATH */
 	const char *spool;	/* spool=/PATH: SlurmdSpoolDir */
-	bool ipc;		/* jobs have a System V and message queue namespace of their own */
+	bool ipc;		/* jobs have a System V and message queue namespace of their own, and what they leave in it goes with them */
 	bool timing;		/* tell in slurmd's log, and not only in its debug log, how long things took */
 	int seconds;		/* deadline=SECONDS: how long to wait for a file system */
 	int unkillable;		/* unkillable=SECONDS: how long killed processes may make no progress until the end of the job has failed */

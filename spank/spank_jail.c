@@ -21,7 +21,7 @@
  * read-only; a batch step ends here, for its output file can be nowhere: Slurm requeues the job and drains the node, as for
  * a failed prolog.
  *
- * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [spool=/var/spool/slurmd] [ipc] [deadline=10]
+ * Use in plugstack.conf:  required spank_jail.so [plan=/etc/soperator/jail/plan] [spool=/var/spool/slurmd] [shared_ipc] [deadline=10]
  * [unkillable=60] [timing]
  */
 #define _GNU_SOURCE

@@ -176,10 +176,10 @@ STEPD_ARGUMENTS=timing step 7 0 1000 'echo joined'
     assert "jail-holder\n7\njail: namespaces of the job found in " in done.stdout
 
 
-def test_the_ipc_namespace_is_an_option(jail: Jail, any_pod: Pod) -> None:
-    """With `ipc` the steps of a job have System V objects of their own; without, they have the pod's."""
+def test_a_job_has_an_ipc_namespace_of_its_own(jail: Jail, any_pod: Pod) -> None:
+    """The steps of a job share their System V objects with nobody; with `shared_ipc` they have the pod's."""
     steps = "for i in 0 1; do STEPD_ARGUMENTS=$o step 7 $i 0 'readlink /proc/self/ns/ipc'; done"
-    script = f"readlink /proc/self/ns/ipc; for o in '' ipc; do {steps}; epilog 7; done"
+    script = f"readlink /proc/self/ns/ipc; for o in shared_ipc ''; do {steps}; epilog 7; done"
     seen = [line for line in shell(jail, any_pod, script).stdout.splitlines() if line.startswith("ipc:")]
     assert seen[0] == seen[1] == seen[2]
     assert seen[3] == seen[4] != seen[0]

@@ -6,6 +6,13 @@ A, T, S = "src/soperator/agents", "tests/unit/agents", "spank"
 
 AGENTS = [
     Mutant(
+        f"{A}/checks/probes/processes.py",
+        "    if not _is_ours(place, process.pid):\n        return 0\n",
+        "",
+        "jobs of a node that a user has drained by a variable of a process",
+        (f"{T}/checks/test_probes.py",),
+    ),
+    Mutant(
         f"{A}/identity.py",
         "if parts[0] in RESERVED or int(parts[2]) in OWN.values():",
         "if parts[0] in RESERVED:",
@@ -78,6 +85,27 @@ AGENTS = [
 ]
 
 JAIL = [
+    Mutant(
+        f"{S}/spool.c",
+        ".read_only = true };",
+        ".read_only = false };",
+        "slurmd's configuration and credentials, which a job writes",
+        (f"{S}/tests/test_spool.py",),
+    ),
+    Mutant(
+        f"{S}/job_container_jail.c",
+        "		opening_timer_start(OPENING_FILE_SECONDS);",
+        "		/* none */",
+        "threads of slurmd, each held by a named pipe of a user for ever",
+        (f"{S}/tests/test_slurm.py::test_a_pipe_that_nobody_reads_holds_no_thread_of_slurmd",),
+    ),
+    Mutant(
+        f"{S}/options.c",
+        ".ipc = true,",
+        ".ipc = false,",
+        "a node's memory, which a job that has ended still holds",
+        (f"{S}/tests/test_jobs.py::test_a_job_has_an_ipc_namespace_of_its_own",),
+    ),
     Mutant(
         f"{S}/mounts.c",
         "	if (!has_flags(entry, options.f_flag))\n",

@@ -138,19 +138,23 @@ def test_a_process_of_a_job_that_is_over_is_a_stray(machine, tmp_path):
 
 
 def test_a_users_process_gets_nothing_by_slurms_names(machine, tmp_path):
-    """In a job's pid namespace neither a title makes a job run, nor a name a process Slurm's or the driver's."""
+    """In a job's pid namespace no title makes a job run, and no environment makes its processes those of another job or of none."""
     machine.process(5, "train", SLURM_JOB_ID=11)
     machine.process(6, "slurmstepd", title="slurmstepd: [11.0]", SLURM_JOB_ID=11)
     machine.process(7, "nvidia-smi")
     (machine.proc / "7/fd/7").symlink_to("/dev/nvidia0")
     machine.process(8, "slurmstepd", title="slurmstepd: [12.0]")
-    for pid, space in ((5, 2), (6, 2), (7, 2), (8, 1), ("self", 1)):
+    machine.process(9, "prolog", SLURM_JOB_ID=13)
+    for pid, space in ((5, 2), (6, 2), (7, 2), (8, 1), (9, 1), ("self", 1)):
         (machine.proc / str(pid) / "ns").mkdir(parents=True)
         (machine.proc / str(pid) / "ns/pid").symlink_to(f"pid:[{space}]")
     assert processes.jobs(machine.place) == {12}
     [reading] = processes.leftovers({"scratch": str(tmp_path)}, machine.place)
-    assert (reading["processes"], reading["names"]) == (2, "train (5) of job 11, slurmstepd (6) of job 11")
-    assert processes.holders({}, machine.place)[0]["names"] == "nvidia-smi (7)"
+    assert (reading["processes"], reading["names"]) == (1, "prolog (9) of job 13")
+    assert processes.holders({}, machine.place)[0]["foreign"] == 0
+    (machine.proc / "5/ns/pid").unlink()
+    (machine.proc / "5/ns/pid").symlink_to("pid:[1]")
+    assert processes.leftovers({"scratch": str(tmp_path)}, machine.place)[0]["processes"] == 2
 
 
 def test_a_process_of_no_job_that_holds_a_gpu_is_foreign(machine):

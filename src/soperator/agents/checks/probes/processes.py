@@ -1,7 +1,8 @@
 """Measures processes: hanging ones, zombies, and leftovers of jobs.
 
-Users can give a process any name and title. So the names of Slurm's and the driver's programs count only in the pod's own pid namespace, because jobs
-have others.
+Users can give a process any name, title and environment. So the names of Slurm's and the driver's programs, and the number of a job in an environment,
+count only in the pod's own pid namespace. Each job has another one, which its epilog ends whole; where it cannot, Slurm drains the node. A process in
+there is of that job, whatever it says of itself, and may run without any step, as an SSH session does.
 """
 
 import os
@@ -47,7 +48,7 @@ def processes(_: Given, place: ProbePaths) -> list[Reading]:
 def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
     """Return the leftovers of jobs that no longer run here.
 
-    `processes` is their number, `devices` those that they hold, and `folders` those of such jobs in `given.scratch`.
+    `processes` is the number of those outside all jobs that were started for such a job, `devices` those that they hold, and `folders` those of such jobs in `given.scratch`.
     """
     running = jobs(place)
     strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
@@ -68,7 +69,8 @@ def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
 def holders(_: Given, place: ProbePaths) -> list[Reading]:
     """`foreign`: the number of processes that hold a GPU and belong to no job and no daemon of Slurm or the driver, with their `names`."""
     found = [each for each in everything(place) if each.age >= _YOUNG and not _is_called(place, each, _DAEMONS)]
-    foreign = [each for each in found if not _number_of(place, each) and _holds_a_gpu(place, each.pid)]
+    outside = [each for each in found if _is_ours(place, each.pid) and not _number_of(place, each)]
+    foreign = [each for each in outside if _holds_a_gpu(place, each.pid)]
     names = ", ".join(f"{each.name} ({each.pid})" for each in foreign[:3])
     return [{"of": "the pod", "foreign": len(foreign), "names": names}]
 
@@ -78,7 +80,7 @@ def jobs(place: ProbePaths) -> set[int]:
     found = set()
     for path in place.proc.glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            if (match := _STEP.match(path.read_bytes())) and _is_ours(place, path.parent.name):
+            if _is_ours(place, path.parent.name) and (match := _STEP.match(path.read_bytes())):
                 found.add(int(match[1]))
     return found
 
@@ -95,8 +97,10 @@ def everything(place: ProbePaths) -> Iterator[Process]:
 
 
 def _job_of(place: ProbePaths, process: Process) -> int:
-    """Return the job of a process, from its environment; 0 for a process without a job, a young one, and Slurm's own programs."""
-    if process.age < _YOUNG or process.state == "Z" or _is_called(place, process, ("slurmstepd", "slurmd")):
+    """Return the job for which a process outside all jobs was started; 0 for one of a job, a young one, and Slurm's own programs."""
+    if process.age < _YOUNG or process.state == "Z" or process.name.startswith(("slurmstepd", "slurmd")):
+        return 0
+    if not _is_ours(place, process.pid):
         return 0
     return _number_of(place, process)
 
