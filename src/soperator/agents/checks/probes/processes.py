@@ -1,6 +1,6 @@
 """Measures processes: hanging ones, zombies, and leftovers of jobs.
 
-Users can give a process any name, title and environment. So the names of Slurm's and the driver's programs, and the number of a job in an environment,
+Users can give a process any name, title and environment. So the names of Slurm's and the driver's programs, and a job's number in an environment,
 count only in the pod's own pid namespace. Each job has another one, which its epilog ends whole; where it cannot, Slurm drains the node. A process in
 there is of that job, whatever it says of itself, and may run without any step, as an SSH session does.
 """
@@ -48,7 +48,8 @@ def processes(_: Given, place: ProbePaths) -> list[Reading]:
 def leftovers(given: Given, place: ProbePaths) -> list[Reading]:
     """Return the leftovers of jobs that no longer run here.
 
-    `processes` is the number of those outside all jobs that were started for such a job, `devices` those that they hold, and `folders` those of such jobs in `given.scratch`.
+    `processes` is the number of those outside all jobs that were started for such a job, `devices` those that they hold,
+    and `folders` those of such jobs in `given.scratch`.
     """
     running = jobs(place)
     strays = [(each, job) for each in everything(place) if (job := _job_of(place, each)) and job not in running]
