@@ -56,6 +56,7 @@ int HOOK(setup_bpf_token)(void *step);
 #include "jobs.h"
 #include "opening_timer.h"
 #include "plan.h"
+#include "regular.h"
 #include "report.h"
 #include "running.h"
 
@@ -92,7 +93,7 @@ int HOOK(join)(const slurm_step_id_t *step, uid_t uid, bool is_step)
 	if (step->job_id == 0 || is_step || spank_context() == S_CTX_REMOTE)
 		return SLURM_SUCCESS;
 	if (jobs_begin(&wish, &holder, &made, &report) == HOLDER_READY && holder_join_mounts(&holder, &report) == 0 &&
-	    caps_limit(&report) == 0) {
+	    regular_only(&report) == 0 && caps_limit(&report) == 0) {
 		holder_close(&holder);
 		opening_timer_start(OPENING_FILE_SECONDS); /* of this process, which ends when it has opened the file */
 		return SLURM_SUCCESS;

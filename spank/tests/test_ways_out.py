@@ -135,15 +135,26 @@ def test_slurmstepd_sees_the_tasks_of_a_step_while_they_run(pod: Slurm) -> None:
     assert " - proc " in mount
 
 
+#: What slurmd's child does for a file of sbcast: it calls the plugin, and here prints what it may do then.
+RIGHTS = """
+import ctypes, struct, sys
+ctypes.CDLL("/usr/lib/x86_64-linux-gnu/slurm-wlm/libslurmfull.so", ctypes.RTLD_GLOBAL)
+plugin, libc = ctypes.CDLL("/opt/soperator/lib/slurm/job_container_jail.so"), ctypes.CDLL(None)
+step = ctypes.create_string_buffer(struct.pack("QIII", 2**64 - 2, int(sys.argv[1]), 2**32 - 2, 2**32 - 2))
+assert plugin.container_p_join(step, ctypes.c_uint32(0), ctypes.c_bool(False)) == 0
+sets = (ctypes.c_uint32 * 6)()
+assert libc.capget(struct.pack("II", 0x20080522, 0), sets) == 0
+bound = sum(1 << number for number in range(64) if libc.prctl(23, number, 0, 0, 0) == 1)
+print(*(f"{value:08x}" for value in (sets[0], sets[1], bound)))
+"""
+
+
 def test_what_slurmd_opens_for_root_of_the_jail_it_opens_with_those_rights(pod: Slurm) -> None:
     """slurmd's child that opens the file of sbcast has the capabilities of root of the jail, and so reaches no holder."""
-    script = f"mkfifo {JAIL}/root/fifo; salloc -Q sbcast -f /etc/hostname /root/fifo & "
-    script += "until_true 'pid=$(grep -ls ^257 /proc/[0-9]*/syscall | cut -d/ -f3 | grep .)'; "
-    script += (
-        f"grep -E 'Cap(Eff|Prm|Bnd)' /proc/$pid/status; cat {JAIL}/root/fifo >/dev/null; wait; rm {JAIL}/root/fifo"
-    )
-    done = pod.sh(script)
-    assert [line.split()[1] for line in done.stdout.splitlines()] == ["00000000a00405fb"] * 3, done.stderr
+    pod.sh(f"cat >/root/rights.py <<'END'\n{RIGHTS}\nEND")
+    begin = "salloc --no-shell -n1 2>&1 | sed -n 's/.*Granted job allocation //p'"
+    done = pod.sh(f"job=$({begin}); python3 /root/rights.py $job; scancel $job; rm /root/rights.py")
+    assert done.stdout.split() == ["a00405fb"] * 3, done.stderr
 
 
 @pytest.mark.parametrize(

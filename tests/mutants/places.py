@@ -94,10 +94,10 @@ JAIL = [
     ),
     Mutant(
         f"{S}/job_container_jail.c",
-        "		opening_timer_start(OPENING_FILE_SECONDS);",
-        "		/* none */",
-        "threads of slurmd, each held by a named pipe of a user for ever",
-        (f"{S}/tests/test_slurm.py::test_a_pipe_that_nobody_reads_holds_no_thread_of_slurmd",),
+        "	    regular_only(&report) == 0 && caps_limit(&report) == 0) {\n",
+        "	    caps_limit(&report) == 0) {\n",
+        "every sbcast on a node, which waits for a named pipe of a user",
+        (f"{S}/tests/test_slurm.py::test_a_pipe_holds_no_thread_of_slurmd",),
     ),
     Mutant(
         f"{S}/options.c",
