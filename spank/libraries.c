@@ -15,6 +15,8 @@ static const struct {
 	const char *name, *value;
 } variables[] = {
 	{ "HOME", "/proc/no-home" },
+	{ "TMPDIR", "/proc/no-home" }, /* of slurmstepd; what tasks are told is the line below */
+	{ "PMIX_SYSTEM_TMPDIR", "/tmp" },
 	{ "PMIX_MCA_mca_base_param_files", "none" },
 	{ "PMIX_MCA_mca_base_override_param_file", "none" },
 };

@@ -120,3 +120,22 @@ def test_a_task_that_is_still_slurmstepd_is_closed(slurm: Slurm, user: str) -> N
     Path(f"/proc/{slurm.pid}/root{JAIL}/srv/look").write_text(LOOK)
     done = slurm.sh(f"chmod 755 {JAIL}/srv/look; su {user} -c 'srun -Q -t1 --task-prolog=/srv/look cat /tmp/looked'")
     assert done.stdout.split() == ["own", "slurmstepd"], done.stderr
+
+
+@NEEDS_PMIX
+def test_what_pmix_says_of_itself_goes_to_no_file_of_a_user(slurm: Slurm) -> None:
+    """A user's PMIX_DEBUG has slurmstepd write, as root, no file that the user named by a link; the step runs, and is told where tools meet."""
+    assert wait_idle(slurm) == "idle none"
+    links = (
+        "import os; [os.symlink('/etc/precious', f'/tmp/pmix-output-pid{each}-output.txt') for each in range(1, 5000)]"
+    )
+    look = "ls /tmp | grep ^pmix-output; echo $PMIX_DEBUG $PMIX_SYSTEM_TMPDIR"
+    step = f"PMIX_DEBUG=100 srun -t1 --overlap --mpi=pmix sh -c '{look}'"
+    batch = f'#!/bin/sh\n{step}\npython3 -c "{links}"\n{step} | tail -n 1'
+    begin = f"echo whole >{JAIL}/etc/precious; chmod 600 {JAIL}/etc/precious; "
+    slurm.sh(f"{begin}cat >/srv/debug.sh <<'END'\n{batch}\nEND")
+    slurm.sh("cd; timeout 25 sbatch --wait -t 1 -o out /srv/debug.sh", user="alice", timeout=40)
+    end = f"rm {JAIL}/home/alice/out {JAIL}/etc/precious /srv/debug.sh"
+    said = slurm.sh(f"cat {JAIL}/home/alice/out {JAIL}/etc/precious; {end}").stdout
+    assert said == "100 /tmp\n100 /tmp\nwhole\n"
+    assert wait_idle(slurm) == "idle none"

@@ -86,6 +86,13 @@ AGENTS = [
 
 JAIL = [
     Mutant(
+        f"{S}/libraries.c",
+        '	{ "TMPDIR", "/proc/no-home" },',
+        "	/* none */",
+        "any file of the jail, which slurmstepd overwrites where a user put a link",
+        (f"{S}/tests/test_libraries.py::test_what_pmix_says_of_itself_goes_to_no_file_of_a_user",),
+    ),
+    Mutant(
         f"{S}/spool.c",
         ".read_only = true };",
         ".read_only = false };",
