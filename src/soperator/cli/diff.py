@@ -33,7 +33,7 @@ _MEANS = {
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveCluster:
     """The state of a cluster in Kubernetes: the digests of its objects by `Kind/name`, Slurm's files with their state, and the pods' templates by
     NodeSet.
     """
@@ -76,7 +76,9 @@ class _Unclear(Exception):  # noqa: N818
     """The comparison is impossible; the message has the cause."""
 
 
-def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults") -> Iterator[str]:
+def compare(
+    live: LiveCluster, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defaults: "Defaults"
+) -> Iterator[str]:
     """Yield a line for each change in one cluster. New images are rolled out in stages, of which only the first is shown."""
     from soperator.policy.cluster.images import RunningImages
     from soperator.reconcile.cluster import images
@@ -102,7 +104,7 @@ def compare(live: Live, cluster: "Cluster", nodesets: "Sequence[NodeSet]", defau
             yield f"NodeSet {each.name}: {len(live.templates[each.name])} pods become {each.spec.replicas}"
 
 
-def _of_files(live: Live, files: Mapping[str, str]) -> Iterator[str]:
+def _of_files(live: LiveCluster, files: Mapping[str, str]) -> Iterator[str]:
     from soperator.slurm.settings import diff as settings_diff
 
     found = settings_diff.effect(live.files, files)
@@ -114,7 +116,9 @@ def _of_files(live: Live, files: Mapping[str, str]) -> Iterator[str]:
     yield from (f"danger: {each}" for each in found.dangers)
 
 
-def _of_objects(live: Live, cluster: "Cluster", of: "tuple[Cluster, Cluster]", defaults: "Defaults") -> Iterator[str]:
+def _of_objects(
+    live: LiveCluster, cluster: "Cluster", of: "tuple[Cluster, Cluster]", defaults: "Defaults"
+) -> Iterator[str]:
     from soperator.render.cluster.objects import render_cluster
     from soperator.slurm.settings.state import ConfigState
 
@@ -201,7 +205,7 @@ async def _specs(
     return when_settled(with_members(cluster, members)), members
 
 
-async def _live(api: "Api", cluster: "Cluster") -> Live:
+async def _live(api: "Api", cluster: "Cluster") -> LiveCluster:
     from soperator.kube import kinds
     from soperator.kube.errors import NotFound
     from soperator.kube.objects import ConfigMap
@@ -232,9 +236,9 @@ async def _live(api: "Api", cluster: "Cluster") -> Live:
         config = await api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, names.config(cluster.name))
         there = await api.get(kinds.SLURMCLUSTER, Custom, cluster.namespace, cluster.name)
     except NotFound:
-        return Live("", applied, {}, ConfigState(), {}, templates)
+        return LiveCluster("", applied, {}, ConfigState(), {}, templates)
     state = read_state(config.metadata.annotations.get(labels.TRANSACTION, ""))
-    return Live(there.metadata.uid, applied, config.data, state, there.status, templates)
+    return LiveCluster(there.metadata.uid, applied, config.data, state, there.status, templates)
 
 
 async def _defaults(api: "Api") -> "Defaults":

@@ -9,7 +9,7 @@ import typer
 from soperator.cli.support.errors import CliError, report_errors
 
 if TYPE_CHECKING:
-    from soperator.cli.support.join_script import Host, Like
+    from soperator.cli.support.join_script import Host, ReferencePod
     from soperator.kube.api import Api
 
 _NAME = re.compile(r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
@@ -63,11 +63,11 @@ def _claims(said: list[str]) -> dict[str, str]:
     return found
 
 
-async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
+async def _like(host: "Host", nodeset: str, namespace: str) -> "ReferencePod":
     """Return the container and the volumes of the role's first pod; raise CliError, NotFound or KubeError."""
     import msgspec
 
-    from soperator.cli.support.join_script import Like
+    from soperator.cli.support.join_script import ReferencePod
     from soperator.kube.api import Api
     from soperator.kube.kinds import NODESET, POD, SLURMCLUSTER
     from soperator.kube.views import Custom
@@ -94,7 +94,7 @@ async def _like(host: "Host", nodeset: str, namespace: str) -> "Like":
             for each in spec["volumes"]
             if each["name"] in mounted and (found := await _held(api, where, each))
         }
-        return Like(container, spec["volumes"], files, spec["dnsConfig"]["searches"][0])
+        return ReferencePod(container, spec["volumes"], files, spec["dnsConfig"]["searches"][0])
 
 
 async def _held(api: "Api", namespace: str, volume: Any) -> dict[str, bytes]:

@@ -218,7 +218,7 @@ class Lease(View, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
-class Regarded(View, frozen=True):
+class EventTarget(View, frozen=True):
     """The object of an Event, and which part of it: `spec.containers{NAME}` for a container."""
 
     uid: str = ""
@@ -232,11 +232,11 @@ class WholePod(View, frozen=True):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Said(View, frozen=True):
+class ObservedEvent(View, frozen=True):
     """An Event of another component, such as the kubelet."""
 
     metadata: ObjectMeta = ObjectMeta()
-    involved_object: Regarded = Regarded()
+    involved_object: EventTarget = EventTarget()
     reason: str = ""
     message: str = ""
     last_timestamp: datetime | None = None

@@ -21,7 +21,7 @@ RATE, BURST, _KNOWN = 20.0, 100.0, 1024
 
 
 @dataclass
-class Turns:
+class ConnectionRates:
     """The remaining connections of each address, by a clock in seconds."""
 
     rate: float = RATE
@@ -39,11 +39,11 @@ class Turns:
 
 
 def bounded(
-    places: int = PLACES, patience: float = PATIENCE, life: float = LIFE, turns: Turns | None = None
+    places: int = PLACES, patience: float = PATIENCE, life: float = LIFE, turns: ConnectionRates | None = None
 ) -> type[H11Protocol]:
     """Return uvicorn's protocol class with these limits, for one server."""
     present: dict[_Bounded, None] = {}
-    left = turns or Turns()
+    left = turns or ConnectionRates()
 
     class Bounded(_Bounded):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

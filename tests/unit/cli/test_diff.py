@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
-from soperator.cli.diff import Live, _digest, compare
+from soperator.cli.diff import LiveCluster, _digest, compare
 from soperator.render.cluster.objects import render_cluster
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.slurm_conf import slurm_conf
@@ -30,7 +30,7 @@ def live(of, *members):
     objects = render_cluster(of, DEFAULTS, jail_ready=True, state=state)
     applied = {f"{each['kind']}/{each['metadata']['name']}": _digest(each, of) for each in objects}
     templates = {each.name: [pod.template_hash(of, each, DEFAULTS)] * each.spec.replicas for each in members}
-    return Live("uid", applied, slurm_conf.files(of), state, {}, templates)
+    return LiveCluster("uid", applied, slurm_conf.files(of), state, {}, templates)
 
 
 def told(was, now, members=()):
@@ -72,6 +72,6 @@ def test_a_nodeset_tells_how_many_pods_are_replaced_and_how_many_there_will_be()
 
 def test_a_cluster_that_is_not_there_is_made():
     """Every object is named, and no file is compared with nothing."""
-    said = told(Live(), replace(cluster(), uid=""))
+    said = told(LiveCluster(), replace(cluster(), uid=""))
     assert "StatefulSet/demo-controller: is made" in said
     assert "+++" not in said

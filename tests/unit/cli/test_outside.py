@@ -10,7 +10,7 @@ import yaml
 from soperator.cli.support.errors import CliError
 from soperator.cli.support.join_script import (
     Host,
-    Like,
+    ReferencePod,
     for_host,
     script,
 )
@@ -29,7 +29,7 @@ def like(kind="Pod", name="slurmd", **more):
     spec = made if kind == "Pod" else made["template"]["spec"]
     container = next(each for each in [*spec["initContainers"], *spec["containers"]] if each["name"] == name)
     files = {"keys": {"slurm.key": KEY}, "plan": {"plan": b"1\n"}, "hostkeys": {"ssh_host": b"never"}}
-    return Like(container | more, spec["volumes"], files, spec["dnsConfig"]["searches"][0])
+    return ReferencePod(container | more, spec["volumes"], files, spec["dnsConfig"]["searches"][0])
 
 
 def command(text, name):
@@ -80,7 +80,7 @@ def test_what_a_host_cannot_have_is_refused(claims, volume, words):
     source = like()
     volumes = [volume if each["name"] == volume.get("name") else each for each in source.volumes]
     with pytest.raises(CliError, match=words):
-        script(Host("demo", "bare-1", claims), Like(source.container, volumes, source.files, source.domain))
+        script(Host("demo", "bare-1", claims), ReferencePod(source.container, volumes, source.files, source.domain))
 
 
 def test_a_cluster_with_munge_is_refused():

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from soperator.observe import operator as names
-from soperator.runtime.connections import Turns, bounded
+from soperator.runtime.connections import ConnectionRates, bounded
 from soperator.runtime.metrics import OperatorMetrics, QueueState, Sources
 from soperator.runtime.server import build_app, serve
 
@@ -197,7 +197,7 @@ async def test_who_asks_without_a_pause_does_not_keep_the_loop() -> None:
 
 def test_an_address_has_turns_of_its_own_and_they_come_back() -> None:
     """So many at once, and then so many a second; what is known of addresses has a bound."""
-    turns = Turns(rate=2.0, burst=3.0)
+    turns = ConnectionRates(rate=2.0, burst=3.0)
     assert [turns.take("a", 0.0) for _ in range(5)] == [True] * 3 + [False] * 2
     assert turns.take("b", 0.0)
     assert [turns.take("a", 1.0) for _ in range(3)] == [True, True, False]

@@ -35,7 +35,7 @@ def totals(counts: Mapping[K, float]) -> Counter[str]:
     return found
 
 
-class Settled:
+class SeriesNames:
     """Names that keep their series, as counters need it: a limited number, in order of arrival."""
 
     def __init__(self, most: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from soperator.agents.exporter.bounds import Settled, folded, top, totals
+from soperator.agents.exporter.bounds import SeriesNames, folded, top, totals
 from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.observe.metric import OTHER, Family, Metric, Sample
@@ -53,7 +53,7 @@ class Flow:
     since: int = 0
     ended: Counter[str] = field(default_factory=Counter)
     waits: dict[str, list[float]] = field(default_factory=dict)
-    partitions: Settled = field(default_factory=lambda: Settled(names.PARTITIONS))
+    partitions: SeriesNames = field(default_factory=lambda: SeriesNames(names.PARTITIONS))
 
     def began(self, partition: str, wait: float) -> None:
         """Count the start of a job, with its waiting time in seconds."""

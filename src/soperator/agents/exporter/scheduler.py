@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from soperator.agents.exporter.bounds import Settled, folded
+from soperator.agents.exporter.bounds import SeriesNames, folded
 from soperator.agents.exporter.users import UserNames
 from soperator.observe import cluster as names
 from soperator.observe.metric import Family, Metric, Sample
@@ -25,8 +25,8 @@ class Scheduler:
 
     def __init__(self, users: UserNames | None = None) -> None:
         self._known = users or UserNames()
-        self._rpcs = Settled(names.RPCS)
-        self._users = Settled(names.USERS)
+        self._rpcs = SeriesNames(names.RPCS)
+        self._users = SeriesNames(names.USERS)
 
     def families(self, said: Statistics) -> Iterator[Family]:
         """Yield all counts of slurmctld."""
@@ -63,7 +63,7 @@ def _plain(said: Statistics) -> Iterator[tuple[Metric, float]]:
     yield names.DBD_QUEUE, said.dbd_agent_queue_size
 
 
-def _rpcs(said: Sequence[tuple[str, Rpc]], settled: Settled, many: Metric, seconds: Metric) -> Iterator[Family]:
+def _rpcs(said: Sequence[tuple[str, Rpc]], settled: SeriesNames, many: Metric, seconds: Metric) -> Iterator[Family]:
     kept = settled.names_after(name for name, _ in said)
     counts: Counter[tuple[str]] = Counter()
     times: dict[tuple[str], float] = {}

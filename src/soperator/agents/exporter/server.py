@@ -21,7 +21,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 _PIECE = 1 << 16
 
 
-class Packed:
+class CompressedPage:
     """A cache of the last page, compressed with gzip once for all clients."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def pack(plain: bytes) -> bytes:
 
 def build_app(metrics: Callable[[], bytes], page: Callable[[], str]) -> Starlette:
     """Return the application. `metrics` returns the same object while its content is unchanged."""
-    packed, process = Packed(), CollectorRegistry()
+    packed, process = CompressedPage(), CollectorRegistry()
     ProcessCollector(registry=process)
 
     async def serve_page(_: Request) -> Response:

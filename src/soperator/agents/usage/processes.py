@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from soperator.agents.usage.tally import Key, Snapshot, Spent
+from soperator.agents.usage.tally import Key, ProcessCpuTime, Snapshot
 
 _STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 _GPU = re.compile(r"^/dev/(?:dri/)?(nvidia\d+|renderD\d+)$")
@@ -60,8 +60,8 @@ def measure(place: UsagePaths) -> dict[int, Snapshot]:
 
 def _snapshot(place: UsagePaths, number: int, job: _Job, found: Mapping[int, _Process]) -> Snapshot:
     """slurmstepd's own time counts as Slurm's; the time of its ended tasks counts as the job's."""
-    spent = {each.key: Spent(each.own + each.of_children, _parent(each, found)) for each in job.members}
-    spent |= {each.key: Spent(each.of_children, None) for each in job.steps}
+    spent = {each.key: ProcessCpuTime(each.own + each.of_children, _parent(each, found)) for each in job.members}
+    spent |= {each.key: ProcessCpuTime(each.of_children, None) for each in job.steps}
     used, memory = _of_cgroup(place, number, job)
     return Snapshot(
         spent,

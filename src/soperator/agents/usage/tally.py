@@ -14,7 +14,7 @@ Key = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Spent:
+class ProcessCpuTime:
     """The seconds of a process and its waited-for children, and its parent; None if the parent does not belong to the job."""
 
     seconds: float
@@ -27,7 +27,7 @@ class Snapshot:
     one.
     """
 
-    spent: Mapping[Key, Spent]
+    spent: Mapping[Key, ProcessCpuTime]
     memory: int = 0
     processes: int = 0
     gpus: frozenset[str] = field(default_factory=frozenset)
@@ -45,7 +45,7 @@ def gained(before: Snapshot | None, now: Snapshot) -> float:
     return max(0.0, sum(each.seconds for each in now.spent.values()) - was)
 
 
-def _still_counts(key: Key, known: Mapping[Key, Spent], now: Mapping[Key, Spent]) -> bool:
+def _still_counts(key: Key, known: Mapping[Key, ProcessCpuTime], now: Mapping[Key, ProcessCpuTime]) -> bool:
     """Return whether the current sum has the time of a process: the process lives, or its nearest living ancestor has it."""
     for _ in range(len(known)):
         if key in now:

@@ -29,7 +29,7 @@ _STATE = "/var/lib/soperator"
 
 
 @dataclass(frozen=True)
-class Like:
+class ReferencePod:
     """A container of a pod, and the content of its volumes: `files` by volume, name and content. `domain` is the domain of the pods' host names."""
 
     container: Json
@@ -68,7 +68,7 @@ def for_host(annotations: Mapping[str, str], files: Mapping[str, bytes]) -> dict
     return {**files, **turned(files, replace(record, stage="Signing"), b"")}
 
 
-def script(host: Host, like: Like) -> str:
+def script(host: Host, like: ReferencePod) -> str:
     """Return the script for /bin/sh, to be run by root. It contains the cluster's key. Raises CliError."""
     said = _environment(like.container)
     if said.get("SOPERATOR_AUTH") != "slurm":
@@ -103,7 +103,7 @@ def _needs(test: str, why: str) -> str:
     return f"{test} >/dev/null || fail {shlex.quote(why)}"
 
 
-def _files(host: Host, like: Like) -> Iterator[str]:
+def _files(host: Host, like: ReferencePod) -> Iterator[str]:
     """Yield the commands that write the content of Secrets and ConfigMaps, readable only by root, as in a pod."""
     yield f"umask 077; rm -rf {host.folder}"
     for volume in _volumes(like):
@@ -123,7 +123,7 @@ def _files(host: Host, like: Like) -> Iterator[str]:
             yield f"if [ -d /etc/tmpfiles.d ]; then echo 'd {path} 0755 {owner} root' >/etc/tmpfiles.d/soperator.conf; fi"
 
 
-def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
+def _names(host: Host, like: ReferencePod, controller: str) -> Iterator[str]:
     """Yield the commands that start the container for the host names, and wait until the names are there."""
     said = {"SOPERATOR_NAMES": controller, "SOPERATOR_DOMAIN": like.domain}
     words = ["--network", "host", "--volume", "/etc/hosts:/etc/hosts", *_settings(said)]
@@ -134,7 +134,7 @@ def _names(host: Host, like: Like, controller: str) -> Iterator[str]:
     yield f"until getent hosts {controller} >/dev/null; do sleep 1; done"
 
 
-def _bundle(like: Like) -> Iterator[str]:
+def _bundle(like: ReferencePod) -> Iterator[str]:
     """Yield the commands that install Slurm's commands and their libraries, as in the jail, and create the user that slurm.conf names."""
     image, owner = shlex.quote(like.container["image"]), _owner(like)
     yield f"id slurm >/dev/null 2>&1 || useradd --system --no-create-home --uid {owner} --shell /usr/sbin/nologin slurm"
@@ -142,7 +142,7 @@ def _bundle(like: Like) -> Iterator[str]:
     yield f"made=$($run create {image} names); rm -rf {BUNDLE}; $run cp $made:{BUNDLE} {BUNDLE}; $run rm $made >/dev/null"
 
 
-def _options(host: Host, like: Like) -> list[str]:
+def _options(host: Host, like: ReferencePod) -> list[str]:
     """Return the options for the rights and the namespaces of the container, as those of the pod."""
     security = like.container.get("securityContext", {})
     capabilities = security.get("capabilities", {})
@@ -165,17 +165,17 @@ def _environment(container: Json) -> dict[str, str]:
     return {each["name"]: each.get("value", "") for each in container.get("env", ())}
 
 
-def _program(like: Like) -> str:
+def _program(like: ReferencePod) -> str:
     return shlex.join([like.container["image"], *like.container.get("args", ())])
 
 
-def _volumes(like: Like) -> list[Json]:
+def _volumes(like: ReferencePod) -> list[Json]:
     """Return the options for the volumes that the container mounts, without those of SSH."""
     mounted = {each["name"] for each in like.container.get("volumeMounts", ())} - {*_SSH_VOLUMES}
     return [each for each in like.volumes if each["name"] in mounted]
 
 
-def _mounts(host: Host, like: Like) -> list[str]:
+def _mounts(host: Host, like: ReferencePod) -> list[str]:
     volumes = {each["name"]: each for each in _volumes(like)}
     words: list[str] = []
     for mount in like.container.get("volumeMounts", ()):
@@ -191,7 +191,7 @@ def _mounts(host: Host, like: Like) -> list[str]:
     return words
 
 
-def _owner(like: Like) -> int:
+def _owner(like: ReferencePod) -> int:
     return int(like.container.get("securityContext", {}).get("runAsUser", 0))
 
 

@@ -13,7 +13,7 @@ import msgspec
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError
-from soperator.kube.objects import Said
+from soperator.kube.objects import ObservedEvent
 from soperator.kube.views import (
     ContainerState,
     ContainerStatus,
@@ -97,7 +97,7 @@ async def _failed_pull(api: Api, pod: Pod) -> ContainerStatus | None:
     """Return the last container whose image cannot be pulled, according to an Event."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
-        found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items
+        found = (await api.list(kinds.SAID, ObservedEvent, pod.metadata.namespace, fields=fields)).items
     except KubeError:
         return None
     failed = [each for each in found if each.reason == "Failed" and each.message.startswith("Failed to pull image")]

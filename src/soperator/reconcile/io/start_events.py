@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from soperator.kube import kinds
 from soperator.kube.api import Api
 from soperator.kube.errors import KubeError
-from soperator.kube.objects import Said
+from soperator.kube.objects import ObservedEvent
 from soperator.kube.views import Pod
 from soperator.reconcile.pod_status import STARTING
 from soperator.runtime.cache.store import Store
@@ -93,7 +93,7 @@ async def _cause(api: Api, pod: Pod) -> str:
     """Return the message of the last Event of a failure, as part of a sentence; empty if there is none, or if it cannot be read."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
-        found = (await api.list(kinds.SAID, Said, pod.metadata.namespace, fields=fields)).items
+        found = (await api.list(kinds.SAID, ObservedEvent, pod.metadata.namespace, fields=fields)).items
     except KubeError:
         return ""
     failed = [each for each in found if each.reason in _REASONS]

@@ -29,14 +29,14 @@ _SOON = 10.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class TokensStatus:
     """Why a token is missing or invalid, empty if all are valid; and the seconds until the next check, 0 for never."""
 
     why: str = ""
     again: float = 0.0
 
 
-async def keep(operator: Operator, cluster: Cluster) -> Kept:
+async def keep(operator: Operator, cluster: Cluster) -> TokensStatus:
     """Create and renew the tokens that the spec lists, and clear the Secrets of the others."""
     users = cluster.spec.rest.users
     wanted = {each.secret_name: each for each in users.tokens} if users else {}
@@ -46,7 +46,7 @@ async def keep(operator: Operator, cluster: Cluster) -> Kept:
             await _empty(operator, cluster, each)
     key = secrets.get(cluster.namespace, names.jwt_key(cluster.name))
     if not wanted or key is None:
-        return Kept()
+        return TokensStatus()
     found = [await _one(operator, cluster, each, key.metadata.resource_version) for each in wanted.values()]
     return _sum(found)
 
@@ -69,10 +69,10 @@ def _in_place_of(known: Meta, made: Object) -> Object:
     return made
 
 
-def _sum(found: Iterable[Kept]) -> Kept:
+def _sum(found: Iterable[TokensStatus]) -> TokensStatus:
     all_ = list(found)
     waits = [each.again for each in all_ if each.again]
-    return Kept("; ".join(each.why for each in all_ if each.why), min(waits, default=0.0))
+    return TokensStatus("; ".join(each.why for each in all_ if each.why), min(waits, default=0.0))
 
 
 def _is_ours(cluster: Cluster, secret: Meta) -> bool:
@@ -89,22 +89,22 @@ def _is_edited(secret: Meta) -> bool:
     return bool(mine and others) and max(others) >= max(mine)
 
 
-async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str) -> Kept:
+async def _one(operator: Operator, cluster: Cluster, wanted: KeptToken, key: str) -> TokensStatus:
     known = operator.stores.children[kinds.SECRET].get(cluster.namespace, wanted.secret_name)
     if known and not _is_ours(cluster, known):
-        return Kept(
+        return TokensStatus(
             f"Secret {wanted.secret_name} does not belong to the operator and stays unchanged: name another Secret for user {wanted.user}"
         )
     note = read_note(known.metadata.annotations) if known and not _is_edited(known) else None
     due, now = renewal(wanted, note, key), operator.wall()
     if due > now:
-        return Kept(again=due - now)
+        return TokensStatus(again=due - now)
     try:
         fault = refusal(wanted.user, await operator.inside.uid(cluster, wanted.user))
     except SlurmError as error:
         fault = f"slurmctld cannot look up user {wanted.user}: {error}"
     if fault:
-        return Kept(f"Secret {wanted.secret_name} gets no new token: {fault}", _SOON)
+        return TokensStatus(f"Secret {wanted.secret_name} gets no new token: {fault}", _SOON)
     return await _write(operator, cluster, wanted, known)
 
 
@@ -117,7 +117,7 @@ def refusal(user: str, uid: int | None, admin: bool = False) -> str:
     return ""
 
 
-async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known: Meta | None) -> Kept:
+async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known: Meta | None) -> TokensStatus:
     """Sign a token with the current key, write it, and record the key's version."""
     found = await operator.api.get(kinds.SECRET, Secret, cluster.namespace, names.jwt_key(cluster.name))
     now, lifetime = operator.wall(), seconds(wanted.lifetime)
@@ -130,5 +130,5 @@ async def _write(operator: Operator, cluster: Cluster, wanted: KeptToken, known:
         else:
             await operator.api.apply(kinds.SECRET, _in_place_of(known, made))
     except (AlreadyExists, Conflict):
-        return Kept(again=_SOON)  # the cache does not know it yet, or another operator was first
-    return Kept(again=lifetime / 2)
+        return TokensStatus(again=_SOON)  # the cache does not know it yet, or another operator was first
+    return TokensStatus(again=lifetime / 2)

@@ -64,7 +64,7 @@ _CHANGED = 1.0
 _HOLDS = 5.0
 #: The longest wait in seconds before refused pods are tried again.
 _LONGEST = 300.0
-UNMADE: Slot[str, "Unmade"] = per_object("refused pods of a NodeSet")
+UNMADE: Slot[str, "RefusedCreations"] = per_object("refused pods of a NodeSet")
 #: The action and the reason of the Event about each action.
 _EVENTS: Mapping[type, tuple[str, str]] = {
     Create: ("Create", "PodCreated"),
@@ -90,8 +90,11 @@ _UPDATES: Mapping[Verb, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Unmade:
-    """Why a NodeSet's pods are refused, for which generation of its spec, how often in a row, and until when none is tried (seconds since 1970)."""
+class RefusedCreations:
+    """A refused creation of a NodeSet's pods.
+
+    It has the cause, the generation of the spec, the number of refusals in a row, and when the next attempt is due (seconds since 1970).
+    """
 
     why: str
     generation: int
@@ -120,7 +123,7 @@ class Workers:
     async def act(self, seen: WorkerSnapshot) -> tuple[WorkerPlan, str]:
         """Decide and carry out the actions; return the plan, and what Slurm refused, as one sentence."""
         plan, failed = await choose(seen, self.client)
-        decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
+        decided = DecidedSnapshot(seen, asyncio.get_running_loop().time() + _HOLDS)
         if plan.actions and self.is_held():
             return replace(plan, actions=(), again=_CHANGED), failed
         actions = plan.actions
@@ -132,13 +135,13 @@ class Workers:
         await self._at_once(map(self._set_condition, [each for each in actions if isinstance(each, SetPodCondition)]))
         return replace(plan, again=0.0 if created[_IN_A_PASS:] else plan.again), refusals[1] or failed or refusals[0]
 
-    async def _refill(self, actions: Sequence[Action], decided: "Decided") -> str:
+    async def _refill(self, actions: Sequence[Action], decided: "DecidedSnapshot") -> str:
         """Delete the records of removed nodes, then create the missing pods."""
         forgotten = await self._take_all([each for each in actions if isinstance(each, DeleteNodeRecord)], decided)
         created = [each for each in actions if isinstance(each, Create)][:_IN_A_PASS]
         return await self._make(created, decided.seen.template) or forgotten
 
-    async def _touch(self, actions: Sequence[Action], decided: "Decided") -> str:
+    async def _touch(self, actions: Sequence[Action], decided: "DecidedSnapshot") -> str:
         """Carry out the actions that are due on existing workers, the changes of their labels and annotations first."""
         marked = await self._take_all([each for each in actions if isinstance(each, AnnotatePod)], decided)
         others = Create | DeleteNodeRecord | AnnotatePod | SetPodCondition
@@ -146,7 +149,7 @@ class Workers:
 
     async def take(self, actions: Sequence[Action], seen: WorkerSnapshot) -> str:
         """Carry out actions that another module has just decided; return what Slurm refused."""
-        decided = Decided(seen, asyncio.get_running_loop().time() + _HOLDS)
+        decided = DecidedSnapshot(seen, asyncio.get_running_loop().time() + _HOLDS)
         return "" if actions and self.is_held() else await self._take_all(actions, decided)
 
     async def _make(self, created: Sequence[Create], template: str) -> str:
@@ -163,7 +166,7 @@ class Workers:
         except ApiError as error:
             times = last.times + 1 if last else 1
             why = explain(error, f"a pod of NodeSet {meta.name}")
-            book[meta.uid] = Unmade(why, meta.generation, times, now + min(2.0**times, _LONGEST))
+            book[meta.uid] = RefusedCreations(why, meta.generation, times, now + min(2.0**times, _LONGEST))
             return why
         return ""
 
@@ -174,7 +177,7 @@ class Workers:
         refused = min(_LONGEST, max(0.1, last.until - self.operator.wall())) if last else None
         return min(_CHANGED, refused or _CHANGED) if self.changed else refused
 
-    async def _take_all(self, actions: Sequence[Action], decided: "Decided") -> str:
+    async def _take_all(self, actions: Sequence[Action], decided: "DecidedSnapshot") -> str:
         """Carry out actions in parallel; return the first refusal."""
         refusals: list[str] = []
 
@@ -351,7 +354,7 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedSnapshot:
     """The answer on which actions were decided, and until when they may begin, by the clock of the event loop."""
 
     seen: WorkerSnapshot

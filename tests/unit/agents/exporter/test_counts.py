@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.agents.exporter.bounds import Settled, folded, top
+from soperator.agents.exporter.bounds import SeriesNames, folded, top
 from soperator.agents.exporter.jobs import Flow, JobCounts
 from soperator.agents.exporter.nodes import Nodes, is_out, out_by, state_of
 from soperator.agents.exporter.scheduler import Scheduler, partitions, reservations
@@ -298,7 +298,7 @@ def test_folding_loses_nothing(counts, most):
 
 def test_a_counter_keeps_its_name():
     """Who came first keeps the series, so that none ever goes back."""
-    settled = Settled(2)
+    settled = SeriesNames(2)
     assert settled.names_after(["b", "a"]) == {"a", "b"}
     assert settled.names_after(["c", "a"]) == {"a", "b"}
 

@@ -16,12 +16,12 @@ import pytest
 
 from soperator.agents.usage.__main__ import page, write
 from soperator.agents.usage.answers import answer, listener, serve
-from soperator.agents.usage.tally import Snapshot, Spent, Totals
+from soperator.agents.usage.tally import ProcessCpuTime, Snapshot, Totals
 from soperator.observe import jobs
 
 
 def looked(seconds, gpus=()):
-    return Snapshot({(1, 1): Spent(seconds, None)}, 4096, 1, frozenset(gpus))
+    return Snapshot({(1, 1): ProcessCpuTime(seconds, None)}, 4096, 1, frozenset(gpus))
 
 
 def test_each_job_has_its_series_and_its_gpus():

@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soperator.agents.usage.tally import Snapshot, Spent, Totals, gained
+from soperator.agents.usage.tally import ProcessCpuTime, Snapshot, Totals, gained
 from tests.examples import examples
 
 STEP, TASK, CHILD, OTHER = (10, 1), (11, 2), (12, 3), (20, 4)
 
 
 def snap(spent, exact=None):
-    return Snapshot({key: Spent(*each) for key, each in spent.items()}, exact=exact)
+    return Snapshot({key: ProcessCpuTime(*each) for key, each in spent.items()}, exact=exact)
 
 
 def test_a_job_that_is_seen_first_has_taken_what_its_processes_have():
