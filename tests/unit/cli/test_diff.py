@@ -65,7 +65,7 @@ def test_an_object_that_changes_is_named_with_what_it_does_to_its_pods():
 
 def test_a_nodeset_tells_how_many_pods_are_replaced_and_how_many_there_will_be():
     """A rollout waits for jobs."""
-    said = told(live(cluster(), nodes()), cluster(), [nodes(features=["a"], replicas=3)])
+    said = told(live(cluster(), nodes()), cluster(), [nodes(ssh=False, replicas=3)])
     assert "NodeSet worker: 2 pods are replaced, each after its jobs have ended" in said
     assert "NodeSet worker: 2 pods become 3" in said
 
