@@ -265,6 +265,29 @@ async def test_a_rollout_says_what_is_new(town):
     assert len(read) == 1
 
 
+async def test_what_is_new_in_login_and_controller_is_an_event(town):
+    """Kubernetes replaces their pods; the Event names the StatefulSet and the first difference, once, and nothing is read where nothing changes."""
+    await town.up(CLUSTER, WORKERS)
+
+    def said():
+        found = [each for each in town.fake.world.objects.values() if each["kind"] == "Event"]
+        return sorted(each["note"] for each in found if each["reason"] == "Rollout")
+
+    def read():
+        return [each for each in town.fake.requests if each.method == "GET" and each.where.name == "demo-login"]
+
+    assert (said(), read()) == ([], [])
+    size = {"limits": {"memory": "8Gi"}}
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"resources": size}})
+    await town.settle(quiet=0.5)
+    (text,) = said()
+    assert text.startswith("StatefulSet demo-login: new pod template: resources.limits.memory of container sshd ")
+    assert text.endswith(" → 8Gi")
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"login": {"resources": size, "replicas": 2}})
+    await town.settle(quiet=0.5)
+    assert said() == [text]
+
+
 async def test_a_rollout_begins_with_the_node_that_is_idle_now(town):
     """A job that began since the last poll makes its node busy: the other one is drained first."""
     await town.up(CLUSTER, WORKERS)

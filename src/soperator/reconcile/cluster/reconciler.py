@@ -31,6 +31,7 @@ from soperator.reconcile.cluster import (
     slurm_config,
     topology,
     user_rest_api,
+    workload_changes,
 )
 from soperator.reconcile.context import Operator
 from soperator.reconcile.io import volume_capacity
@@ -178,7 +179,9 @@ class ClusterControl:
         lost = claims.gone(operator, cluster)
         objects = [each for each in objects if (each["kind"], each["metadata"]["name"]) != (kinds.PVC.kind, lost)]
         note = render_record.of_cluster(operator, obj, cluster, record, objects, done.config.is_as_wanted)
+        changes = await workload_changes.differences(operator, objects, note)
         await operator.applier.apply(owner, objects, PRUNED, keep, note.same)
+        workload_changes.emit(operator, obj, changes)
         if seen.step.job == "make":
             await self._make_job(owner, cluster, seen)
         if inputs.is_rest_ready(operator, cluster):
