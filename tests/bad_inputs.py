@@ -59,68 +59,68 @@ CASES = (
     _cluster("spec.login.replicas", "Invalid value", {"login": {"replicas": -1}}, "greater than or equal to 0"),
     _cluster("spec.login.replicas", "must be of type integer", {"login": {"replicas": "1"}}, "valid integer"),
     _cluster("spec.auth.type", "supported values", {"auth": {"type": "none"}}, "choose one of 'slurm' or 'munge'"),
-    _cluster("spec.jail.claim.size", "should match", {"jail": {"claim": {"size": "many"}}}, "so that it matches"),
+    _cluster("spec.jail.claim.size", "should match", {"jail": {"claim": {"size": "many"}}}, "the value must match"),
     *(
         _cluster(
             "spec.health.replace.condition",
             "should match",
             {"health": {"replace": {"condition": own}}},
-            "so that it matches",
+            "the value must match",
         )
         for own in ("NetworkUnavailable", "Ready", "DiskPressure", "/Bad", "example.com/")
     ),
     *(
-        _cluster("spec.health.replace.condition", "behind your own domain", {"health": {"replace": {"condition": own}}})
+        _cluster("spec.health.replace.condition", "with your own domain", {"health": {"replace": {"condition": own}}})
         for own in ("node.kubernetes.io/unschedulable", "kubernetes.io/Ready", "x.k8s.io/Ready")
     ),
-    _cluster("spec.jail.refill.keep", "written plainly", {"jail": {"refill": {"keep": ["/home/"]}}}),
-    _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/home", "/usr"]}}}),
-    _cluster("spec.jail.refill.keep", "nothing would be replaced", {"jail": {"refill": {"keep": ["/proc/1"]}}}),
+    _cluster("spec.jail.refill.keep", "normalized paths", {"jail": {"refill": {"keep": ["/home/"]}}}),
+    _cluster("spec.jail.refill.keep", "must be replaced", {"jail": {"refill": {"keep": ["/home", "/usr"]}}}),
+    _cluster("spec.jail.refill.keep", "must be replaced", {"jail": {"refill": {"keep": ["/proc/1"]}}}),
     _cluster("spec.jail.refill", "needs populate: Once", {"jail": {"populate": "Never", "refill": {"request": "a"}}}),
     _cluster(
-        "spec.jail.refill.request", "should match", {"jail": {"refill": {"request": "a b"}}}, "so that it matches"
+        "spec.jail.refill.request", "should match", {"jail": {"refill": {"request": "a b"}}}, "the value must match"
     ),
     _cluster("spec.jail.submounts", "exactly one of", _submount(tmpfs={"size": "1Gi"})),
     _cluster("spec.jail.submounts", "exactly one of", {"jail": {"submounts": [{"path": "/data"}]}}),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/proc/x")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/opt/soperator")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/opt")),
-    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/")),
-    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data/../dev")),
-    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="data"), "so that it matches"),
-    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="/a\tb"), "so that it matches"),
-    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/data//x")),
-    _cluster("spec.jail.submounts[0].path", "written plainly", _submount(path="/./data")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc/resolv.conf")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/etc")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/var/spool/slurmd/x")),
-    _cluster("spec.jail.submounts[0].claimName", "should match", _submount(claimName="a\tb"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/proc/x")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/opt/soperator")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/opt")),
+    _cluster("spec.jail.submounts[0].path", "must be normalized", _submount(path="/data/")),
+    _cluster("spec.jail.submounts[0].path", "must be normalized", _submount(path="/data/../dev")),
+    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="data"), "the value must match"),
+    _cluster("spec.jail.submounts[0].path", "should match", _submount(path="/a\tb"), "the value must match"),
+    _cluster("spec.jail.submounts[0].path", "must be normalized", _submount(path="/data//x")),
+    _cluster("spec.jail.submounts[0].path", "must be normalized", _submount(path="/./data")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/etc/resolv.conf")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/etc")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/var/spool/slurmd/x")),
+    _cluster("spec.jail.submounts[0].claimName", "should match", _submount(claimName="a\tb"), "the value must match"),
     _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="a/../../b")),
     _cluster("spec.jail.submounts[0].subPath", "inside the claim", _submount(subPath="/a")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/tmp/x")),
-    _cluster("spec.jail.submounts[0].path", "every node mounts itself", _submount(path="/var/lib")),
-    _cluster("spec.jail.submounts[0].perJob", "a folder to write in", _submount(perJob=True, readOnly=True)),
-    _cluster("spec.jail.submounts[0].perJob", "each job's own anyway", _memory(perJob=True)),
-    _cluster("spec.jail.submounts[0].tmpfs.size", "without a bound", _memory(size=0)),
-    _cluster("spec.jail.submounts[0].tmpfs.size", "without a bound", _memory(size="100m")),
-    _cluster("spec.jail.submounts[0].tmpfs.size", "should match", _memory(size="-1Gi"), "so that it matches"),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/tmp/x")),
+    _cluster("spec.jail.submounts[0].path", "mounts of every node", _submount(path="/var/lib")),
+    _cluster("spec.jail.submounts[0].perJob", "a writable folder", _submount(perJob=True, readOnly=True)),
+    _cluster("spec.jail.submounts[0].perJob", "private to each job anyway", _memory(perJob=True)),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "without a limit", _memory(size=0)),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "without a limit", _memory(size="100m")),
+    _cluster("spec.jail.submounts[0].tmpfs.size", "should match", _memory(size="-1Gi"), "the value must match"),
     _cluster("spec.jail.submounts[0].readOnly", "stays empty", _memory(readOnly=True)),
     _cluster(
         "spec.jail.submounts[0].subPath",
-        "give claimName",
+        "set claimName",
         {"jail": {"submounts": [{"path": "/data", "subPath": "a", "tmpfs": {"size": "1Gi"}}]}},
     ),
     _cluster(
         "spec.jail.submounts[0].hostPath.path",
-        "must not climb",
+        "must not contain",
         {"jail": {"submounts": [{"path": "/data", "hostPath": {"path": "/a/../b"}}]}},
     ),
     _cluster(
         "spec.jail.submounts[1]",
         "Duplicate value",
         {"jail": {"submounts": [{"path": "/data", "claimName": "a"}, {"path": "/data", "claimName": "b"}]}},
-        "something else is mounted at this path",
+        "another volume is mounted at this path",
     ),
     _cluster(
         "spec.partitions",
@@ -134,9 +134,7 @@ CASES = (
         "another partition has this name",
     ),
     _cluster("spec.partitions[0].name", "must not be DEFAULT", {"partitions": [{"name": "Default"}]}),
-    _cluster(
-        "spec.partitions[0].options", "a field of its own", {"partitions": [{"name": "a", "options": {"Nodes": "x"}}]}
-    ),
+    _cluster("spec.partitions[0].options", "its own field", {"partitions": [{"name": "a", "options": {"Nodes": "x"}}]}),
     _cluster(
         "spec.login.service.nodePort",
         "choose one of them",
@@ -149,7 +147,7 @@ CASES = (
     ),
     _cluster(
         "spec.login.service.loadBalancerSourceRanges",
-        "LoadBalancer only",
+        "needs type LoadBalancer",
         {"login": {"service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}},
     ),
     *(
@@ -175,8 +173,8 @@ CASES = (
     Bad("SlurmCluster", {}, "metadata.name", "at most 30 characters", name="a" * 31),
     Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="1a"),
     Bad("SlurmCluster", {}, "metadata.name", "must begin with a letter", name="a.b"),
-    _nodeset("spec.gpu.count", "belong together", {"gpu": {"count": 1}}),
-    _nodeset("spec.gpu.count", "belong together", {"gpu": {"vendor": "amd"}}),
+    _nodeset("spec.gpu.count", "need each other", {"gpu": {"count": 1}}),
+    _nodeset("spec.gpu.count", "need each other", {"gpu": {"vendor": "amd"}}),
     _nodeset("spec.gpu.vendor", "describe GPUs", {"gpu": {"type": "h100"}}),
     _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"vendor": "nvidia", "count": 2, "shards": 7}}),
     _nodeset("spec.gpu.shards", "a multiple of", {"gpu": {"shards": 8}}),
@@ -187,7 +185,7 @@ CASES = (
     ),
     _nodeset(
         "spec.gpu.count",
-        "give count 1",
+        "set count 1",
         {"gpu": {"vendor": "nvidia", "count": 7, "resourceName": "nvidia.com/mig-1g.10gb"}},
     ),
     _nodeset("spec.replicas", "Invalid value", {"replicas": 10001}, "less than or equal to 10000"),
@@ -196,37 +194,37 @@ CASES = (
         "spec.updateStrategy.maxUnavailable",
         "should match",
         {"updateStrategy": {"maxUnavailable": "some"}},
-        "so that it matches",
+        "the value must match",
     ),
     _nodeset(
         "spec.updateStrategy.window.schedule",
         "should match",
         {"updateStrategy": {"window": {"schedule": "at night"}}},
-        "matches",
+        "the value must match",
     ),
-    _nodeset("spec.drain.onTimeout", "give timeout", {"drain": {"onTimeout": "Cancel"}}),
-    _nodeset("spec.drain.timeout", "should match", {"drain": {"timeout": "90"}}, "so that it matches"),
-    _nodeset("spec.nodeFailure.maxReplaced", "percentage", {"nodeFailure": {"maxReplaced": -1}}, "so that it matches"),
-    _nodeset("spec.extraConf", "should match", {"extraConf": "A=$(id)"}, "so that it matches"),
-    _nodeset("spec.powerSaving.min", "raise max", {"powerSaving": {"minNodes": 3, "maxNodes": 2}}),
+    _nodeset("spec.drain.onTimeout", "set timeout", {"drain": {"onTimeout": "Cancel"}}),
+    _nodeset("spec.drain.timeout", "should match", {"drain": {"timeout": "90"}}, "the value must match"),
+    _nodeset(
+        "spec.nodeFailure.maxReplaced", "percentage", {"nodeFailure": {"maxReplaced": -1}}, "the value must match"
+    ),
+    _nodeset("spec.extraConf", "should match", {"extraConf": "A=$(id)"}, "the value must match"),
+    _nodeset("spec.powerSaving.min", "raise maxNodes", {"powerSaving": {"minNodes": 3, "maxNodes": 2}}),
     _nodeset("spec.powerSaving.max", "Required value", {"powerSaving": {"minNodes": 1}}, "this field is required"),
     _nodeset(
         "spec.powerSaving.resumeTimeout", "at least 30s", {"powerSaving": {"maxNodes": 2, "resumeTimeout": "29s"}}
     ),
     _nodeset(
         "spec.replicas",
-        "set its minNodes and maxNodes",
+        "set powerSaving.minNodes and maxNodes",
         {"replicas": 2, "powerSaving": {"maxNodes": 2}},
     ),
-    _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "so that it matches"),
-    _cluster("spec.jail.perNode", "a claim of its own", {"jail": {"perNode": True, "claim": {"name": "a"}}}),
+    _nodeset("spec.features[0]", "should match", {"features": ["a b"]}, "the value must match"),
+    _cluster("spec.jail.perNode", "its own claim", {"jail": {"perNode": True, "claim": {"name": "a"}}}),
     _cluster("spec.jail.perNode", "remove refill", {"jail": {"perNode": True, "refill": {"request": "a"}}}),
     _cluster("spec.jail.perNode", "from the image", {"jail": {"perNode": True, "populate": "Never"}}),
     _nodeset("spec.gpu.driver", "one source", {"gpu": {"driver": {"cdi": {}, "hostPath": {"path": "/a"}}}}),
-    _nodeset("spec.shmSize", "without a bound", {"shmSize": "0"}),
-    _nodeset(
-        "spec.submounts[0].path", "every node mounts itself", {"submounts": [{"path": "/dev/shm", "claimName": "a"}]}
-    ),
+    _nodeset("spec.shmSize", "without a limit", {"shmSize": "0"}),
+    _nodeset("spec.submounts[0].path", "mounts of every node", {"submounts": [{"path": "/dev/shm", "claimName": "a"}]}),
     Bad("NodeSet", {"replicas": 1}, "spec.cluster", "Required value", "this field is required", name="worker"),
     Bad("NodeSet", {"clusterRef": {"name": "demo"}}, "metadata.name", "at most 40 characters", name="a" * 41),
     *(
@@ -236,14 +234,15 @@ CASES = (
     Bad("NodeSet", {"clusterRef": {"name": "demo"}}, "metadata.name", "without dots", name="a.b"),
     _cluster(
         "spec.accounting.externalDatabase",
-        "the database is in one place",
+        "only one database is possible",
         {"accounting": {"externalDatabase": {"host": "db", "password": {"secretName": "db"}}, "mariadbOperator": {}}},
     ),
+    _cluster("spec.accounting.archive", "archive needs purge", {"accounting": {"archive": {"claimName": "old"}}}),
     _cluster(
-        "spec.accounting.archive", "archive takes what is purged", {"accounting": {"archive": {"claimName": "old"}}}
-    ),
-    _cluster(
-        "spec.accounting.purge.jobs", "should match", {"accounting": {"purge": {"jobs": "1year"}}}, "so that it matches"
+        "spec.accounting.purge.jobs",
+        "should match",
+        {"accounting": {"purge": {"jobs": "1year"}}},
+        "the value must match",
     ),
     _cluster(
         "spec.accounting.externalDatabase.password",
@@ -256,12 +255,12 @@ CASES = (
         "choose one of them",
         {"rest": {"users": {"service": {"type": "ClusterIP", "nodePort": 30443}}}},
     ),
-    _cluster("spec.rest.users.service", "in the clear", {"rest": {"users": {"service": {"type": "NodePort"}}}}),
+    _cluster("spec.rest.users.service", "unencrypted", {"rest": {"users": {"service": {"type": "NodePort"}}}}),
     _cluster(
         "spec.rest.users.tokens[0].user",
         "should match",
         {"rest": {"users": {"tokens": [{"user": "a b", "secretName": "a"}]}}},
-        "so that it matches",
+        "the value must match",
     ),
     _cluster("spec.accounting.enforce", "Unsupported value", {"accounting": {"enforce": ["all"]}}, "choose one of"),
 )

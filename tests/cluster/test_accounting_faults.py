@@ -76,7 +76,7 @@ def test_each_cause_has_its_reason_and_remedy_before_accounting_is_on_and_after(
     lab.until("the quotation mark is told", lambda: "quotation mark" in why(lab), 120)
     give_password(lab, "wrong")
     lab.until("the silence is told", is_told(lab, "DatabaseDown"), 180)
-    assert "see whether the database runs" in why(lab)
+    assert "check that the database runs" in why(lab)
     assert lab.ssh("root", "srun -n1 echo runs") == "runs\n"
     lab.kubectl("delete", "service", "outside")
     databases.server(lab, "outside", mariadb)
@@ -85,7 +85,7 @@ def test_each_cause_has_its_reason_and_remedy_before_accounting_is_on_and_after(
     assert "correct the password in the Secret" in why(lab)
     give_password(lab, "right")
     lab.until("the missing right is told", is_told(lab, "NoRights"), 180)
-    assert "give the user all rights" in why(lab)
+    assert "grant the user all rights" in why(lab)
     assert lab.ssh("root", "srun -n1 echo runs") == "runs\n"
     assert runs(lab) == before
     databases.query(lab, "outside", "GRANT ALL ON slurm_demo.* TO hpc@'%';")
@@ -97,7 +97,7 @@ def test_each_cause_has_its_reason_and_remedy_before_accounting_is_on_and_after(
     databases.query(lab, "outside", "ALTER USER hpc@'%' IDENTIFIED BY 'other';")
     lab.kubectl("delete", "pod", f"{lab.cluster}-accounting-0")
     lab.until("the password is told that became wrong", is_told(lab, "WrongPassword"), 180)
-    assert "slurmctld keeps what it has to tell" in why(lab)
+    assert "slurmctld keeps its records" in why(lab)
     jobs |= books.submit(lab, "alice", 5, "true")
     books.wait_idle(lab)
     give_password(lab, "other")

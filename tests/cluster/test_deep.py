@@ -56,7 +56,7 @@ def test_a_throttled_worker_is_found_among_its_peers_and_by_pairs(bench: Bench) 
 
 
 def test_a_slow_card_is_told_from_a_slow_way(bench: Bench) -> None:
-    """A node that is slow with everyone is bad; two that are slow only with each other are not, and the way between them is named."""
+    """A node that is slow with everyone is bad; two that are slow only with each other are not, and the path between them is named."""
     network = deeps.shipped("network", "gbps", seconds=0.5)
     with deeps.slow_card(bench.nodes[1]):
         bench.search(network, bad=(bench.nodes[1],))

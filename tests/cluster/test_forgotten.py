@@ -44,7 +44,7 @@ def test_a_forgotten_worker_registers_again_beside_a_running_job(lab: Lab, alice
     lab.until("the NodeSet tells", lambda: "worker-1 has not registered" in lab.says("nodeset", "worker"), 20)
     lab.timed("a node is forgotten → it takes jobs", lambda: idle(lab, alice) == 1, 45)
     assert lab.ssh(alice, "srun -w worker-1 hostname") == "worker-1\n"
-    assert "worker-1: Slurm does not know it" in told(lab)
+    assert "worker-1: Slurm does not know the node" in told(lab)
     held.let_go()
     lab.wait_available()
 

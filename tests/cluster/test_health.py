@@ -87,7 +87,7 @@ def test_each_fault_drains_its_node_beside_its_jobs_and_ends_by_itself(checked: 
     assert "The operator drained it for its check gpu-memory, since" in told
     assert "Measured: of GPU 00000000:1A:00.0, uncorrected 3" in told
     assert f"Job {whole} of alice is RUNNING" in lab.soperator("why", "checked", whole, "-n", lab.namespace)
-    lab.until("the NodeSet tells it", lambda: "7 of 7 nodes are out through checks" in checked.healthy()["message"], 30)
+    lab.until("the NodeSet tells it", lambda: "checks have drained 7 of 7 nodes" in checked.healthy()["message"], 30)
     for job in (whole, full):
         assert "JobState=RUNNING" in lab.ssh("alice", f"scontrol show job -o {job}")
     _mend(checked, stray)
@@ -178,8 +178,8 @@ def test_the_page_on_writing_a_check_does_as_it_says_and_a_budget_bounds_it(chec
     assert {each.split()[0] for each in checked.states().values()} == {"idle"}
     lab.patch("slurmcluster", "checked", {"health": {"customChecks": own}})  # while they are broken nobody comes back
     lab.ssh("root", "scontrol update nodename=small-3 state=drain reason='by hand'; touch /scratch-is-bad")
-    lab.until("one is out", lambda: "1 of 7 nodes are out through checks" in checked.healthy()["message"], 90)
-    alarm = "more fail and stay in service, for health.maxUnhealthy lets 1 out at once"
+    lab.until("one is out", lambda: "checks have drained 1 of 7 nodes" in checked.healthy()["message"], 90)
+    alarm = "more fail but stay in service, because health.maxUnhealthy allows 1 drained nodes at once"
     lab.until("the alarm", lambda: alarm in checked.healthy()["message"], 90)
     [out] = _out(checked)
     assert lab.ssh("alice", f"srun -N5 -x small-3,skewed-0,heard-0,{out} hostname").count("small-") == 5

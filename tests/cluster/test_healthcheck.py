@@ -152,7 +152,7 @@ def test_a_slow_card_is_found_by_pairs_and_its_node_is_tested_with_a_partner(che
             lab.timings.note(
                 "a HealthCheck of pairs is made → the slow card's node is drained", time.monotonic() - began
             )
-            assert "less than 0.2; so it is with each of " in state(lab, bad)
+            assert "less than 0.2; the same with each of " in state(lab, bad)
             (found,) = [each for each in status(lab)["nodes"] if each["node"] == bad]
             assert found["log"].count("gbps=") >= 2
         began = time.monotonic()

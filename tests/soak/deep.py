@@ -81,7 +81,7 @@ def play(bench: Bench) -> Iterator[Scene]:
     )
     by_pairs = ("network by pairs", last, lambda: bench.search(network, bad=(last,)))
     yield from _scene(f"{last} {slow}", deeps.slow_card(last), by_pairs)
-    found = f"the way between {first} and {second}"
+    found = f"the path between {first} and {second}"
     way = ("network by pairs", found, lambda: bench.search(network, links=((first, second),)))
     yield from _scene(f"{first} {slow} to {second}", deeps.slow_way(first, second), way)
 

@@ -143,7 +143,7 @@ async def test_slurm_conf_names_slurmdbd_when_that_has_answered(town):
 
 
 async def test_a_slurmdbd_that_is_down_stays_named(town, said):
-    """slurmctld keeps what it has to tell; its files are not touched, and the condition says what the database said."""
+    """slurmctld keeps its records; its files are not touched, and the condition says what the database said."""
     await switched_on(town)
     await until(lambda: told(town)[0] == "True")
     written = conf(town)
@@ -154,7 +154,7 @@ async def test_a_slurmdbd_that_is_down_stays_named(town, said):
     status, reason, message = told(town)
     assert (status, reason) == ("False", "DatabaseDown")
     assert "Can't connect to server on 'demo-database'" in message
-    assert "slurmctld keeps what it has to tell" in message
+    assert "slurmctld keeps its records" in message
     assert conf(town) == written
     assert town.status(kinds.SLURMCLUSTER, "demo")["conditions"][0]["status"] == "True"
 
@@ -175,7 +175,7 @@ async def test_a_database_that_does_not_know_the_cluster_is_told_and_off_and_on_
     pod_is(town, "accounting", "slurmdbd", False)
     await until(lambda: told(town)[:2] == ("False", "UnknownCluster"))
     assert "remove spec.accounting" in told(town)[2]
-    assert "slurmctld keeps what it has to tell" in told(town)[2]
+    assert "slurmctld keeps its records" in told(town)[2]
     assert town.find(kinds.STATEFULSET, "demo-accounting")["spec"]["template"] == template
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": None})
     await until(lambda: any(each.startswith("demo-trial-") for each in town.names(kinds.POD)))
@@ -226,7 +226,9 @@ async def test_a_secret_that_is_missing_is_named_and_nothing_is_made(town):
     """The condition names the field, the Secret and the remedy."""
     town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"externalDatabase": EXTERNAL}})
     await town.told(
-        kinds.SLURMCLUSTER, "demo", "spec.accounting.externalDatabase.password.secretName: db: no Secret has this name"
+        kinds.SLURMCLUSTER,
+        "demo",
+        "spec.accounting.externalDatabase.password.secretName: db: no Secret in the namespace has this name",
     )
     assert "demo-accounting" not in town.names(kinds.STATEFULSET)
 

@@ -169,7 +169,7 @@ async def test_a_daemon_that_has_not_read_it_is_named(town):
     """The count leaves out nodes that are down."""
     town.slurm.nodes["worker-0"] |= {"slurmd_start_time": {"set": True, "number": 5}}
     town.slurm.set("worker-1", "DOWN")
-    await says(town, "is not read yet by worker-0; 2/3 daemons have read")
+    await says(town, "has not been read yet by worker-0; 2/3 daemons have read")
     assert applied(town)[2].startswith("configuration ")
 
 
@@ -180,10 +180,10 @@ async def test_a_login_pod_whose_sackd_has_not_read_it_is_named(town):
     town.apply(kinds.SLURMCLUSTER, "demo", EDIT)
     await town.settle()
     town.trial_ends()
-    await says(town, "is not read yet by demo-login-0; 3/4 daemons have read")
+    await says(town, "has not been read yet by demo-login-0; 3/4 daemons have read")
     town.later += 20
     town.handed["demo-login-0"] = ""
-    await says(town, "nobody says whether demo-login-0 has read configuration")
+    await says(town, "it is unknown whether demo-login-0 has read configuration")
     assert town.status(kinds.SLURMCLUSTER, "demo")["why"] == ""
     asked = town.asked_inside
     await asyncio.sleep(15)

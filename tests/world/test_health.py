@@ -60,7 +60,7 @@ async def test_a_node_whose_check_fails_is_drained_and_comes_back_when_it_passes
     await town.settle(quiet=0.3)
     node = town.slurm.nodes["worker-1"]
     assert (node["state"], node["reason"]) == (["IDLE", "DRAIN"], f"soperator: check disk-full: {FULL}")
-    await said(town, f"1 of 3 nodes are out through checks: worker-1 (Out: disk-full: {FULL})")
+    await said(town, f"checks have drained 1 of 3 nodes: worker-1 (Out: disk-full: {FULL})")
     assert town.slurm.nodes["worker-0"]["state"] == ["IDLE"]
     reports(town, "worker-1", last=ResolvedCheck("disk-full", 10.0, node["reason_changed_at"]["number"] + 60, FULL))
     await said(town, "")
@@ -76,7 +76,7 @@ async def test_a_check_that_fails_everywhere_takes_out_no_more_than_the_budget(t
     await town.settle(quiet=0.5)
     drained = [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]]
     assert drained == ["worker-2"]
-    await said(town, "2 more fail and stay in service, for health.maxUnhealthy lets 1 out at once")
+    await said(town, "2 more fail but stay in service, because health.maxUnhealthy allows 1 drained nodes at once")
 
 
 async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(town):

@@ -209,8 +209,8 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ({"check": "net"}, "no shipped check has this name: there are allreduce, burn, cpu, dcgm"),
-        ({"check": "cpu", "thresholds": {"gflops": 5}}, "the check asks for no threshold of this name: there are none"),
+        ({"check": "net"}, "no shipped check has this name: use one of allreduce, burn, cpu, dcgm"),
+        ({"check": "cpu", "thresholds": {"gflops": 5}}, "the check has no threshold of this name: use one of none"),
         ({"check": "cpu", "script": "#!/bin/sh"}, "give check, the name of a shipped one, or script, one of your own"),
         ({}, "give check, the name of a shipped one, or script, one of your own"),
     ],

@@ -118,7 +118,7 @@ async def test_an_overwrite_drains_waits_closes_fills_and_resumes():
         await town.settle(quiet=0.3)
         assert {"POST node/worker-0", "POST node/worker-1"} <= set(town.slurm.asked)
         assert ready(town)["status"] == "True"
-        assert "request a asks to fill it anew" in ready(town)["message"]
+        assert "request a, to fill it again," in ready(town)["message"]
         assert town.find(kinds.STATEFULSET, "demo-login")["spec"]["replicas"] == 1
         assert "request a" in town.says(kinds.NODESET, "worker")
     reason = "soperator: the jail is to be filled anew"

@@ -133,7 +133,7 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
     ran = await playing(town, read, lambda: of(town).get("notes"))
     assert len(ran[0]) == 6
     assert {len(names) for names in ran[1:]} == {2}
-    says = "the way between worker-2 and worker-3 is slow, and both are well"
+    says = "the path between worker-2 and worker-3 is slow, but both nodes are healthy"
     assert [each["says"] for each in of(town)["notes"]] == [says]
     passing = lambda: {each["type"]: each for each in of(town)["conditions"]}["Passing"]  # noqa: E731
     await until(lambda: passing()["message"] == says)

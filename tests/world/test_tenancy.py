@@ -199,8 +199,8 @@ async def test_the_older_of_two_objects_has_the_account(town, commands):
 async def test_parents_and_qos_may_come_later(town, commands):
     """Each object says what it waits for."""
     town.apply(kinds.SLURMACCOUNT, "optics", PHYSICS | {"parent": "physics", "qos": ["gold"], "defaultQOS": "gold"})
-    await town.told(kinds.SLURMACCOUNT, "optics", "its parent physics is no account of the cluster yet")
-    assert "there is no QOS gold yet" in town.says(kinds.SLURMACCOUNT, "optics")
+    await town.told(kinds.SLURMACCOUNT, "optics", "its parent physics is not an account of the cluster yet")
+    assert "QOS gold does not exist yet" in town.says(kinds.SLURMACCOUNT, "optics")
     town.apply(kinds.SLURMACCOUNT, "physics", {"clusterRef": {"name": "demo"}})
     town.apply(
         kinds.SLURMQOS,
@@ -251,7 +251,7 @@ async def test_bad_specs_and_clusters_without_accounting_are_told(commands):
         town.apply(kinds.SLURMACCOUNT, "physics", PHYSICS)
         await town.told(kinds.SLURMACCOUNT, "physics", "SlurmCluster demo has no accounting: set spec.accounting")
         town.apply(kinds.SLURMACCOUNT, "bad", PHYSICS | {"limits": {"others": {"GrpTres": "cpu=1"}}})
-        await town.told(kinds.SLURMACCOUNT, "bad", "spec.limits.others.GrpTres: cpu=1: there is no such field")
+        await town.told(kinds.SLURMACCOUNT, "bad", "spec.limits.others.GrpTres: cpu=1: unknown field")
         town.apply(kinds.SLURMACCOUNT, "worse", PHYSICS | {"users": [{"name": "a,b"}]})
         await until(lambda: ready(town, "worse") == ("False", "InvalidSpec"))
         assert not commands.slurm.ran

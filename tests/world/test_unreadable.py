@@ -76,7 +76,7 @@ async def test_its_nodesets_wait_and_say_for_what(town):
     assert town.names(kinds.POD) == before
     why = town.says(kinds.NODESET, "worker")
     assert "spec.clusterRef.name: demo: this operator cannot read that SlurmCluster" in why
-    assert "no SlurmCluster has this name" not in why
+    assert "no SlurmCluster in the namespace has this name" not in why
 
 
 async def test_the_names_of_its_pods_are_its_own(town):

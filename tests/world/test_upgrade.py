@@ -68,7 +68,9 @@ async def test_an_operator_with_other_images_changes_nothing():
         assert town.slurm.asked[asked:] == []
         await told(town, "Held")
         said = up_to_date(town)
-        assert said["message"].startswith("this operator has other images for agents, jail, login, munge, slurm, sssd;")
+        assert said["message"].startswith(
+            "this operator has other images for agents, jail, login, munge, slurm, sssd, but"
+        )
         town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 3})
         await town.settle(quiet=0.3)
         assert town.find(kinds.POD, "demo-worker-2")["spec"]["containers"][0]["image"] == OLD
@@ -88,7 +90,7 @@ async def test_a_request_takes_the_operators_images_over_in_slurms_order():
         assert roles(town) == [NEW, OLD, OLD, {OLD}]
         assert not [each for each in town.names(kinds.POD) if "trial" in each]
         await told(town, "Controller")
-        assert up_to_date(town)["message"] == f"slurmctld is to run {NEW} first; workers and login follow"
+        assert up_to_date(town)["message"] == f"slurmctld must run {NEW} first; workers and login follow"
         town.restart("controller")
         await town.settle(quiet=0.4)
         assert roles(town) == [NEW, NEW, OLD, {OLD, NEW}]
@@ -150,7 +152,7 @@ async def test_an_image_that_refuses_the_configuration_never_reaches_slurmctld()
         await tried(town, {OLD: "24.11.5"}, "fatal: MpiDefault=pmix, and this Slurm has no plugin mpi/pmix")
         await told(town, "Refused")
         assert up_to_date(town)["message"].startswith(
-            f"slurmctld keeps {OLD}, for {NEW} refuses its configuration: MpiDefault=pmix"
+            f"slurmctld keeps {OLD}, because {NEW} refuses its configuration: MpiDefault=pmix"
         )
         assert roles(town) == [OLD, OLD, OLD, {OLD}]
         changed = {"images": {"slurm": NEW}, "config": {"extraLines": {"slurm": "MpiDefault=none"}}}

@@ -1,7 +1,7 @@
-"""The kinds SlurmAccount and SlurmQOS: who may use a cluster, with which share and within which limits.
+"""The kinds SlurmAccount and SlurmQOS: the users of a cluster, their shares and their limits.
 
-They are kept in sync with slurmdbd's database. Names are Slurm's own where Slurm has one; options without a field here go into `others`, by
-sacctmgr's name. What a spec does not set is not changed.
+The operator keeps slurmdbd's database in sync with them, so that accounts can live in Git. Fields have Slurm's names if Slurm has one; options
+without a field go into `others`, by sacctmgr's name. The operator does not change what a spec does not set.
 """
 
 from typing import Annotated, Literal
@@ -53,27 +53,30 @@ Value = Annotated[
 ]
 Most = Annotated[int, Field(ge=0, le=2_000_000_000)]
 Tres = Annotated[dict[str, Amount], Field(max_length=32)]
-_TRES = "by TRES, such as cpu: 64, mem: 512G (M where no unit is given) or gres/gpu: 8"
+_TRES = "by TRES, such as cpu: 64, mem: 512G (in M without a unit) or gres/gpu: 8"
 
 
 class AccountLimits(Model):
     """Limits of an account, or of one user in it.
 
-    A limit that is left out is not changed; an account's limits also apply to the accounts below it.
+    The operator does not change a limit that is left out. An account's limits also apply to the accounts below it.
     """
 
-    grp_tres: Tres = Field(default_factory=dict, description=f"What all its running jobs together may hold, {_TRES}.")
-    grp_jobs: Most | None = Field(default=None, description="Jobs of it that may run at once.")
-    grp_submit_jobs: Most | None = Field(default=None, description="Jobs of it that may wait or run at once.")
-    grp_wall: Time = Field(default="", description="Time that all its jobs together may run, as maxWall.")
-    max_tres: Tres = Field(default_factory=dict, description=f"What one job may hold, {_TRES}.")
-    max_tres_per_node: Tres = Field(default_factory=dict, description=f"What one job may hold on a node, {_TRES}.")
-    max_jobs: Most | None = Field(default=None, description="Jobs of each user of it that may run at once.")
+    grp_tres: Tres = Field(default_factory=dict, description=f"Maximum for all its running jobs together, {_TRES}.")
+    grp_jobs: Most | None = Field(default=None, description="Maximum number of its running jobs.")
+    grp_submit_jobs: Most | None = Field(default=None, description="Maximum number of its pending and running jobs.")
+    grp_wall: Time = Field(
+        default="", description="Maximum run time of all its jobs together, in the format of maxWall."
+    )
+    max_tres: Tres = Field(default_factory=dict, description=f"Maximum for one job, {_TRES}.")
+    max_tres_per_node: Tres = Field(default_factory=dict, description=f"Maximum for one job on each node, {_TRES}.")
+    max_jobs: Most | None = Field(default=None, description="Maximum number of running jobs of each of its users.")
     max_submit_jobs: Most | None = Field(
-        default=None, description="Jobs of each user of it that may wait or run at once."
+        default=None, description="Maximum number of pending and running jobs of each of its users."
     )
     max_wall: Time = Field(
-        default="", description="Time limit of one job: minutes, or as 1-12:00:00 (days-hours:minutes:seconds)."
+        default="",
+        description="Maximum run time of one job: minutes, or a time such as 1-12:00:00 (days-hours:minutes:seconds).",
     )
     others: dict[str, Value] = Field(
         default_factory=dict,
@@ -86,42 +89,45 @@ class AccountUser(Model):
     """A user of an account."""
 
     name: Annotated[str, Field(pattern=USER, min_length=1, max_length=32)] = Field(
-        description="Name of the user, who need not exist yet."
+        description="Name of the user. The user may be created later."
     )
-    fairshare: Share = Field(default="", description="The user's share within the account, or parent.")
+    fairshare: Share = Field(default="", description="Share of the user within the account, or the word parent.")
     limits: AccountLimits = Field(default_factory=AccountLimits, description="Limits of the user in this account.")
     default: bool = Field(
-        default=False, description="Whether jobs of the user that name no account are this account's."
+        default=False, description="Whether this account is the default for the user's jobs that name no account."
     )
 
 
 class SlurmAccountSpec(ClusterMember):
-    """An account of one cluster, and its users. Fields that are left out are not changed in an existing account."""
+    """An account of one cluster, and its users. The operator does not change the fields of an existing account that are left out."""
 
     name: AccountName = Field(
-        default="", description="Name of the account in Slurm, lower case; empty: that of the object."
+        default="", description="Name of the account in Slurm, lower case. Empty: the name of the object."
     )
     parent: AccountName = Field(
         default="",
-        description="The account above it, which may be another object's; a new account without it is below root.",
+        description="The parent account, which another object may define. A new account without a parent is below root.",
     )
-    description: Plain = Field(default="", description="What it is for. Slurm keeps it in lower case.")
-    organization: Plain = Field(default="", description="Whose it is. Slurm keeps it in lower case.")
-    fairshare: Share = Field(default="", description="Its share among the accounts of its parent, or parent.")
+    description: Plain = Field(default="", description="Purpose of the account. Slurm stores it in lower case.")
+    organization: Plain = Field(default="", description="Owner of the account. Slurm stores it in lower case.")
+    fairshare: Share = Field(
+        default="", description="Share of the account among the accounts of its parent, or the word parent."
+    )
     limits: AccountLimits = Field(default_factory=AccountLimits, description="Limits of the account.")
-    qos: list[QosName] = Field(default_factory=list, max_length=64, description="The QOS that its jobs may use.")
-    default_qos: AccountName = Field(default="", description="The QOS of jobs that name none.")
+    qos: list[QosName] = Field(default_factory=list, max_length=64, description="QOS that its jobs may use.")
+    default_qos: AccountName = Field(default="", description="QOS of jobs that name none.")
     users: list[AccountUser] = Field(
         default_factory=list,
         max_length=2000,
-        description="Its users. A user who is removed from the list loses what this object gave; a user whom somebody else added to the "
-        "account stays.",
+        description="Users of the account. A user who is removed from the list loses what this object set. A user whom another "
+        "administrator added stays.",
     )
     deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
-            "What happens to the account when this object is deleted. Orphan: it stays, with its users. Delete: what this object "
-            "created is deleted, when no job and no users or accounts of others are in it; what existed before the object stays."
+            "Fate of the account when this object is deleted. Orphan: it stays, with its users. Delete: what this object "
+            "created is deleted, once it has no jobs and no users or accounts of others; what existed before the object "
+            "stays."
         ),
     )
 
@@ -131,27 +137,30 @@ class SlurmAccountSpec(ClusterMember):
 
 
 class QosLimits(Model):
-    """Limits of a QOS. What is left out is not touched."""
+    """Limits of a QOS. The operator does not change a limit that is left out."""
 
-    grp_tres: Tres = Field(default_factory=dict, description=f"What all running jobs of it together may hold, {_TRES}.")
-    grp_jobs: Most | None = Field(default=None, description="Jobs of it that may run at once.")
-    grp_submit_jobs: Most | None = Field(default=None, description="Jobs of it that may wait or run at once.")
-    max_tres: Tres = Field(default_factory=dict, description=f"What one job may hold, {_TRES}.")
+    grp_tres: Tres = Field(default_factory=dict, description=f"Maximum for all its running jobs together, {_TRES}.")
+    grp_jobs: Most | None = Field(default=None, description="Maximum number of its running jobs.")
+    grp_submit_jobs: Most | None = Field(default=None, description="Maximum number of its pending and running jobs.")
+    max_tres: Tres = Field(default_factory=dict, description=f"Maximum for one job, {_TRES}.")
     max_tres_per_user: Tres = Field(
-        default_factory=dict, description=f"What the running jobs of each user may hold, {_TRES}."
+        default_factory=dict, description=f"Maximum for all running jobs of each user, {_TRES}."
     )
-    max_jobs_per_user: Most | None = Field(default=None, description="Jobs of each user that may run at once.")
+    max_jobs_per_user: Most | None = Field(default=None, description="Maximum number of running jobs of each user.")
     max_submit_jobs_per_user: Most | None = Field(
-        default=None, description="Jobs of each user that may wait or run at once."
+        default=None, description="Maximum number of pending and running jobs of each user."
     )
     max_tres_per_account: Tres = Field(
-        default_factory=dict, description=f"What the running jobs of each account may hold, {_TRES}."
+        default_factory=dict, description=f"Maximum for all running jobs of each account, {_TRES}."
     )
-    max_jobs_per_account: Most | None = Field(default=None, description="Jobs of each account that may run at once.")
+    max_jobs_per_account: Most | None = Field(
+        default=None, description="Maximum number of running jobs of each account."
+    )
     max_wall: Time = Field(
-        default="", description="Time limit of one job: minutes, or as 1-12:00:00 (days-hours:minutes:seconds)."
+        default="",
+        description="Maximum run time of one job: minutes, or a time such as 1-12:00:00 (days-hours:minutes:seconds).",
     )
-    min_tres: Tres = Field(default_factory=dict, description=f"What a job has to ask for at least, {_TRES}.")
+    min_tres: Tres = Field(default_factory=dict, description=f"Minimum that a job must request, {_TRES}.")
     others: dict[str, Value] = Field(
         default_factory=dict,
         max_length=32,
@@ -166,30 +175,30 @@ Flag = Literal[
 
 
 class SlurmQOSSpec(ClusterMember):
-    """A QOS, which all clusters of its database share. Fields that are left out are not changed in an existing QOS."""
+    """A QOS, which all clusters of its database share. The operator does not change the fields of an existing QOS that are left out."""
 
     name: AccountName = Field(
-        default="", description="Name of the QOS in Slurm, lower case; empty: that of the object."
+        default="", description="Name of the QOS in Slurm, lower case. Empty: the name of the object."
     )
-    description: Plain = Field(default="", description="What it is for. Slurm keeps it in lower case.")
-    priority: Most | None = Field(default=None, description="What it adds to the priority of jobs.")
+    description: Plain = Field(default="", description="Purpose of the QOS. Slurm stores it in lower case.")
+    priority: Most | None = Field(default=None, description="Priority that the QOS adds to its jobs.")
     flags: list[Flag] = Field(default_factory=list, max_length=16, description="Flags of sacctmgr(1).")
     preempt: list[QosName] = Field(
-        default_factory=list, max_length=64, description="The QOS whose jobs make way for its jobs."
+        default_factory=list, max_length=64, description="QOS whose jobs its jobs may preempt."
     )
     preempt_mode: Literal["", "cluster", "cancel", "requeue", "suspend"] = Field(
-        default="", description="How its jobs make way: cluster is as the cluster has it."
+        default="", description="How its jobs are preempted. cluster: as PreemptMode of the cluster."
     )
-    grace_time: Most | None = Field(default=None, description="How long a preempted job may continue, in seconds.")
+    grace_time: Most | None = Field(default=None, description="Seconds for which a preempted job may continue.")
     usage_factor: Annotated[str, Field(pattern=r"^([0-9]{1,6}(\.[0-9]{1,4})?)?$", max_length=12)] = Field(
-        default="", description='How much its jobs count as used, such as "0.5".'
+        default="", description='Factor of the usage that its jobs are charged, such as "0.5".'
     )
     limits: QosLimits = Field(default_factory=QosLimits, description="Limits of its jobs.")
     deletion_policy: Literal["Orphan", "Delete"] = Field(
         default="Orphan",
         description=(
-            "What happens to the QOS when this object is deleted. Orphan: it stays. Delete: it is deleted, if this object created "
-            "it, when no job and no account uses it."
+            "Fate of the QOS when this object is deleted. Orphan: it stays. Delete: it is deleted if this object created "
+            "it, once no job and no account uses it."
         ),
     )
 
@@ -202,46 +211,48 @@ FieldName = Annotated[str, Field(pattern=r"^[A-Za-z]+$", max_length=64)]
 
 
 class AppliedStatus(Model):
-    """Which fields of an association or QOS were set, so that a field that is removed from the spec is cleared."""
+    """The fields of an association or QOS that the operator set, so that it clears a field that is removed from the spec."""
 
-    user: Annotated[str, Field(max_length=32)] = Field(default="", description="The user; empty: the account itself.")
+    user: Annotated[str, Field(max_length=32)] = Field(
+        default="", description="Name of the user. Empty: the account itself."
+    )
     fields: list[FieldName] = Field(default_factory=list, max_length=64, description="sacctmgr's names.")
 
 
 class SlurmAccountStatus(Model):
-    """How the account is."""
+    """The observed state of the account."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Ready: whether Slurm has it as the spec says; Reconciling or Stalled while it has not.",
+        description="Ready is True if Slurm's database matches the spec. Otherwise Reconciling or Stalled is True.",
     )
     account: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the account in Slurm.")
-    users: Annotated[str, Field(max_length=32)] = Field(default="", description="Users in Slurm, of wanted.")
+    users: Annotated[str, Field(max_length=32)] = Field(default="", description="Users in Slurm, of desired users.")
     applied: list[AppliedStatus] = Field(default_factory=list, max_length=4001, description="What was set.")
-    why: Sentence = Field(default="", description="Why it is not as the spec says; empty when it is.")
+    why: Sentence = Field(default="", description="Why Slurm's database does not match the spec. Empty if it does.")
 
 
 class SlurmQOSStatus(Model):
-    """How the QOS is."""
+    """The observed state of the QOS."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Ready: whether Slurm has it as the spec says; Reconciling or Stalled while it has not.",
+        description="Ready is True if Slurm's database matches the spec. Otherwise Reconciling or Stalled is True.",
     )
     qos: Annotated[str, Field(max_length=63)] = Field(default="", description="Name of the QOS in Slurm.")
     applied: list[AppliedStatus] = Field(default_factory=list, max_length=1, description="What was set.")
-    why: Sentence = Field(default="", description="Why it is not as the spec says; empty when it is.")
+    why: Sentence = Field(default="", description="Why Slurm's database does not match the spec. Empty if it does.")
 
 
 def _kept(field: str) -> str:
     return f"has(self.{field}) ? (has(oldSelf.{field}) && self.{field} == oldSelf.{field}) : !has(oldSelf.{field})"
 
 
-_MOVED = "cannot be changed, for what it made would be left behind: make a new {kind}, and delete this one"
+_MOVED = "cannot be changed, because what it created would be left behind: create a new {kind}, and delete this one"
 
 ACCOUNT = (
     Rule(
@@ -272,14 +283,14 @@ def names(kind: str) -> tuple[Rule, ...]:
     return (
         Rule(
             cel="size(self.metadata.name) <= 63",
-            message="metadata.name may have at most 63 characters, for marks in Slurm's database hold it: choose a shorter one",
+            message="metadata.name may have at most 63 characters, because marks in Slurm's database contain it: choose a shorter name",
             holds=lambda name: len(name) <= 63,
         ),
         *(
             (
                 Rule(
                     cel="self.metadata.name != 'root' || (has(self.spec.name) && self.spec.name != '')",
-                    message="metadata.name root is that of Slurm's own account, above all others: choose another one, or give spec.name",
+                    message="metadata.name root is the name of Slurm's own account, above all others: choose another name, or set spec.name",
                     holds=lambda name: name != "root",
                 ),
             )

@@ -39,7 +39,7 @@ class Model(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with what a person wrote: where, what is there, and what to do next."""
+    """One fault in a spec: its object and field, the value, and the remedy."""
 
     field: str
     value: str
@@ -47,7 +47,7 @@ class Problem:
     subject: str = ""
 
     def __str__(self) -> str:
-        """Return one sentence for a condition, an event or the terminal; it begins with the subject, where there is one."""
+        """Return the problem as one sentence for a condition, an event or the terminal; it begins with the subject, if it has one."""
         return ": ".join(part for part in (self.subject, self.field, self.value, self.remedy) if part)
 
 

@@ -1,7 +1,7 @@
-"""The kind HealthCheck: a deep check of the nodes of one SlurmCluster, which runs on each of them as a Slurm job.
+"""The kind HealthCheck: a deep check of the nodes of one SlurmCluster, which runs on each node as a Slurm job.
 
-Its results are only in its status: a restarted operator continues from there. So the status has an upper bound that suffices for five thousand nodes
-(docs/decisions/0055).
+Only its status stores its results, so that a restarted operator continues from there. So the status has an upper bound that suffices for five
+thousand nodes (docs/decisions/0055).
 """
 
 import re
@@ -32,27 +32,32 @@ Seconds = Annotated[int, Field(ge=0)]
 
 
 class OnIdle(Model):
-    """Runs on idle nodes."""
+    """The trigger for runs on idle nodes."""
 
-    after: Duration = Field(default="10m", description="How long a node has been idle.")
-    min_interval: Duration = Field(default="1d", description="How long ago its last run was at least.")
+    after: Duration = Field(default="10m", description="How long a node must have been idle.")
+    min_interval: Duration = Field(default="1d", description="Minimum time since its last run.")
 
 
 class When(Model):
-    """What makes a node due for the check. Each of these is enough."""
+    """The triggers that make a node due for the check; each one suffices."""
 
     schedule: Annotated[str, Field(pattern=rf"{SCHEDULE}|^$", max_length=256)] = Field(
         default="",
-        description="All nodes, as a CronJob's schedule in UTC: minute, hour, day, month, weekday, or @daily and its like.",
+        description=(
+            "Schedule on which all nodes become due, in UTC, as in a CronJob: minute, hour, day, month, weekday, or a macro such as @daily."
+        ),
     )
-    after_creation: bool = Field(default=True, description="A node that has not run it since its pod was created.")
+    after_creation: bool = Field(
+        default=True, description="Whether a node is due if it has not run the check since its pod was created."
+    )
     after_repair: bool = Field(
-        default=False, description="A node that was drained or down for any cause, and is in service again."
+        default=False,
+        description="Whether a node is due after it was drained or down for any cause and is in service again.",
     )
-    on_idle: OnIdle | None = Field(default=None, description="A node that has been idle for a while.")
+    on_idle: OnIdle | None = Field(default=None, description="Makes a node due after it has been idle.")
     run_request: Word = Field(
         default="",
-        description="A request to run it now on all nodes. Any word that was not there before is one request; it is carried out once.",
+        description="A request to run the check now on all nodes. Any new word is one request, which is carried out once.",
     )
 
 
@@ -62,62 +67,63 @@ class HealthCheckSpec(ClusterMember):
     node_sets: list[NodeSetName] = Field(
         default_factory=list,
         max_length=64,
-        description="NodeSets whose nodes are checked; none means all of the cluster's.",
+        description="NodeSets whose nodes are checked. Empty: all NodeSets of the cluster.",
     )
     check: Annotated[str, Field(pattern=r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$", max_length=63)] = Field(
         default="",
-        description="A shipped check, such as cpu, memory or network; the reference of deep checks has them. Either it or script is given. One "
-        "that measures pairs or groups takes nodes of one NodeSet that are idle together.",
+        description="Name of a shipped check, such as cpu, memory or network, from the reference of deep checks. Either check or "
+        "script is set. A check of pairs or groups runs on nodes of one NodeSet that are idle at the same time.",
     )
     thresholds: dict[str, float] = Field(
         default_factory=dict,
         max_length=32,
-        description="Thresholds of the shipped check by their names in the reference, for example memory_triad; they go before those of the machine "
-        "type.",
+        description="Thresholds of the shipped check by their names in the reference, for example memory_triad. They override "
+        "those of the machine type.",
     )
     script: Annotated[str, Field(max_length=65536)] = Field(
         default="",
         description=(
-            "A script that runs as root in the jail. Exit code 0: the node passes. Exit code 1 and a last line that says why: it fails. "
-            "Anything else: the check itself is broken, and nothing is known."
+            "A script that runs as root in the jail. Exit code 0: the node passes. Exit code 1 with the cause in the "
+            "last line of output: it fails. Any other code: the check itself is broken, and the result is unknown."
         ),
     )
-    when: When = Field(default_factory=When, description="What makes a node due.")
+    when: When = Field(default_factory=When, description="Triggers that make a node due.")
     time_limit: Duration = Field(
-        default="10m", description="How long a run may last, in whole minutes. One that lasts longer is broken."
+        default="10m", description="Time limit of a run, in whole minutes. A longer run is broken."
     )
     failure_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=2, description="The number of failures in a row that make a failure; the node runs it again at once."
+        default=2,
+        description="Number of failures in a row that make the check fail. The node repeats the check at once.",
     )
     success_threshold: Annotated[int, Field(ge=1, le=10)] = Field(
         default=2,
-        description="The number of passes in a row that end a failure; more, where the node failed within an hour after it had recovered.",
+        description="Number of passes in a row that end a failure. More are needed if the node failed within an hour after it had recovered.",
     )
     max_parallel: Share = Field(
         default="10%",
-        description="How many of these nodes run it at once: a number, or a percentage (rounded down, at least 1, and at least 2 where a job "
-        "measures several). It is also how large a group is at most.",
+        description="Maximum number of these nodes that run the check at once: a number, or a percentage (rounded down, at least "
+        "1, and at least 2 if a job measures several nodes). It also limits the size of a group.",
     )
     on_failure: Literal["Report", "Drain", "DrainAndRetest", "Replace"] = Field(
         default="DrainAndRetest",
         description=(
-            "What follows a failure. Report: it is reported. Drain: the node is drained until somebody resumes it. DrainAndRetest: it is drained, "
-            "runs the check again every retryInterval while it is drained, and is resumed when it passes. Replace: it is drained, and its pod moves "
-            "to another Node, as spec.health.replace of the cluster has it, where it is tested at once. spec.health.maxUnhealthy of the cluster "
-            "bounds how many are out."
+            "Consequence of a failure. Report: it is reported. Drain: the node is drained until a person resumes it. "
+            "DrainAndRetest: the node is drained, repeats the check every retryInterval, and is resumed when it passes. "
+            "Replace: the node is drained, its pod moves to another Node as in spec.health.replace of the cluster, and "
+            "is tested there at once. spec.health.maxUnhealthy of the cluster limits the number of drained nodes."
         ),
     )
-    retry_interval: Duration = Field(default="10m", description="How long after a run a drained node is tested again.")
-    suspend: bool = Field(default=False, description="Whether no new run begins.")
+    retry_interval: Duration = Field(default="10m", description="Time between two tests of a drained node.")
+    suspend: bool = Field(default=False, description="Whether new runs are suspended.")
 
 
 class RunStatus(Model):
-    """One run that, by the last answer, has not ended."""
+    """One run that had not ended at Slurm's last answer."""
 
-    job: int = Field(ge=0, description="Number of the Slurm job.")
+    job: int = Field(ge=0, description="Id of the Slurm job.")
     node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
-    at: Seconds = Field(description="When it was submitted, in seconds since 1970.")
-    retest: bool = Field(default=False, description="Whether the node is drained and is tested again.")
+    at: Seconds = Field(description="Time of the submission, in seconds since 1970.")
+    retest: bool = Field(default=False, description="Whether the run tests a drained node.")
 
 
 class NodeStatus(Model):
@@ -125,36 +131,36 @@ class NodeStatus(Model):
 
     node: str = Field(max_length=253, description="Slurm node.")
     state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="How the check stands.")
-    since: Seconds = Field(description="Since when, in seconds since 1970.")
+    since: Seconds = Field(description="Start, in seconds since 1970.")
     says: Short = Field(description="What is wrong.")
-    broken: Short = Field(default="", description="Why nothing is known of a node that fails.")
+    broken: Short = Field(default="", description="Why the present result of a failing node is unknown.")
     fails: int = Field(
-        default=0, ge=0, description="Failures in a row; of a broken check, runs in a row that gave no answer."
+        default=0, ge=0, description="Failures in a row; for a broken check, runs in a row without a result."
     )
-    passes: int = Field(default=0, ge=0, description="Passes in a row since.")
-    relapses: int = Field(default=0, ge=0, description="How often it failed soon after it had recovered.")
-    job: int = Field(default=0, ge=0, description="The last job that counted.")
-    at: Seconds = Field(default=0, description="When that ended, in seconds since 1970.")
+    passes: int = Field(default=0, ge=0, description="Passes in a row since the last failure.")
+    relapses: int = Field(default=0, ge=0, description="Number of failures soon after a recovery.")
+    job: int = Field(default=0, ge=0, description="Id of the last job with a valid result.")
+    at: Seconds = Field(default=0, description="End of that job, in seconds since 1970.")
     log: Annotated[str, Field(max_length=512)] = Field(
-        default="", description="The end of what the failing run printed."
+        default="", description="The end of the output of the failing run."
     )
 
 
 class EndedStatus(Model):
-    """A failure that is over."""
+    """A failure that has ended."""
 
     node: str = Field(max_length=253, description="Slurm node.")
-    since: Seconds = Field(description="From when, in seconds since 1970.")
-    until: Seconds = Field(description="Until when.")
+    since: Seconds = Field(description="Start of the failure, in seconds since 1970.")
+    until: Seconds = Field(description="End of the failure, in seconds since 1970.")
     says: Short = Field(description="What was wrong.")
-    job: int = Field(default=0, ge=0, description="The job that ended it.")
-    relapses: int = Field(default=0, ge=0, description="How often it had failed again by then.")
+    job: int = Field(default=0, ge=0, description="Id of the job that ended it.")
+    relapses: int = Field(default=0, ge=0, description="Number of failures soon after a recovery by then.")
 
 
 class RanStatus(Model):
     """Nodes whose last valid run was at about the same time."""
 
-    at: Seconds = Field(description="When, in seconds since 1970; never later than it was.")
+    at: Seconds = Field(description="Time of the run, in seconds since 1970, rounded down.")
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
 
 
@@ -162,42 +168,44 @@ class ReadingStatus(Model):
     """The last reading of a shipped check: of a node, of a part of it, or of several nodes together."""
 
     node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
-    part: Short = Field(default="", description="The part of it, such as GPU 3.")
-    model: Short = Field(default="", description="How the device calls itself.")
+    part: Short = Field(default="", description="Part of the node, such as GPU 3.")
+    model: Short = Field(default="", description="Model name of the device.")
     values: dict[str, float] = Field(
-        default_factory=dict, max_length=32, description="The numbers that are compared with peers."
+        default_factory=dict, max_length=32, description="Numbers that are compared with peers."
     )
 
 
 class BrokenStatus(Model):
-    """Two nodes that gave no reading."""
+    """A pair of nodes that gave no reading."""
 
     nodes: Hostlist = Field(description="Both nodes, as a host list.")
     times: int = Field(ge=1, description="How often.")
 
 
 class RoundStatus(Model):
-    """Nodes that are just being compared with each other."""
+    """Nodes that are being compared with each other."""
 
-    at: Seconds = Field(description="When it began, in seconds since 1970.")
+    at: Seconds = Field(description="Start, in seconds since 1970.")
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
-    whole: bool = Field(default=False, description="Whether one job of all of them comes first.")
-    tested: Annotated[str, Field(max_length=253)] = Field(default="", description="The one of them that is drained.")
-    moved: Seconds = Field(default=0, description="When something was heard last.")
+    whole: bool = Field(default=False, description="Whether one job over all of them runs first.")
+    tested: Annotated[str, Field(max_length=253)] = Field(
+        default="", description="The drained node among them, if any."
+    )
+    moved: Seconds = Field(default=0, description="Time of the last result, in seconds since 1970.")
     readings: list[ReadingStatus] = Field(
-        default_factory=list, max_length=MOST_PAIRS, description="What was read of pairs so far."
+        default_factory=list, max_length=MOST_PAIRS, description="Readings of pairs so far."
     )
     broken: list[BrokenStatus] = Field(
         default_factory=list, max_length=MOST_PAIRS, description="Pairs that gave no reading."
     )
-    says: Short = Field(default="", description="Why pairs are measured, or the message of a broken run.")
+    says: Short = Field(default="", description="Cause why pairs are measured, or the message of a broken run.")
 
 
 class NoteStatus(Model):
     """A finding that concerns no single node."""
 
     at: Seconds = Field(description="When, in seconds since 1970.")
-    nodes: Hostlist = Field(description="Slurm nodes that it is about, as a host list.")
+    nodes: Hostlist = Field(description="Slurm nodes of the finding, as a host list.")
     says: Short = Field(description="The finding, such as a slow path between two nodes.")
 
 
@@ -208,38 +216,38 @@ class HealthCheckStatus(Model):
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Ready: whether it runs; Reconciling or Stalled while it does not. Passing: whether no node fails it.",
+        description="Ready is True if the check runs; otherwise Reconciling or Stalled is True. Passing is True if no node fails the check.",
     )
-    last: Annotated[str, Field(max_length=64)] = Field(default="", description="When a run ended last.")
+    last: Annotated[str, Field(max_length=64)] = Field(default="", description="End of the last run.")
     nodes_passed: Annotated[str, Field(max_length=32)] = Field(
-        default="", description="Nodes whose last run passed, of all."
+        default="", description="Nodes whose last run passed, of all nodes."
     )
     failing: int = Field(default=0, ge=0, description="Nodes that fail it.")
     active: int = Field(default=0, ge=0, description="Runs that go on.")
-    request: Word = Field(default="", description="The last request that was carried out.")
+    request: Word = Field(default="", description="The last completed request.")
     asked: Seconds = Field(default=0, description="When that was.")
-    top: int = Field(default=0, ge=0, description="The highest number of a job of this check.")
-    owed: Hostlist = Field(default="", description="Nodes that were out of service, and run it when they are back.")
-    runs: list[RunStatus] = Field(default_factory=list, max_length=10000, description="Runs that have not ended.")
-    ran: list[RanStatus] = Field(
-        default_factory=list, max_length=MOST_TIMES, description="When which node ran it last."
+    top: int = Field(default=0, ge=0, description="Highest id of a job of this check.")
+    owed: Hostlist = Field(
+        default="", description="Nodes that were out of service, and run the check when they return."
     )
+    runs: list[RunStatus] = Field(default_factory=list, max_length=10000, description="Runs that have not ended.")
+    ran: list[RanStatus] = Field(default_factory=list, max_length=MOST_TIMES, description="Last runs of the nodes.")
     nodes: list[NodeStatus] = Field(
-        default_factory=list, max_length=MOST_NODES, description="Nodes that do not simply pass, with the evidence."
+        default_factory=list, max_length=MOST_NODES, description="Nodes that do not pass, with the evidence."
     )
     ended: list[EndedStatus] = Field(
-        default_factory=list, max_length=MOST_ENDED, description="The most recent failures that are over."
+        default_factory=list, max_length=MOST_ENDED, description="The most recent failures that have ended."
     )
     readings: list[ReadingStatus] = Field(
         default_factory=list,
         max_length=MOST_READINGS,
-        description="What nodes are compared with: the newest readings of some of them.",
+        description="The newest readings of some nodes, with which others are compared.",
     )
-    round: RoundStatus | None = Field(default=None, description="Nodes that are just being compared with each other.")
+    round: RoundStatus | None = Field(default=None, description="Nodes that are being compared with each other.")
     notes: list[NoteStatus] = Field(
-        default_factory=list, max_length=MOST_NOTES, description="The last findings that concern no single node."
+        default_factory=list, max_length=MOST_NOTES, description="Last findings that concern no single node."
     )
-    why: Sentence = Field(default="", description="What is wrong, or what is being done; empty when nothing is.")
+    why: Sentence = Field(default="", description="The fault or the progress. Empty without either.")
 
 
 #: Names of checks are used in Slurm's reasons and in names of jobs.
@@ -249,7 +257,7 @@ NAME = DNS_LABEL
 HEALTHCHECK = (
     Rule(
         cel="self.clusterRef.name == oldSelf.clusterRef.name",
-        message="cluster cannot be changed, because the results are about its nodes: create a new HealthCheck for the other cluster",
+        message="clusterRef cannot be changed, because the results are about its nodes: create a new HealthCheck for the other cluster",
         field="clusterRef",
     ),
     Rule(

@@ -1,8 +1,8 @@
-"""The status subresources of our kinds.
+"""The status subresources of the operator's kinds.
 
-Counts are integers. Where `kubectl get` shows "2/3" (ready of desired), that text is stored beside them, because a printer column cannot combine two
-fields. `why` has the message that `kubectl get` shows while something is not available. Fields that the operator reads back (`config`, `refilled`,
-`images`) record its actions, never the present state.
+Counts are integers. If `kubectl get` shows "2/3" (ready of desired), that text is stored too, because a printer column cannot combine two fields.
+`why` has the message that `kubectl get` shows while something is not available. Fields that the operator reads back (`config`, `refilled`, `images`)
+record its actions, never the present state.
 """
 
 from typing import Annotated, Literal
@@ -22,76 +22,72 @@ CHOSEN = frozenset({("LimitsEnforced", "Sampled"), ("LimitsEnforced", "Off"), ("
 class Condition(Model):
     """One aspect of an object's state, as in every Kubernetes kind."""
 
-    type: str = Field(min_length=1, max_length=316, description="Which aspect, for example Available.")
+    type: str = Field(min_length=1, max_length=316, description="Type of the condition, for example Available.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
     reason: str = Field(min_length=1, max_length=1024, description="One word for programs.")
-    message: Sentence = Field(description="One sentence for people: what is so, and what to do about it.")
+    message: Sentence = Field(description="The state and its remedy, as one sentence.")
     last_transition_time: str = Field(
         description="When status changed last.", json_schema_extra={"format": "date-time"}
     )
     observed_generation: int = Field(
-        default=0, ge=0, description="Generation of the spec that this condition speaks of."
+        default=0, ge=0, description="Generation of the spec that this condition is about."
     )
 
 
 ObservedGeneration = Annotated[
     int,
-    Field(ge=-1, description="Generation of the spec that this status speaks of; -1 before the operator's first look."),
+    Field(ge=-1, description="Generation of the spec that this status is about; -1 before the first pass."),
 ]
 
 
 class KeyVersion(Model):
     """The identity of the keys in a Secret."""
 
-    digest: str = Field(default="", max_length=64, description="What its files add up to.")
-    request: str = Field(
-        default="", max_length=63, description="The last request of spec.auth.rotateRequest that changed it."
-    )
-    stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
+    digest: str = Field(default="", max_length=64, description="Hash of the Secret's files.")
+    request: str = Field(default="", max_length=63, description="The last spec.auth.rotateRequest that changed it.")
+    stage: str = Field(default="", max_length=16, description="Stage of that rotation. Empty: complete.")
 
 
 class KeyRotation(Model):
     """The progress of the last rotation of a key."""
 
-    request: str = Field(
-        default="", max_length=63, description="The last request of spec.auth.rotateRequest that changed it."
-    )
-    stage: str = Field(default="", max_length=16, description="How far that is; empty when it is carried out.")
+    request: str = Field(default="", max_length=63, description="The last spec.auth.rotateRequest that changed it.")
+    stage: str = Field(default="", max_length=16, description="Stage of that rotation. Empty: complete.")
     next: KeyVersion | None = Field(
-        default=None, description="What is about to be written, or was, if the operator ended."
+        default=None,
+        description="Hash of the files that the operator was about to write, or has written if it ended then.",
     )
 
 
 class RoleStatus(Model):
-    """How many pods of one role there are."""
+    """The numbers of pods of one role."""
 
-    replicas: int = Field(default=0, ge=0, description="Pods that should be there.")
+    replicas: int = Field(default=0, ge=0, description="Desired pods.")
     ready_replicas: int = Field(default=0, ge=0, description="Pods that are ready.")
-    summary: Count = Field(default="", description="Both, as kubectl get shows them: 1/1.")
+    summary: Count = Field(default="", description="Ready and desired pods as text for kubectl get, such as 1/1.")
 
 
 class SlurmClusterStatus(Model):
-    """The state of the cluster, as the operator last observed it."""
+    """The observed state of a cluster."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
+        description="Conditions: Available first, then Ready, then those of parts. The reference page of conditions lists all, with their reasons.",
     )
     controller: RoleStatus = Field(default_factory=RoleStatus, description="slurmctld.")
     login: RoleStatus = Field(default_factory=RoleStatus, description="Login nodes.")
     rest: RoleStatus = Field(default_factory=RoleStatus, description="The operator's slurmrestd.")
     workers: RoleStatus = Field(
         default_factory=RoleStatus,
-        description="Workers of all NodeSets; ready are those that Slurm can give jobs to. Nodes that sleep do not count.",
+        description="Workers of all NodeSets. Ready workers are those that Slurm can start jobs on. Sleeping nodes do not count.",
     )
-    address: str = Field(default="", max_length=1024, description="How to reach the login nodes: the ssh command.")
+    address: str = Field(default="", max_length=1024, description="The ssh command that reaches the login nodes.")
     config: str = Field(
-        default="", max_length=64, description="Hash of the configuration that slurmctld runs with and has handed out."
-    )
-    refilled: str = Field(
-        default="", max_length=63, description="The last request of spec.jail.refill that was carried out."
+        default="",
+        max_length=64,
+        description="Hash of the configuration that slurmctld runs with and has sent to all daemons.",
     )
     slurm: str = Field(
         default="", max_length=63, description="Version of Slurm, as the operator's slurmrestd named it last: 24.11.5."
@@ -99,22 +95,22 @@ class SlurmClusterStatus(Model):
     images: ImagesRecord = Field(
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
     )
-    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass rendered.")
-    keys: str = Field(
-        default="", max_length=63, description="The last request of spec.auth.rotateRequest that was carried out."
-    )
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="Record of the last rendering.")
+    keys: str = Field(default="", max_length=63, description="The last completed spec.auth.rotateRequest.")
     key_digests: Annotated[dict[str, Annotated[str, Field(max_length=64)]], Field(max_length=8)] = Field(
         default_factory=dict,
-        description="What the keys in force add up to, by the names of their Secrets, so that another one is noticed.",
+        description="Hashes of the keys in force, by the names of their Secrets, so that the operator detects a foreign key.",
     )
     key_rotations: Annotated[dict[str, KeyRotation], Field(max_length=8)] = Field(
         default_factory=dict,
-        description="How far the last rotation of the keys in force is, by the names of their Secrets, so that keys from a backup are noticed.",
+        description=(
+            "Stage of the last rotation of the keys in force, by the names of their Secrets, so that the operator detects keys from a backup."
+        ),
     )
     accounting: str = Field(
         default="",
         max_length=63,
-        description="On since slurmctld uses slurmdbd, until accounting is turned off.",
+        description="On from the time when slurmctld uses slurmdbd until accounting is turned off.",
     )
     why: Sentence = Field(
         default="",
@@ -123,34 +119,32 @@ class SlurmClusterStatus(Model):
 
 
 class NodeSetStatus(Model):
-    """The state of the nodes, as the operator last observed it."""
+    """The observed state of a NodeSet's nodes."""
 
     observed_generation: ObservedGeneration = 0
     conditions: list[Condition] = Field(
         default_factory=list,
         max_length=32,
-        description="Available first, then Ready; the others say parts. The reference page of conditions has all of them, with their reasons.",
+        description="Conditions: Available first, then Ready, then those of parts. The reference page of conditions lists all, with their reasons.",
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
-    ready_replicas: int = Field(default=0, ge=0, description="Workers that Slurm can give jobs to.")
-    updated_replicas: int = Field(default=0, ge=0, description="Worker pods that are as the present spec says.")
-    idle: int = Field(default=0, ge=0, description="Workers that are idle and take jobs.")
-    allocated: int = Field(default=0, ge=0, description="Workers with a job on them, whole or in part.")
-    draining: int = Field(default=0, ge=0, description="Workers that get no more jobs, for any cause.")
-    down: int = Field(default=0, ge=0, description="Workers that Slurm cannot use: down, or not responding.")
+    ready_replicas: int = Field(default=0, ge=0, description="Workers that Slurm can start jobs on.")
+    updated_replicas: int = Field(default=0, ge=0, description="Worker pods that match the present spec.")
+    idle: int = Field(default=0, ge=0, description="Workers that are idle and accept jobs.")
+    allocated: int = Field(default=0, ge=0, description="Workers with a job, fully or partly allocated.")
+    draining: int = Field(default=0, ge=0, description="Workers that are drained or draining, for any cause.")
+    down: int = Field(default=0, ge=0, description="Workers that are down or not responding.")
     desired_replicas: int = Field(
         default=0,
         ge=0,
         description="The number of nodes that should exist: replicas, or with powerSaving those that Slurm has woken.",
     )
     asleep: int = Field(default=0, ge=0, description="Nodes that sleep until a job needs them.")
-    waking: int = Field(
-        default=0, ge=0, description="Nodes that Slurm has requested, and that have not registered yet."
-    )
+    waking: int = Field(default=0, ge=0, description="Nodes that Slurm has requested and that have not registered yet.")
     selector: str = Field(
         default="", max_length=1024, description="Label selector of the worker pods, for autoscalers."
     )
-    rendered: RenderedNote = Field(default_factory=RenderedNote, description="What the last pass rendered.")
+    rendered: RenderedNote = Field(default_factory=RenderedNote, description="Record of the last rendering.")
     why: Sentence = Field(
         default="",
         description="Why the NodeSet is not available, or what is being done to its workers, in at most 120 characters; empty when nothing is.",

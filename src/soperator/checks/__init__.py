@@ -1,4 +1,4 @@
-"""Quick checks of a worker: what they are (data), how a measurement is judged, what is remembered and what is reported. All of it pure.
+"""Quick checks of a worker: their definitions as data, the evaluation of a measurement, the state of a check, and the report.
 
-It runs on workers too, where there is only the small part of Python's library that Debian calls minimal: `catalog` alone needs more.
+All of it is pure, so that the operator and the worker share it. A worker has only Debian's minimal Python library; only `catalog` needs more.
 """

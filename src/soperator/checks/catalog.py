@@ -1,7 +1,7 @@
-"""The checks that are shipped, and the plan of those that apply to a node.
+"""The shipped checks, and the plan of the checks that apply to a node.
 
-Each file of `shipped/` is a check, and its name is the check's; `machines.toml` holds the limits by machine type, each number with its source.
-The plan is what a worker is given: JSON, with nothing left to choose.
+Each file of `shipped/` is a check, and its name is the check's; `machines.toml` holds the limits by machine type, each number with its source. A
+worker receives the plan as JSON with all choices made, because it has neither the spec nor the catalog.
 """
 
 import json
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Limit:
-    """One number of a machine type, with its source."""
+    """One threshold of a machine type, with the source of the number."""
 
     value: Value
     source: str
@@ -33,23 +33,23 @@ def shipped() -> tuple[Check, ...]:
 
 @cache
 def machines() -> Mapping[str, Mapping[str, Limit]]:
-    """Return the limits by machine type: a part of the name by which the device calls itself."""
+    """Return the thresholds by machine type, which is a part of the device's model name."""
     return read_machines((FOLDER / "machines.toml").read_text(encoding="utf-8"))
 
 
 def read_machines(text: str) -> dict[str, dict[str, Limit]]:
-    """Return the limits in a text; raises CheckError where one is no number or has no source."""
+    """Return the thresholds in a TOML text; raises CheckError if a value is not a number or has no source."""
     found: dict[str, dict[str, Limit]] = {}
     for machine, limits in _toml("machines.toml", text).items():
         for name, said in limits.items():
             if not isinstance(said, dict) or not is_number(said.get("value")) or not said.get("source"):
-                raise CheckError(f"machines.toml: {machine}: {name}: give a number as `value` and its `source`")
+                raise CheckError(f"machines.toml: {machine}: {name}: set a number as `value`, and its `source`")
             found.setdefault(machine, {})[name] = Limit(said["value"], said["source"])
     return found
 
 
 def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]:
-    """Return the checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
+    """Return the checks whose requirements are among the facts. In `given`, a text `@name` is replaced with the fact of that name."""
     return [
         replace(each, given={key: _filled(value, facts) for key, value in each.given.items()})
         for each in checks
@@ -60,10 +60,10 @@ def applicable(checks: Iterable[Check], facts: Mapping[str, Any]) -> list[Check]
 def plan(
     checks: Iterable[Check], renew: float, more: Mapping[str, Mapping[str, Value]], turns_away: bool = False
 ) -> str:
-    """Return the text that the runner reads: the checks, in how many seconds a report is due again, and limits by machine type, `more` before
-    ours.
+    """Return the plan as JSON for the runner: the checks, the seconds until a report is renewed, and the thresholds by machine type, `more` before
+    the shipped ones.
 
-    `turns_away` is whether a failure in the prolog requeues the job.
+    `turns_away` says whether a failure in the prolog requeues the job.
     """
     ours = {machine: {name: each.value for name, each in found.items()} for machine, found in machines().items()}
     limits = ours | {machine: {**ours.get(machine, {}), **said} for machine, said in more.items()}

@@ -1,8 +1,9 @@
-"""A check as data: when it applies, what is measured, how that is judged, and what follows.
+"""A check as data: its requirements, its probe, its rules, and the consequence of a failure. As data, a check needs no code to review, and the CRD
+can hold one.
 
-A probe measures and returns *readings*, each a table of values about one thing (`of`). A rule fails a reading when all that its `when` says of
-values is so. A value that a reading does not have is not judged: a GPU without ECC has no ECC errors. That something is not there at
-all is for the probe to say, as a value of its own.
+A probe measures and returns *readings*, each a table of values about one thing (`of`). A rule fails a reading if all conditions of its `when` hold. A
+condition on a value that the reading lacks does not hold: a GPU without ECC has no ECC errors. If a thing is missing, the probe reports that as a
+value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,12 +44,14 @@ LONGEST = 6.0
 
 
 class CheckError(ValueError):
-    """A check that cannot be run as it is written; the message names the check, the field, the value and the remedy."""
+    """A check is invalid; the message names the check, the field, the value and the remedy."""
 
 
 @dataclass(frozen=True)
 class FailRule:
-    """A reading fails the rule when all conditions of `when` hold: value → operator → limit. A limit `@name` is looked up for the machine's type."""
+    """A rule of a check, which a reading fails if all conditions of `when` hold: value → operator → limit. A limit `@name` is a threshold of the
+    machine type.
+    """
 
     when: Mapping[str, Mapping[str, Any]]
     says: str
@@ -58,8 +61,8 @@ class FailRule:
 class Check:
     """One check.
 
-    `probe` measures with `given`, or is `command`, whose exit code is the verdict. `needs` are facts without which it does not apply. It counts
-    as failing after `confirm` failures in a row and as well again after `passes` passes in a row. `limit` and `every` are seconds.
+    `probe` measures with the arguments `given`; the exit code of the probe `command` is the verdict. `needs` are the facts that the check requires.
+    It is failing after `confirm` failures in a row, and recovers after `passes` passes in a row. `limit` and `every` are in seconds.
     """
 
     name: str
@@ -82,7 +85,7 @@ _FIELDS = ("about", "probe", "given", "fail", "at", "needs", "then", "confirm", 
 def read_check(name: str, said: Mapping[str, Any]) -> Check:
     """Return a check from its table, as TOML or JSON gives it; raises CheckError."""
     if unknown := sorted(set(said) - set(_FIELDS)):
-        raise CheckError(f"check {name}: {unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
+        raise CheckError(f"check {name}: {unknown[0]}: unknown field: use one of {', '.join(_FIELDS)}")
     check = Check(
         name=name,
         about=_text(name, said, "about"),
@@ -98,16 +101,16 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
         every=_number(name, said, "every", 0.0, 0.0, 86400.0),
     )
     if check.probe not in PROBES:
-        raise CheckError(f"check {name}: probe: there is no {check.probe!r}; there are {', '.join(PROBES)}")
+        raise CheckError(f"check {name}: probe: {check.probe!r} is unknown: use one of {', '.join(PROBES)}")
     if missing := [key for key in PROBES[check.probe] if not check.given.get(key)]:
         raise CheckError(f"check {name}: given.{missing[0]}: the probe {check.probe} needs it")
     if check.probe != "command" and not check.rules:
-        raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: say what fails it")
+        raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: add a rule that fails it")
     return check
 
 
 def table(check: Check) -> dict[str, Any]:
-    """Return the table that `read_check` makes the same check of."""
+    """Return the table from which `read_check` reads the same check."""
     rules = [{"when": {key: dict(said) for key, said in each.when.items()}, "says": each.says} for each in check.rules]
     plain = {key: getattr(check, key) for key in _FIELDS if key != "fail"}
     return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
@@ -120,7 +123,7 @@ def read_rule(name: str, said: Mapping[str, Any]) -> FailRule:
         raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
     for value, judged in when.items():
         if not isinstance(judged, Mapping) or not judged:
-            raise CheckError(f"check {name}: when.{value}: say an operator, one of {', '.join(OPERATORS)}")
+            raise CheckError(f"check {name}: when.{value}: the operator is missing: use one of {', '.join(OPERATORS)}")
         for operator, limit in judged.items():
             _limit(name, f"when.{value}.{operator}", operator, limit)
     return FailRule(when, says)
@@ -128,12 +131,12 @@ def read_rule(name: str, said: Mapping[str, Any]) -> FailRule:
 
 def _limit(name: str, where: str, operator: str, limit: object) -> None:
     if operator not in OPERATORS:
-        raise CheckError(f"check {name}: {where}: there is no such operator; there are {', '.join(OPERATORS)}")
+        raise CheckError(f"check {name}: {where}: unknown operator: use one of {', '.join(OPERATORS)}")
     looked_up = isinstance(limit, str) and limit.startswith("@")
     if operator in ("above", "below", "grows") and not (is_number(limit) or looked_up):
-        raise CheckError(f"check {name}: {where}: {limit!r} is no number")
+        raise CheckError(f"check {name}: {where}: {limit!r} is not a number")
     if operator == "among" and not isinstance(limit, Sequence):
-        raise CheckError(f"check {name}: {where}: {limit!r} is no list")
+        raise CheckError(f"check {name}: {where}: {limit!r} is not a list")
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -144,19 +147,19 @@ def is_number(value: object) -> TypeGuard[float]:
 def _text(name: str, said: Mapping[str, Any], key: str) -> str:
     text = said.get(key)
     if not isinstance(text, str) or not text:
-        raise CheckError(f"check {name}: {key}: it is missing, or no text")
+        raise CheckError(f"check {name}: {key}: it is missing or not a text: set a text")
     return text
 
 
 def _words(name: str, said: Mapping[str, Any], key: str, allowed: Iterable[str]) -> tuple[str, ...]:
     for each in said.get(key, ()):
         if each not in allowed:
-            raise CheckError(f"check {name}: {key}: {each!r} is none of {', '.join(allowed)}")
+            raise CheckError(f"check {name}: {key}: {each!r} is not one of {', '.join(allowed)}")
     return tuple(said.get(key, ()))
 
 
 def _number(name: str, said: Mapping[str, Any], key: str, default: float, least: float, most: float) -> float:
     value = said.get(key, default)
     if not is_number(value) or not least <= value <= most:
-        raise CheckError(f"check {name}: {key}: {value!r} is no number from {least:g} to {most:g}")
+        raise CheckError(f"check {name}: {key}: {value!r} is not a number from {least:g} to {most:g}")
     return float(value)

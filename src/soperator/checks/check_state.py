@@ -1,7 +1,8 @@
-"""How a check stands on a node: one failure is a suspicion, several in a row a failure, and several passes in a row end it.
+"""The state of a check on a node.
 
-The counting is done where the check runs, so that one lost message or a restarted operator changes nothing. A check that fails again soon
-after it had recovered needs twice as many passes the next time, up to sixteen times: a node that flaps stays out.
+One failure makes it suspected, several in a row make it failing, and several passes in a row end the failure. The worker counts, so that a lost
+message or a restarted operator changes nothing. A check that fails again soon after its recovery needs twice as many passes the next time, up to
+sixteen times as many, so that a flapping node stays drained.
 """
 
 from collections.abc import Mapping
@@ -21,8 +22,8 @@ _MOST_RELAPSES = 4
 class CheckState:
     """The state of a check that is failing, broken or recovering.
 
-    `says` and `values` are those of the moment at which it came into this state, so that what is reported changes only with the state.
-    `says` of a failing check stays that of the failure while the check is broken or passes again; `broken` then says why nothing is known.
+    `says` and `values` are the message and the numbers of the run that entered this state, so that the report changes only with the state. A failing
+    check keeps `says` of its failure while it is broken or passes again; `broken` then says why the result is unknown.
     """
 
     check: str
@@ -38,32 +39,32 @@ class CheckState:
 
     @property
     def is_bad(self) -> bool:
-        """Whether the check has failed often enough, and has not passed often enough since."""
+        """Whether the check has failed `confirm` times in a row, and has not passed often enough since."""
         return self.state in ("failing", "recovering")
 
     @property
     def takes_out(self) -> bool:
-        """Whether a node that fails it takes no more jobs."""
+        """Whether a node that fails the check is drained."""
         return self.then != "report"
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """When a check recovered, and how often it had relapsed by then."""
+    """When a check recovered, in seconds since 1970, and its number of relapses by then."""
 
     at: float
     relapses: int
 
 
 def needed(check: Check, standing: CheckState) -> int:
-    """Return how many passes in a row end a failure."""
+    """Return the number of passes in a row that end a failure."""
     return check.passes << min(standing.relapses, _MOST_RELAPSES)
 
 
 def fold(
     check: Check, standing: CheckState | None, verdict: Verdict, now: float, recovery: Recovery | None = None
 ) -> CheckState | None:
-    """Return how a check stands after one more verdict; None where it simply passes."""
+    """Return the state of a check after one more verdict; None if the check passes."""
     match verdict.outcome:
         case "fail":
             return _failed(check, standing, verdict, now, recovery)
@@ -98,7 +99,7 @@ def _passed(check: Check, standing: CheckState | None) -> CheckState | None:
 
 
 def _broken(check: Check, standing: CheckState | None, verdict: Verdict, now: float) -> CheckState:
-    """Return a broken check is no pass: a failure stays one, and counts its passes anew."""
+    """Return the state after a broken run. It is not a pass: a failure remains, and its passes count from zero again."""
     if standing is None:
         return CheckState(check.name, "broken", now, verdict.says, check.then)
     if standing.state == "broken":

@@ -1,7 +1,7 @@
-"""A deep check as data: what every task of its job runs, how the readings are judged, and the shipped ones.
+"""A deep check as data: the command of its job's tasks, the rules for its readings, and the shipped checks.
 
-It is a file in the format of the quick checks, with one addition, the comparison with peers (`when.VALUE.deviates`): few numbers of a machine are
-known beforehand, but many equal machines are available. Why it is so: docs/decisions/0056 and 0057.
+A check is a file in the format of the quick checks, with one addition, the comparison with peers (`when.VALUE.deviates`). Few numbers of a machine
+are known beforehand, but many equal machines are available. Source: docs/decisions/0056 and 0057.
 """
 
 import re
@@ -30,9 +30,9 @@ _FIELDS = ("about", "per", "program", "given", "needs", "time", "fail")
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far a value may be from the median of its peers: `percent` of it, and `spreads` times the usual distance.
+    """The distance of a value from the median of its peers at which it is bad: `percent` of the median, and `spreads` times the usual distance.
 
-    `side` is the bad one.
+    `side` is the bad side.
     """
 
     value: str
@@ -43,7 +43,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class DeepRule:
-    """A reading fails it when all of `plain` is so and it deviates as said; `plain` may be empty where `deviates` is not."""
+    """A rule that a reading fails if all of `plain` hold and the value deviates; `plain` may be empty if `deviates` is not."""
 
     plain: FailRule
     deviates: Deviation | None = None
@@ -51,7 +51,7 @@ class DeepRule:
 
 @dataclass(frozen=True)
 class DeepCheck:
-    """One deep check. `needs` are facts without which it does not apply; `time` are seconds that its job may take."""
+    """One deep check. `needs` are the facts that it requires; `time` is the longest run of its job in seconds."""
 
     name: str
     about: str
@@ -64,21 +64,21 @@ class DeepCheck:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The values that are compared with peers."""
+        """The names of the values that the check compares with peers."""
         return tuple(each.deviates for each in self.rules if each.deviates)
 
 
 def read_deep(name: str, said: Mapping[str, Any]) -> DeepCheck:
     """Return a deep check from its table; raises CheckError, which names the check, the field, the value and the remedy."""
     if unknown := sorted(set(said) - set(_FIELDS)):
-        raise CheckError(f"check {name}: {unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
+        raise CheckError(f"check {name}: {unknown[0]}: unknown field: use one of {', '.join(_FIELDS)}")
     if said.get("per") not in PER:
-        raise CheckError(f"check {name}: per: {said.get('per')!r} is none of {', '.join(PER)}")
+        raise CheckError(f"check {name}: per: {said.get('per')!r} is unknown: use one of {', '.join(PER)}")
     time = said.get("time")
     if not isinstance(time, int) or isinstance(time, bool) or not 1 <= time <= LONGEST:
         raise CheckError(f"check {name}: time: {time!r} is not a number of seconds from 1 to {LONGEST}")
     if not said.get("fail"):
-        raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: say what fails it")
+        raise CheckError(f"check {name}: fail: it is empty, so the check could only pass: add a rule that fails it")
     return DeepCheck(
         name=name,
         about=_text(name, "about", said.get("about"), re.compile(r".+")),
@@ -98,7 +98,7 @@ def shipped_deep() -> tuple[DeepCheck, ...]:
 
 
 def applicable(checks: Iterable[DeepCheck], facts: Mapping[str, Any]) -> list[DeepCheck]:
-    """Return the checks whose needs are among the facts. In `given`, a text `@name` stands for the fact of that name."""
+    """Return the checks whose requirements are among the facts. In `given`, a text `@name` is replaced with the fact of that name."""
     return [
         replace(each, given={key: _filled(value, facts) for key, value in each.given.items()})
         for each in checks
@@ -107,7 +107,7 @@ def applicable(checks: Iterable[DeepCheck], facts: Mapping[str, Any]) -> list[De
 
 
 def command(check: DeepCheck) -> list[str]:
-    """Return what each task of the check's job runs."""
+    """Return the command that each task of the check's job runs."""
     return [PROGRAM, check.program, *(f"{key}={value}" for key, value in check.given.items())]
 
 
@@ -118,9 +118,7 @@ def limit_names(check: DeepCheck) -> list[str]:
 
 
 def limit_of(check: DeepCheck, deviation: Deviation, limits: Mapping[str, Value]) -> float | None:
-    """Return the number that the compared value has to reach whatever its peers do: the one by whose name (`@name`) another rule of the check
-    judges it.
-    """
+    """Return the threshold (`@name`) with which another rule of the check compares the same value, whatever the peers' values are."""
     for rule in check.rules:
         named = rule.plain.when.get(deviation.value, {}).get(deviation.side)
         found = limits.get(str(named)[1:]) if isinstance(named, str) and named.startswith("@") else named
@@ -139,7 +137,7 @@ def _rule(name: str, said: object) -> DeepRule:
         raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
     found = [(value, judged["deviates"]) for value, judged in when.items() if "deviates" in judged]
     if found[1:]:
-        raise CheckError(f"check {name}: when.{found[1][0]}.deviates: one rule compares one value; make it two rules")
+        raise CheckError(f"check {name}: when.{found[1][0]}.deviates: one rule compares one value: write two rules")
     plain = {value: rest for value, judged in when.items() if (rest := _without(judged))}
     if not found:
         return DeepRule(read_rule(name, said))
@@ -161,7 +159,7 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
         or set(said) - {*sides, "spreads"}
     ):
         raise CheckError(
-            f"{where}: say either `below` or `above` in percent of the peers' median, and `spreads` if it is not to be 4"
+            f"{where}: set either `below` or `above` in percent of the peers' median, and `spreads` unless it is 4"
         )
     side, spreads = sides.pop(), said.get("spreads", 4.0)
     percent = said[side]
@@ -174,10 +172,10 @@ def _deviation(name: str, value: str, said: object) -> Deviation:
 
 
 def _given(name: str, key: str, value: object) -> Value:
-    """Return a parameter: it becomes an argument of a command, so it has only characters of numbers, names and paths."""
+    """Return a parameter as text. It becomes an argument of a command, so only characters of numbers, names and paths are valid."""
     said = str(value)
     if not _WORD.fullmatch(key) or isinstance(value, bool) or not _GIVEN.fullmatch(said.removeprefix("@")):
-        raise CheckError(f"check {name}: given.{key}: {value!r} is no number, name or path")
+        raise CheckError(f"check {name}: given.{key}: {value!r} is not a number, a name or a path")
     return value if is_number(value) and isinstance(value, int | float) else said
 
 
@@ -187,5 +185,5 @@ def _filled(value: Value, facts: Mapping[str, Any]) -> Value:
 
 def _text(name: str, key: str, value: object, allowed: re.Pattern[str]) -> str:
     if not isinstance(value, str) or not allowed.fullmatch(value):
-        raise CheckError(f"check {name}: {key}: {value!r} is missing, or not what it may be")
+        raise CheckError(f"check {name}: {key}: {value!r} is missing or has an invalid value")
     return value

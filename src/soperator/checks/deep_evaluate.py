@@ -1,7 +1,7 @@
-"""Judging what deep checks measured: readings of jobs in, findings out.
+"""Evaluates the readings of deep checks to findings.
 
-A reading fails by a limit (of the spec, or of its machine type), or by standing out among its peers. What is not found is a pass, and only
-for a node that has a reading: who was to be measured and was not is broken.
+A reading fails by a threshold (of the spec, or of the machine type), or because it is an outlier among its peers. A node passes only if it has a
+reading and no finding; a node without a reading is broken, so that a silent job is never a pass.
 """
 
 import json
@@ -32,9 +32,9 @@ _UNFIT = (KeyError, ValueError, TypeError, IndexError, AttributeError)
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with whom, in one sentence, and the numbers.
+    """A fault of one or several nodes, as one sentence with its numbers.
 
-    Several nodes are suspects, of which at least one, or the way between them, is bad.
+    If it names several nodes, at least one of them, or the network between them, is bad.
     """
 
     outcome: Outcome
@@ -45,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class DeepVerdict:
-    """What the job of one node came to: the verdict, its readings, which are peers to the next ones, and what is told of all (`unsure`)."""
+    """The result of the job of one node: the verdict, its readings, which become peers of the next ones, and messages about all nodes (`unsure`)."""
 
     verdict: Verdict
     readings: tuple[Reading, ...] = ()
@@ -59,7 +59,7 @@ def of_node(
     others: Iterable[Reading] = (),
     limits: Mapping[str, Value] | None = None,
 ) -> DeepVerdict:
-    """Return the answer in what a node's program printed before it ended with exit code 0; no readings of that node are broken."""
+    """Return the result from the output of a node's program that ended with exit code 0; without readings of that node it is broken."""
     readings = read(text)
     if isinstance(readings, str):
         return DeepVerdict(Verdict("broken", readings))
@@ -74,7 +74,7 @@ def of_node(
 
 
 def read(text: str) -> list[Reading] | str:
-    """Return the readings in the last line that a program printed, or why there are none."""
+    """Return the readings in the last line of a program's output, or the cause of their absence."""
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     try:
         said = json.loads(last)
@@ -92,10 +92,11 @@ def judge(
     nodes: Iterable[str] = (),
     limits: Mapping[str, Value] | None = None,
 ) -> list[Finding]:
-    """Return the findings over readings of one check.
+    """Return the findings in the readings of one check.
 
-    `others` are the newest readings of the same check of healthy peers in the same NodeSet, `nodes` who was to be measured, and `limits` those of
-    the spec, by the name behind @; they go before those of the machine's type. What `others` say of something that is read anew does not count.
+    `others` are the newest readings of the same check by healthy peers in the same NodeSet, and `nodes` the nodes that the job measured. `limits` are
+    the thresholds of the spec, by the name behind @; they override those of the machine type. A new reading of a thing replaces its reading in
+    `others`.
     """
     wanted = tuple(nodes)
     own = [each for each in readings if is_sound(each) and (not wanted or set(nodes_of(each)) <= set(wanted))]
@@ -114,18 +115,18 @@ def judge(
 
 
 def nodes_of(reading: Reading) -> tuple[str, ...]:
-    """Return the nodes that a reading speaks of."""
+    """Return the nodes that a reading is about."""
     return tuple(str(reading["of"]).split())
 
 
 def named(readings: Iterable[Reading], nodes: Iterable[str]) -> list[Reading]:
-    """Return the sound readings of one job, those of all its nodes (`*`: the line would be too long) with their names."""
+    """Return the valid readings of one job; a reading of all its nodes (written as `*`, because the line would be too long) gets their names."""
     everyone = " ".join(nodes)
     return [{**each, "of": everyone} if each["of"] == "*" else each for each in readings if is_sound(each)]
 
 
 def is_sound(reading: object) -> TypeGuard[Reading]:
-    """Return whether something is a reading: a table of plain values that says what it is of."""
+    """Return whether a value is a reading: a table of plain values with the field `of`."""
     return (
         isinstance(reading, Mapping)
         and isinstance(reading.get("of"), str)
@@ -150,7 +151,7 @@ def _failed(
     limits: Mapping[str, Value],
     machines: Machines,
 ) -> Iterator[Finding]:
-    """Yield each thing that was read is found at most once, by the first rule that it fails."""
+    """Yield at most one finding for each thing that was read, from the first rule that it fails."""
     for reading in readings:
         known = {**limits_of(reading, machines), **limits}
         for rule in check.rules:
@@ -169,13 +170,13 @@ def _failed(
                 )
             except _UNFIT as error:
                 yield Finding(
-                    "broken", nodes_of(reading), f"check {check.name} does not fit its readings: {error!r}"[:_LONGEST]
+                    "broken", nodes_of(reading), f"check {check.name} does not match its readings: {error!r}"[:_LONGEST]
                 )
             break
 
 
 def _evidence(rule: DeepRule, reading: Reading, told: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the numbers that a finding rests on, the limits and the peers' median among them."""
+    """Return the numbers behind a finding, including the thresholds and the peers' median."""
     named = [
         str(limit)[1:] for said in rule.plain.when.values() for limit in said.values() if str(limit).startswith("@")
     ]
@@ -188,11 +189,11 @@ def _unsure(check: DeepCheck, compared: Compared) -> Iterator[Finding]:
     for deviation, each in compared.items():
         if each.divided:
             says = (
-                f"{deviation.value} of {each.divided} of {each.count} is more than {deviation.percent:g} % {deviation.side} that of the "
-                "better ones: too many to be bad machines; look at what they share, and whether they are alike"
+                f"{deviation.value} of {each.divided} of {each.count} is more than {deviation.percent:g} % {deviation.side} "
+                "the better values: too many to be bad machines: check what they share, and whether they are equal"
             )
             yield Finding("unsure", (), says, {"divided": each.divided, "count": each.count, "peers": each.middle})
     count = max((each.count for each in compared.values()), default=0)
     if check.per == "node" and 0 < count < outliers.LEAST:
-        says = f"{count} readings of {check.program} are too few to compare; {outliers.LEAST} are needed"
+        says = f"{count} readings of {check.program} are too few to compare: at least {outliers.LEAST} are required"
         yield Finding("unsure", (), says, {"count": count})

@@ -1,6 +1,6 @@
-"""Evaluates a check's readings to a verdict.
+"""Evaluates a check's readings to a verdict: passed, failed or broken.
 
-There are three outcomes. *Broken* is never a pass: it says that the check itself did not work, so that nothing is known about the node.
+*Broken* means that the check itself did not work, so that the state of the node is unknown; it never counts as a pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Machines = Mapping[str, Mapping[str, Value]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check, with a message where it does not pass; `values` are the numbers behind it.
+    """The result of a check, with a message unless it passes; `values` are the numbers behind it.
 
     `counters` are the next run's `before`, with which a rule with `grows` compares.
     """
@@ -32,9 +32,10 @@ def judge(
     machines: Machines | None = None,
     before: Mapping[str, float] | None = None,
 ) -> Verdict:
-    """Return the verdict over a check's readings. `machines` are the limits by machine type, `before` the counters of the last time.
+    """Return the verdict on a check's readings.
 
-    No reading at all is broken: a probe always has something to say about what it looked at.
+    `machines` are the thresholds by machine type, `before` the counters of the last run. Without any reading the check is broken, because a working
+    probe always returns one.
     """
     if not readings:
         return Verdict("broken", f"probe {check.probe} measured nothing")
@@ -48,7 +49,7 @@ def judge(
                     failed.append((sentence(rule, reading, limits), _evidence(rule, reading)))
                     break
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        return Verdict("broken", f"its sentence or its rule does not fit what was measured: {error!r}")
+        return Verdict("broken", f"its message or its rule does not match the readings: {error!r}")
     counters = _counters(check, readings)
     if not failed:
         return Verdict("pass", counters=counters)
@@ -57,7 +58,7 @@ def judge(
 
 
 def fails(rule: FailRule, reading: Reading, limits: Mapping[str, Value], before: Mapping[str, float]) -> bool:
-    """Return whether all that a rule says of a reading is so."""
+    """Return whether all conditions of a rule hold for a reading."""
     return all(
         _holds(operator, reading.get(key), _resolved(limit, limits), before.get(f"{reading.get('of')}.{key}"))
         for key, said in rule.when.items()
@@ -66,7 +67,7 @@ def fails(rule: FailRule, reading: Reading, limits: Mapping[str, Value], before:
 
 
 def _holds(operator: str, value: Value | None, limit: Any, before: float | None) -> bool:
-    """Return whether a value is as an operator says; never where the value or the limit is not known."""
+    """Return whether a value meets a condition; False if the value or the limit is not known."""
     if value is None or limit is None:
         return False
     match operator:
@@ -88,7 +89,7 @@ def _holds(operator: str, value: Value | None, limit: Any, before: float | None)
 
 def _as_number(value: Value) -> float:
     if not is_number(value):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 
@@ -104,7 +105,7 @@ def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
 
 
 def sentence(rule: FailRule, reading: Reading, limits: Mapping[str, Value]) -> str:
-    """Return what a rule says of a reading that it fails, on one line."""
+    """Return the rule's message about a reading that fails it, on one line."""
     return " ".join(rule.says.format(**{**limits, **reading}).split())
 
 

@@ -1,4 +1,6 @@
-"""The checks of a NodeSet as `spec.health` has them: the shipped ones that apply, other limits and consequences, and checks of one's own."""
+"""The checks of a NodeSet, computed from `spec.health`: the shipped checks that apply, the thresholds and consequences of the spec, and the site's
+own checks.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,28 +21,30 @@ _SIZES = ("above", "below", "grows")
 
 
 def checks(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> list[Check]:
-    """Return the checks that a NodeSet's nodes run; `facts` are what the NodeSet has. Raises CheckError for what `problems` tells."""
+    """Return the checks that a NodeSet's nodes run; `facts` are the capabilities of the NodeSet. Raises CheckError for a spec in which `problems`
+    finds a fault.
+    """
     mine = [custom(each) for each in health.custom_checks if not each.node_sets or nodeset in each.node_sets]
     found = catalog.applicable([*catalog.shipped(), *mine], facts)
     return [_changed(health, each) for each in found if each.name not in health.disabled_checks]
 
 
 def plan(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> str:
-    """Return the text that the runner of a NodeSet's nodes reads."""
+    """Return the plan as JSON for the runner on a NodeSet's nodes."""
     turns_away = health.prolog_epilog and health.mode == "Drain"
     found = checks(health, nodeset, facts)
     return catalog.plan(found, RENEWED * seconds(health.interval), health.thresholds_by_machine_type, turns_away)
 
 
 def custom(said: CustomCheck) -> Check:
-    """Return a check of the spec; raises CheckError."""
+    """Return a site's own check from the spec; raises CheckError if it is invalid."""
     name = said.name
     ways = {"run": said.run, "script": said.script, "probe": said.probe}
     if len(given := [key for key, value in ways.items() if value]) != 1:
-        raise CheckError(f"check {name}: say one of run, script and probe, not {' and '.join(given) or 'none'}")
+        raise CheckError(f"check {name}: set exactly one of run, script and probe, not {' and '.join(given) or 'none'}")
     if not said.probe and (said.fail_when or said.parameters):
         raise CheckError(
-            f"check {name}: failWhen and parameters are for a probe: a command says by its exit code that it failed"
+            f"check {name}: failWhen and parameters need a probe, because a command fails by its exit code: remove them"
         )
     command = list(said.run) or ["/bin/sh", "-c", said.script, name]
     measured = {"probe": said.probe, "given": said.parameters, "fail": [_rule(each) for each in said.fail_when]}
@@ -56,7 +60,7 @@ def custom(said: CustomCheck) -> Check:
 
 
 def _in_words_of_the_spec(name: str, text: str) -> str:
-    """Return what is wrong with a check, its fields as the spec names them; `text` names them as the shipped checks do."""
+    """Return the fault of a check with the field names of the spec; `text` has the field names of the shipped checks."""
     field, colon, rest = text.removeprefix(f"check {name}: ").partition(": ")
     for ours, theirs in (("given", "parameters"), ("fail", "failWhen"), ("says", "message")):
         field = re.sub(rf"\b{ours}\b", theirs, field)
@@ -74,7 +78,7 @@ def problems(health: HealthSpec) -> Iterator[Problem]:
     for number, each in enumerate(health.custom_checks):
         field, name = f"spec.health.customChecks[{number}]", each.name
         if name in known:
-            yield Problem(f"{field}.name", name, "another check has this name: choose another one")
+            yield Problem(f"{field}.name", name, "another check has this name: choose another name")
             continue
         try:
             known[name] = custom(each)
@@ -82,7 +86,7 @@ def problems(health: HealthSpec) -> Iterator[Problem]:
             yield Problem(field, name, str(error).removeprefix(f"check {name}: "))
     asked = {"disabledChecks": health.disabled_checks, "thresholds": health.thresholds, "onFailure": health.on_failure}
     for field, names in asked.items():
-        remedy = f"there is no check of this name: there are {', '.join(known)}"
+        remedy = f"no check has this name: use one of {', '.join(known)}"
         yield from (Problem(f"spec.health.{field}", name, remedy) for name in names if name not in known)
     for name, limits in health.thresholds.items():
         if name in known:
@@ -91,14 +95,14 @@ def problems(health: HealthSpec) -> Iterator[Problem]:
 
 def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
     judged = sorted({value for rule in check.rules for value, said in rule.when.items() if set(said) & set(_SIZES)})
-    remedy = f"the check compares no such value with a number; it compares {', '.join(judged) or 'none'}"
+    remedy = f"the check does not compare this value with a number: use one of {', '.join(judged) or 'none'}"
     for value in limits:
         if value not in judged:
             yield Problem(f"spec.health.thresholds.{check.name}", value, remedy)
 
 
 def _changed(health: HealthSpec, check: Check) -> Check:
-    """Return the check with the spec's thresholds and consequence."""
+    """Return a check with the thresholds and the consequence of the spec."""
     limits = health.thresholds.get(check.name, {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
     then = health.on_failure.get(check.name)

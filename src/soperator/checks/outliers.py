@@ -1,9 +1,9 @@
-"""Who stands out among machines that should all be alike: learned baselines.
+"""Finds outliers among machines that should all be equal, because few numbers of a machine are known beforehand.
 
-The middle is the median, and the usual distance from it the median of the distances (MAD, scaled so that it is a standard deviation where values
-are normally spread): neither is moved by a few bad machines, as a mean would be. Two guards keep a quiet or a divided set from accusing
-anyone: a value has to be a share of the median away too, and more than a third cannot be the bad ones.
-Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993, for the scaled MAD.
+The centre is the median. The usual distance from it is the median of the distances (MAD, scaled to a standard deviation for normally distributed
+values). A few bad machines shift neither, as they would shift a mean. Two guards prevent false findings: a value must also differ by a share of the
+median, and more than a third of the machines cannot be bad. Source: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993, for the scaled
+MAD.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +23,7 @@ _SCALE = 1.4826
 
 @dataclass(frozen=True)
 class Comparison(Generic[Key]):
-    """The median, who is bad, and `divided`: so many are worse than the better ones, too many to be bad machines."""
+    """The median, the names of the outliers, and `divided`: the number of worse values, if they are too many to be bad machines."""
 
     middle: float
     count: int
@@ -32,7 +32,7 @@ class Comparison(Generic[Key]):
 
 
 def compare(values: Mapping[Key, float], deviation: Deviation) -> Comparison[Key]:
-    """Return who is worse than the others; nobody where there are fewer than `LEAST`."""
+    """Return the outliers among named values; none if there are fewer than `LEAST` values."""
     if len(values) < LEAST:
         return Comparison(median(values.values()) if values else 0.0, len(values))
     middle = median(values.values())
@@ -50,13 +50,13 @@ def compare(values: Mapping[Key, float], deviation: Deviation) -> Comparison[Key
 
 
 def is_worse(value: float, than: float, deviation: Deviation) -> bool:
-    """Return whether a value is on the bad side of another by more than the share."""
+    """Return whether a value is worse than another by more than a share of that other."""
     if deviation.side == "below":
         return value < than * (1 - deviation.percent / 100)
     return value > than * (1 + deviation.percent / 100)
 
 
 def better(values: Sequence[float], deviation: Deviation) -> float:
-    """Return the value that the better quarter reaches: less than a quarter of the values is better."""
+    """Return the upper quartile, counted from the bad side: less than a quarter of the values is better."""
     ordered = sorted(values, reverse=deviation.side == "below")
     return ordered[(len(ordered) - 1) // 4]

@@ -1,8 +1,8 @@
-"""What a worker reports of its checks: one short JSON text in the field `extra` of its Slurm node.
+"""The report of a worker's checks: one short JSON text in the field `extra` of its Slurm node.
 
-The operator reads it with every list of nodes, so it needs no further request and no daemon. It is written only when it changes, and a check's
-sentence stays as it was when its state began. An empty list says that the checks ran and all passed; no report says that they never ran. Why it is
-so: docs/decisions/0049.
+The operator reads it with every list of nodes, so it needs neither a further request nor a daemon. The worker writes it only when it changes, and a
+check keeps the message with which its state began. An empty list means that all checks passed; no report means that they never ran. Source:
+docs/decisions/0049.
 """
 
 import json
@@ -22,7 +22,7 @@ _STATES = ("suspect", "failing", "recovering", "broken")
 
 @dataclass(frozen=True)
 class ResolvedCheck:
-    """A failure that is over: what it was, from when, until when."""
+    """A failure that has ended: its check, its message, its start and its end."""
 
     check: str
     since: float
@@ -32,10 +32,10 @@ class ResolvedCheck:
 
 @dataclass(frozen=True)
 class Report:
-    """The checks of a node that do not simply pass, at the time (seconds since 1970) when that last changed.
+    """The checks of a node that do not pass, failing checks first.
 
-    `more` are so many that there was no room for; the failing ones come first. `last` is the failure that ended last, as evidence.
-    `renewed` is when it was last written again although nothing had changed; 0 where it never was.
+    `at` is when that last changed, in seconds since 1970. `more` is the number of checks left out for space. `last` is the most recent failure that
+    has ended, as evidence. `renewed` is when the unchanged report was last written again, 0 if never.
     """
 
     at: float
@@ -46,11 +46,11 @@ class Report:
 
     @property
     def reported_at(self) -> float:
-        """When the checks ran last, as far as it was told."""
+        """When the checks ran last according to the report, in seconds since 1970."""
         return max(self.at, self.renewed)
 
     def in_state(self, *states: str) -> list[CheckState]:
-        """Return the checks in one of the states."""
+        """Return the checks that are in one of the given states."""
         return [each for each in self.checks if each.state in states]
 
 
@@ -58,13 +58,13 @@ _ORDER = {"failing": 0, "recovering": 1, "broken": 2, "suspect": 3}
 
 
 def report_of(standings: Sequence[CheckState], now: float, last: ResolvedCheck | None = None) -> Report:
-    """Return the report over all checks, those first that drain."""
+    """Return the report on all checks; checks that drain the node come first."""
     order = sorted(standings, key=lambda each: (_ORDER[each.state], not each.takes_out, each.since, each.check))
     return Report(round(now, 1), tuple(order), last=last)
 
 
 def write(report: Report) -> str:
-    """Return the text, at most `LONGEST` characters: numbers are left out first, then sentences are cut, then checks are only counted."""
+    """Return the report as text of at most `LONGEST` characters: it drops numbers first, then shortens messages, then only counts checks."""
     checks = report.checks
     for kept in (checks, tuple(replace(each, values={}) for each in checks)):
         if len(text := _text(replace(report, checks=kept))) <= LONGEST:
@@ -76,12 +76,12 @@ def write(report: Report) -> str:
 
 
 def timeless(report: Report) -> str:
-    """Return the text without the times at which it was made, to compare it with another."""
+    """Return the text of a report without its times, to compare it with another."""
     return write(replace(report, at=0.0, renewed=0.0))
 
 
 def read(text: str) -> Report | None:
-    """Return the report in a text; None where there is none, or somebody else wrote it."""
+    """Return the report that a text holds; None if there is none, or if another program wrote the text."""
     try:
         said = json.loads(text) if text.lstrip().startswith("{") else None
         if not isinstance(said, dict) or said.get("soperator") != _FORMAT:

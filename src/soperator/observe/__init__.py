@@ -1,1 +1,1 @@
-"""Metrics of a cluster and of the operator as data, with their alerts and dashboards."""
+"""Metrics of a cluster and of the operator as data, so that the exporter, the alerts, the dashboards and the reference page share one source."""

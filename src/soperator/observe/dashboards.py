@@ -1,33 +1,35 @@
-"""The dashboards for Grafana, as data: six, each with the few panels that somebody wants who was woken up. `make crds` writes them into the chart."""
+"""The six dashboards for Grafana, as data. Each has only the panels that an engineer on call needs. `make crds` writes them into the chart, so
+that their queries use the metrics' own names.
+"""
 
 from soperator.observe.panel import Dashboard, Panel, stat
 
 CLUSTER = Dashboard(
     "cluster",
     "Slurm: cluster",
-    "Is it up, is it full, and who waits. Begin here.",
+    "Start here: availability, utilization and pending jobs of the cluster.",
     (
         stat("Slurm answers", 'min(slurm_up{<of>,source=~"nodes|diag"})', (0, "red"), (1, "green"), alerts=("SlurmNotAnswering",)),
         stat(
             "Read ago",
             'time() - min(slurm_refresh_timestamp_seconds{<of>,source=~"nodes|jobs|diag"})',
             (0, "green"), (600, "orange"), (1800, "red"),
-            alerts=("SlurmMetricsOld",), unit="s", about="How old the oldest answer is of which this page tells.",
+            alerts=("SlurmMetricsOld",), unit="s", about="Age of the oldest answer of Slurm on this page.",
         ),
         stat("Nodes down", 'sum(slurm_nodes{<of>,state=~"down|not_responding|failing"})', (0, "green"), (1, "red"), alerts=("SlurmNodesDown",)),
         stat(
-            "Nodes that take no jobs", "sum(slurm_nodes_out{<of>}) or vector(0)", (0, "green"), (1, "orange"),
+            "Nodes that accept no jobs", "sum(slurm_nodes_out{<of>}) or vector(0)", (0, "green"), (1, "orange"),
             alerts=("SlurmManyNodesOut", "SlurmNodesLeftOut"),
         ),
         stat(
             "Bad nodes in service", 'sum(slurm_health_nodes{<of>,state="Failing"})', (0, "green"), (1, "red"),
-            alerts=("SlurmDrainBudgetReached",), about="They fail a check, and jobs may still begin on them.",
+            alerts=("SlurmDrainBudgetReached",), about="These nodes fail a check, and jobs may still start on them.",
         ),
         stat(
             "Longest wait",
             "time() - min(slurm_partition_oldest_pending_timestamp_seconds{<of>} > 0) or vector(0)",
             (0, "green"), (86400, "orange"),
-            alerts=("SlurmQueueStuck",), unit="s", about="Of the jobs that could begin if there were room.",
+            alerts=("SlurmQueueStuck",), unit="s", about="Longest wait of a job that could start if resources were free.",
         ),
         Panel(
             "Alerts that fire",
@@ -43,22 +45,22 @@ CLUSTER = Dashboard(
         Panel("Memory", {"{{state}}": "sum by (state) (slurm_memory_bytes{<of>})"}, unit="bytes", stacked=True),
         Panel("Nodes by state", {"{{state}}": "sum by (state) (slurm_nodes{<of>}) > 0"}, stacked=True, alerts=("SlurmNodesDown",)),
         Panel("Jobs by state", {"{{state}}": 'sum by (state) (slurm_jobs{<of>,state=~"pending|running|completing|suspended"})'}, stacked=True),
-        Panel("Jobs that end, an hour", {"{{state}}": "sum by (state) (increase(slurm_jobs_ended_total{<of>}[1h]))"}, alerts=("SlurmJobsLoseNodes",)),
+        Panel("Jobs ended per hour", {"{{state}}": "sum by (state) (increase(slurm_jobs_ended_total{<of>}[1h]))"}, alerts=("SlurmJobsLoseNodes",)),
     ),
 )  # fmt: skip
 
 NODES = Dashboard(
     "nodes",
     "Slurm: nodes",
-    "Which nodes are out, who took them out, and what the others do.",
+    "The nodes that get no jobs, with the cause, and the states of the others.",
     (
         Panel(
-            "Nodes that get no jobs, by whom and why", {"": "sum by (by, reason) (slurm_nodes_out{<of>})"}, "table",
-            about="check: a health check; operator: a rollout, a scale-in or a sick jail; slurm: slurmctld itself; person: somebody.",
+            "Nodes that get no jobs, by source and reason", {"": "sum by (by, reason) (slurm_nodes_out{<of>})"}, "table",
+            about="check: a health check; operator: a rollout, a scale-in or a broken jail; slurm: slurmctld itself; person: an administrator.",
             alerts=("SlurmManyNodesOut", "SlurmNodesLeftOut"), width=12, quiet="all nodes take jobs",
         ),
         Panel(
-            "Nodes that are not well",
+            "Nodes with failing checks",
             {"": 'max by (node, state) (slurm_node_state{<of>,state!~"idle|allocated|mixed|completing|planned|reserved|powered_down"})'},
             "table", alerts=("SlurmNodesDown",), width=12, quiet="all nodes are well",
         ),
@@ -69,13 +71,13 @@ NODES = Dashboard(
             width=12,
         ),
         Panel("Partitions: nodes", {"{{partition}} {{state}}": "sum by (partition, state) (slurm_partition_nodes{<of>})"}, stacked=True, width=12),
-        Panel("Features: nodes that take jobs", {"{{feature}}": 'sum by (feature) (slurm_feature_nodes{<of>,available="yes"})'}, width=12),
+        Panel("Features: nodes that accept jobs", {"{{feature}}": 'sum by (feature) (slurm_feature_nodes{<of>,available="yes"})'}, width=12),
         Panel(
-            "CPUs given to jobs, by node", {"{{node}}": "topk(20, slurm_node_cpus_allocated{<of>} / slurm_node_cpus{<of>})"},
+            "CPUs allocated to jobs, by node", {"{{node}}": "topk(20, slurm_node_cpus_allocated{<of>} / slurm_node_cpus{<of>})"},
             unit="percentunit", width=12,
         ),
         Panel(
-            "Memory given to jobs, by node", {"{{node}}": "topk(20, slurm_node_memory_allocated_bytes{<of>} / slurm_node_memory_bytes{<of>})"},
+            "Memory allocated to jobs, by node", {"{{node}}": "topk(20, slurm_node_memory_allocated_bytes{<of>} / slurm_node_memory_bytes{<of>})"},
             unit="percentunit", width=12,
         ),
         Panel(
@@ -92,7 +94,7 @@ NODES = Dashboard(
 JOBS = Dashboard(
     "jobs",
     "Slurm: jobs",
-    "Who runs what, who waits for what, and how long. Names beyond the bound are counted as `other`.",
+    "Running and pending jobs by user, account and partition, with their wait. Names beyond the limit count as `other`.",
     (
         Panel("Running jobs by user", {"{{user}}": 'topk(10, sum by (user) (slurm_user_jobs{<of>,state="running"}))'}, stacked=True),
         Panel("CPUs by user", {"{{user}}": "topk(10, sum by (user) (slurm_user_cpus_allocated{<of>}))"}, stacked=True),
@@ -105,18 +107,18 @@ JOBS = Dashboard(
         Panel(
             "Longest wait by partition",
             {"{{partition}}": "time() - max by (partition) (slurm_partition_oldest_pending_timestamp_seconds{<of>} > 0)"},
-            unit="s", alerts=("SlurmQueueStuck",), quiet="no job that could begin waits",
+            unit="s", alerts=("SlurmQueueStuck",), quiet="no job that could start is pending",
         ),
         Panel(
-            "How long jobs waited that began in the last hour",
+            "Wait of the jobs that started in the last hour",
             {
-                "half of them, less than": "histogram_quantile(0.5, sum by (le) (increase(slurm_job_wait_seconds_bucket{<of>}[1h])))",
-                "nine in ten, less than": "histogram_quantile(0.9, sum by (le) (increase(slurm_job_wait_seconds_bucket{<of>}[1h])))",
+                "median, at most": "histogram_quantile(0.5, sum by (le) (increase(slurm_job_wait_seconds_bucket{<of>}[1h])))",
+                "90th percentile, at most": "histogram_quantile(0.9, sum by (le) (increase(slurm_job_wait_seconds_bucket{<of>}[1h])))",
             },
             unit="s", width=12,
         ),
         Panel(
-            "Jobs that end, an hour", {"{{state}}": "sum by (state) (increase(slurm_jobs_ended_total{<of>}[1h]))"},
+            "Jobs ended per hour", {"{{state}}": "sum by (state) (increase(slurm_jobs_ended_total{<of>}[1h]))"},
             width=12, alerts=("SlurmJobsLoseNodes",),
         ),
     ),
@@ -125,7 +127,7 @@ JOBS = Dashboard(
 HEALTH = Dashboard(
     "health",
     "Slurm: health",
-    "What checks say of machines, and whether the shared root has room and answers.",
+    "Health checks of the nodes, and the space and latency of the shared root.",
     (
         Panel(
             "Nodes by health", {"{{state}}": "sum by (state) (slurm_health_nodes{<of>}) > 0"},
@@ -136,32 +138,32 @@ HEALTH = Dashboard(
             alerts=("SlurmDrainBudgetReached", "SlurmChecksSilent", "SlurmDiskFull", "SlurmJailSlow"), quiet="all checks pass",
         ),
         Panel(
-            "Nodes out for their checks", {"{{reason}}": 'sum by (reason) (slurm_nodes_out{<of>,by="check"})'},
+            "Nodes drained by checks", {"{{reason}}": 'sum by (reason) (slurm_nodes_out{<of>,by="check"})'},
             stacked=True, width=12, quiet="no check has drained a node",
         ),
         Panel(
-            "What failing checks measured", {"": "max by (node, check, value) (slurm_node_check_value{<of>})"}, "table", width=12,
+            "Values that failing checks measured", {"": "max by (node, check, value) (slurm_node_check_value{<of>})"}, "table", width=12,
             alerts=("SlurmDiskFull", "SlurmJailSlow"), quiet="all checks pass",
         ),
         Panel(
-            "Volumes: how full",
+            "Volumes: used share",
             {
                 "{{slurm_cluster}} {{volume}}": "1 - max by (slurm_cluster, volume) (soperator_volume_available_bytes{<by>})"
                 " / max by (slurm_cluster, volume) (soperator_volume_size_bytes{<by>})",
             },
             unit="percentunit", alerts=("SoperatorVolumeAlmostFull", "SlurmDiskFull"), limits=((0, "green"), (0.9, "orange"), (0.95, "red")),
-            about="jail: the shared root; state: what slurmctld keeps. A full one stops everybody.",
+            about="jail: the shared root; state: the state of slurmctld. A full volume stops all users.",
         ),
         Panel(
-            "Volumes: files that are still possible",
+            "Volumes: free inodes",
             {"{{slurm_cluster}} {{volume}}": "max by (slurm_cluster, volume) (soperator_volume_available_files{<by>})"},
             alerts=("SlurmDiskFull",),
         ),
         Panel(
-            "Volumes: how long a look takes",
+            "Volumes: time of a probe",
             {"{{slurm_cluster}} {{volume}}": "max by (slurm_cluster, volume) (soperator_volume_look_seconds{<by>})"},
             unit="s", alerts=("SlurmJailSlow",), limits=((0, "green"), (1, "orange"), (5, "red")),
-            about="A look touches every mount of a node's plan, on the worker that is asked, so a slow machine shows too.",
+            about="A probe touches every mount of a node's plan on one worker, so a slow machine also raises it.",
         ),
     ),
 )  # fmt: skip
@@ -169,25 +171,25 @@ HEALTH = Dashboard(
 CONTROLLER = Dashboard(
     "controller",
     "Slurm: controller",
-    "What slurmctld does, what keeps it busy, and whether it and slurmrestd answer.",
+    "The activity and load of slurmctld, and whether it and slurmrestd answer.",
     (
         stat("Slurm answers", "min(slurm_up{<of>})", (0, "red"), (1, "green"), alerts=("SlurmNotAnswering",)),
         stat("Threads in use", "sum(slurm_controller_threads{<of>})", (0, "green"), (128, "orange"), alerts=("SlurmUserAsksTooOften",)),
-        stat("Messages to nodes that wait", "sum(slurm_controller_agent_queue_length{<of>})", (0, "green"), (100, "orange")),
+        stat("Messages to send again", "sum(slurm_controller_agent_queue_length{<of>})", (0, "green"), (100, "orange")),
         stat("Records for slurmdbd", "sum(slurm_controller_dbd_queue_length{<of>})", (0, "green"), (1000, "red"), alerts=("SlurmDatabaseLag",)),
-        stat("Backfill waits for", "sum(slurm_backfill_queue_length{<of>})", alerts=("SlurmBackfillStopped",), unit="jobs"),
+        stat("Backfill queue", "sum(slurm_backfill_queue_length{<of>})", alerts=("SlurmBackfillStopped",), unit="jobs"),
         Panel("Slurm", {"{{version}}": "max by (slurm_cluster, version) (slurm_info{<of>})"}, "table", width=4),
         Panel(
-            "A cycle of the scheduler takes",
+            "Time of a scheduler cycle",
             {
                 "{{slurm_cluster}} main": "rate(slurm_scheduler_cycle_seconds_total{<of>}[<t>])"
                 " / rate(slurm_scheduler_cycles_total{<of>}[<t>])",
-                "{{slurm_cluster}} backfill, the last": "slurm_backfill_last_cycle_seconds{<of>}",
+                "{{slurm_cluster}} backfill, last cycle": "slurm_backfill_last_cycle_seconds{<of>}",
             },
             unit="s", alerts=("SlurmSchedulerSlow", "SlurmBackfillStopped"),
         ),
         Panel(
-            "Cycles a minute",
+            "Cycles per minute",
             {
                 "{{slurm_cluster}} main": "60 * rate(slurm_scheduler_cycles_total{<of>}[<t>])",
                 "{{slurm_cluster}} backfill": "60 * rate(slurm_backfill_cycles_total{<of>}[<t>])",
@@ -195,28 +197,28 @@ CONTROLLER = Dashboard(
             alerts=("SlurmBackfillStopped",),
         ),
         Panel(
-            "Jobs begun, a minute",
+            "Jobs started per minute",
             {
                 "all": '60 * sum(rate(slurm_scheduler_jobs_total{<of>,event="started"}[<t>]))',
                 "by backfill": "60 * sum(rate(slurm_backfill_started_jobs_total{<of>}[<t>]))",
             },
             alerts=("SlurmQueueStuck",),
         ),
-        Panel("Requests by kind, a second", {"{{rpc}}": "topk(10, sum by (rpc) (rate(slurm_rpcs_total{<of>}[<t>])))"}, stacked=True),
+        Panel("Requests per second, by kind", {"{{rpc}}": "topk(10, sum by (rpc) (rate(slurm_rpcs_total{<of>}[<t>])))"}, stacked=True),
         Panel(
-            "Time for requests by kind", {"{{rpc}}": "topk(10, sum by (rpc) (rate(slurm_rpc_seconds_total{<of>}[<t>])))"},
-            unit="percentunit", stacked=True, about="Of a second each second: which requests keep slurmctld busy.",
+            "Time share of requests, by kind", {"{{rpc}}": "topk(10, sum by (rpc) (rate(slurm_rpc_seconds_total{<of>}[<t>])))"},
+            unit="percentunit", stacked=True, about="Share of each second that slurmctld spends on a kind of request.",
         ),
         Panel(
-            "Requests by user, a second", {"{{user}}": "topk(10, sum by (user) (rate(slurm_user_rpcs_total{<of>}[<t>])))"},
+            "Requests per second, by user", {"{{user}}": "topk(10, sum by (user) (rate(slurm_user_rpcs_total{<of>}[<t>])))"},
             stacked=True, alerts=("SlurmUserAsksTooOften",),
         ),
         Panel(
-            "slurmrestd takes for an answer", {"{{source}}": "max by (source) (slurm_refresh_duration_seconds{<of>})"},
+            "Time of slurmrestd's answers", {"{{source}}": "max by (source) (slurm_refresh_duration_seconds{<of>})"},
             unit="s", alerts=("SlurmMetricsOld",), width=12,
         ),
         Panel(
-            "Readings that failed, an hour", {"{{source}}": "sum by (source) (increase(slurm_refresh_failures_total{<of>}[1h]))"},
+            "Failed readings per hour", {"{{source}}": "sum by (source) (increase(slurm_refresh_failures_total{<of>}[1h]))"},
             alerts=("SlurmNotAnswering",), width=12,
         ),
     ),
@@ -225,7 +227,7 @@ CONTROLLER = Dashboard(
 OPERATOR = Dashboard(
     "operator",
     "Soperator: operator",
-    "Whether one leads and follows the specs, what it costs the API server, and how clusters are by their conditions.",
+    "Whether one operator leads and its passes succeed, its load on the API server, and the conditions of the clusters.",
     (
         stat("Leaders", "sum(soperator_leader) or vector(0)", (0, "red"), (1, "green"), (2, "red"), alerts=("SoperatorNotLeading",)),
         stat(
@@ -233,7 +235,7 @@ OPERATOR = Dashboard(
             (0, "green"), (1, "red"), alerts=("SoperatorPassesFail",),
         ),
         stat(
-            "Objects that wait for a pass", "sum(max by (controller) (soperator_queue_depth))",
+            "Objects waiting for a pass", "sum(max by (controller) (soperator_queue_depth))",
             (0, "green"), (50, "orange"), alerts=("SoperatorBehind",),
         ),
         stat(
@@ -241,7 +243,7 @@ OPERATOR = Dashboard(
             (0, "green"), (1, "red"), alerts=("SoperatorClusterNotAvailable",),
         ),
         stat(
-            "Clusters whose Slurm is silent", "count(soperator_slurm_answering{<by>} == 0) or vector(0)",
+            "Clusters whose Slurm does not answer", "count(soperator_slurm_answering{<by>} == 0) or vector(0)",
             (0, "green"), (1, "red"), alerts=("SoperatorSlurmSilent",),
         ),
         Panel("Version", {"": "max by (version) (soperator_info)"}, "table", width=4),
@@ -249,27 +251,29 @@ OPERATOR = Dashboard(
             "Conditions that are False",
             {"": "max by (slurm_cluster_namespace, slurm_cluster, condition) (soperator_cluster_condition{<by>}) == 0"},
             "table", width=12, alerts=("SoperatorClusterNotAvailable", "SoperatorMetricsMissing", "SoperatorVolumeAlmostFull"),
-            about="`kubectl get slurmcluster -o yaml` has each with its reason.",
+            about="`kubectl get slurmcluster -o yaml` shows each condition with its reason.",
             quiet="every condition holds",
         ),
         Panel(
-            "Passes a minute", {"{{controller}} {{result}}": "60 * sum by (controller, result) (rate(soperator_passes_total[<t>]))"},
+            "Passes per minute", {"{{controller}} {{result}}": "60 * sum by (controller, result) (rate(soperator_passes_total[<t>]))"},
             width=12, alerts=("SoperatorPassesFail",),
         ),
         Panel(
-            "Nine passes in ten take less than",
+            "90th percentile of a pass's duration",
             {"{{controller}}": "histogram_quantile(0.9, sum by (controller, le) (rate(soperator_pass_seconds_bucket[<t>])))"},
             unit="s", alerts=("SoperatorBehind",),
         ),
-        Panel("API requests by code, a second", {"{{code}}": "sum by (code) (rate(soperator_api_requests_total[<t>]))"}, stacked=True),
-        Panel("Objects in caches", {"{{kind}}": "max by (kind) (soperator_store_objects)"}, about="What the operator keeps in memory."),
-        Panel("Keys worked on and waiting for their time", {
-            "{{controller}} worked on": "max by (controller) (soperator_queue_active)",
+        Panel("API requests per second, by code", {"{{code}}": "sum by (code) (rate(soperator_api_requests_total[<t>]))"}, stacked=True),
+        Panel("Objects in caches", {"{{kind}}": "max by (kind) (soperator_store_objects)"}, about=(
+            "Kubernetes objects that the operator keeps in memory."
+        )),
+        Panel("Keys in work and waiting for their requeue time", {
+            "{{controller}} in work": "max by (controller) (soperator_queue_active)",
             "{{controller}} wait": "max by (controller) (soperator_queue_waiting)",
         }),
         Panel(
-            "Whole lists read, an hour", {"{{kind}}": "sum by (kind) (increase(soperator_relists_total[1h]))"},
-            about="More than one or two of a kind: its watch breaks off.",
+            "Full lists per hour", {"{{kind}}": "sum by (kind) (increase(soperator_relists_total[1h]))"},
+            about="More than two per hour and kind mean that its watch breaks.",
         ),
         Panel(
             "CPU and memory",

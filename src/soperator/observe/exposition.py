@@ -1,6 +1,6 @@
-"""Prometheus' text format, written at once for tens of thousands of samples.
+"""Prometheus' text format, written directly, because a client library is too slow for tens of thousands of samples.
 
-Label values come from users (accounts, reasons, reservations): whatever stands in them, a line stays one line. Source: Prometheus' page on
+Label values come from users (accounts, reasons, reservations), so any text in them is escaped and stays on one line. Source: Prometheus' page on
 exposition formats, version 0.0.4.
 """
 
@@ -22,7 +22,7 @@ def text(families: Iterable[Family], cluster: str) -> bytes:
 
 
 def pieces(families: Iterable[Family], cluster: str) -> Iterator[bytes]:
-    """Yield the same text in pieces of at most a thousand series, so that something else can be done between two of them."""
+    """Yield the same text in pieces of at most a thousand series, so that the event loop can run between two pieces."""
     for piece in _lines(families, _label("slurm_cluster", cluster)):
         yield piece.encode("utf-8", "replace")
 

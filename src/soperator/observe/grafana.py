@@ -1,4 +1,6 @@
-"""The dashboards in Grafana's format. Source: Grafana's page on the JSON model of dashboards, schema version 39, which Grafana 9 and later read."""
+"""The dashboards in Grafana's format, generated so that no query is edited by hand. Source: Grafana's page on the JSON model of dashboards, schema
+version 39, which Grafana 9 and later read.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,12 +18,12 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def files() -> Mapping[str, str]:
-    """Return the dashboards by the names of their files."""
+    """Return the content of each dashboard by the name of its file."""
     return {f"{each.name}.json": json.dumps(dashboard(each), indent=1) + "\n" for each in DASHBOARDS}
 
 
 def write(folder: Path = FOLDER) -> list[Path]:
-    """Write all and remove others; return the paths."""
+    """Write all dashboards into a folder, remove other files there, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     made = files()
     for old in folder.glob("*.json"):
@@ -33,7 +35,7 @@ def write(folder: Path = FOLDER) -> list[Path]:
 
 
 def dashboard(said: Dashboard) -> dict[str, Any]:
-    """Return one dashboard."""
+    """Return one dashboard as Grafana's JSON model."""
     return {
         "uid": f"soperator-{said.name}",
         "title": said.title,
@@ -63,7 +65,7 @@ def _variables() -> Iterator[dict[str, Any]]:
 
 
 def _panels(said: Dashboard) -> Iterator[dict[str, Any]]:
-    """Yield each panel where it fits: to the right of the one before, or in a new row."""
+    """Yield each panel with its position: to the right of the one before, or in a new row."""
     x = y = former = 0
     for number, each in enumerate(said.panels, 1):
         height = _LOW if each.width <= _LOW else _HEIGHT
@@ -92,7 +94,7 @@ def _panel(said: Panel) -> dict[str, Any]:
 
 
 def _about(said: Panel) -> str:
-    """Return what it shows, and where it stands what to do."""
+    """Return the panel's description, with links to the runbooks of its alerts."""
     pages = {name: "operator" if name.startswith("Soperator") else "slurm" for name in said.alerts}
     links = [f"[{name}]({RUNBOOKS}/{page}.md#{name.lower()})" for name, page in pages.items()]
     return " ".join([*([said.about] if said.about else []), *([f"What to do: {', '.join(links)}."] if links else [])])

@@ -1,7 +1,7 @@
-"""Every metric of what single jobs use, as each worker serves them of its own jobs (`spec.metrics.jobs`).
+"""Every metric of the resources that single jobs use; each worker serves those of its own jobs (`spec.metrics.jobs`).
 
-They are measured on the node, for Slurm knows them only while it is asked, or after a step's end. Series go away with their job. All have the label
-`slurm_cluster` too; a job of several nodes is summed over them: `sum by (job_id) (rate(slurm_job_cpu_seconds_total[5m]))`.
+They are measured on the node, because Slurm reports them only on request or after a step's end. A series ends with its job. All series also have the
+label `slurm_cluster`. A query sums a job over its nodes: `sum by (job_id) (rate(slurm_job_cpu_seconds_total[5m]))`.
 """
 
 from soperator.observe.metric import Metric
@@ -14,7 +14,7 @@ GPUS = 64
 CPU = Metric(
     "slurm_job_cpu_seconds_total",
     "counter",
-    "Time on CPUs that a job's processes on a node took.",
+    "CPU time of a job's processes on a node.",
     ("node", "job_id"),
     JOBS + 1,
     "node",
@@ -22,7 +22,7 @@ CPU = Metric(
 MEMORY = Metric(
     "slurm_job_memory_bytes",
     "gauge",
-    "Memory of a job's processes on a node; with jobs.limits Cgroup that of its cgroup, files in the page cache included.",
+    "Memory of a job's processes on a node; with jobs.limits Cgroup, memory of its cgroup, including the page cache.",
     ("node", "job_id"),
     JOBS + 1,
     "node",
@@ -31,13 +31,18 @@ PROCESSES = Metric("slurm_job_processes", "gauge", "Processes of a job on a node
 GPU = Metric(
     "slurm_job_gpu",
     "gauge",
-    "1 for each GPU of a job, with the Node's name for it: joins a job to the metrics of its GPUs.",
+    "Always 1; one series for each GPU of a job, with the Node's name of the GPU, to join a job with GPU metrics.",
     ("node", "job_id", "device"),
     GPUS,
     "node",
 )
 MEASURED = Metric(
-    "slurm_job_usage_timestamp_seconds", "gauge", "When a node's jobs were last measured.", ("node",), 1, "node"
+    "slurm_job_usage_timestamp_seconds",
+    "gauge",
+    "Time of the last measurement of a node's jobs, in seconds since 1970.",
+    ("node",),
+    1,
+    "node",
 )
 
 METRICS: tuple[Metric, ...] = (CPU, MEMORY, PROCESSES, GPU, MEASURED)

@@ -1,4 +1,4 @@
-"""A metric as data: its name, what it means, and how many series it may have.
+"""A metric as data: its name, its meaning, and a limit on its series, because users choose label values.
 
 Source of the conventions: Prometheus' pages on naming and on instrumentation.
 """
@@ -14,7 +14,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric. `most` bounds its series for each cluster, or for each Slurm node; every line of a histogram counts."""
+    """A metric. `most` limits its series for each cluster, or for each Slurm node; every bucket of a histogram counts."""
 
     name: str
     kind: Literal["gauge", "counter", "histogram"]
@@ -26,14 +26,14 @@ class Metric:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """The names under which Prometheus keeps it."""
+        """The names under which Prometheus stores its series."""
         if self.kind == "histogram":
             return tuple(f"{self.name}_{end}" for end in ("bucket", "sum", "count"))
         return (self.name,)
 
 
 class Sample(NamedTuple):
-    """One value of a metric, with the values of its labels in their order. `end` follows the name in a histogram."""
+    """One value of a metric, with the values of its labels in order. `end` is the suffix of the name in a histogram."""
 
     labels: tuple[str, ...]
     value: float

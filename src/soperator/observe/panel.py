@@ -1,7 +1,7 @@
-"""A dashboard as data: which questions it answers, over which metrics, and from where on an answer is bad.
+"""A dashboard as data: its questions, the queries over metrics, and the threshold of a bad value. Tests compare the queries with the metrics.
 
-In a query `<of>` stands for the labels of the cluster that is looked at in the exporter's metrics, and `<by>` for the same in the operator's; `<t>`
-stands for Grafana's interval for rates.
+In a query, `<of>` is replaced with the labels of the selected cluster in the exporter's metrics, `<by>` with those in the operator's metrics, and
+`<t>` with Grafana's interval for rates.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Colour = Literal["green", "orange", "red"]
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel. `queries` is legend → PromQL; `limits` says from which value on it has which colour; `width` is of 24.
+    """One panel. `queries` maps a legend to PromQL; `limits` maps a threshold to the colour of values from there on; `width` is in 24ths of a row.
 
-    `alerts` are those whose runbook says what to do about it. `quiet` says why it rightly shows nothing on a cluster that is well.
+    `alerts` are the alerts whose runbook has the remedy. `quiet` says why the panel is empty on a healthy cluster.
     """
 
     title: str
@@ -33,7 +33,7 @@ class Panel:
 
     @property
     def expressions(self) -> dict[str, str]:
-        """The queries as Grafana gets them, by legend."""
+        """The queries in PromQL with Grafana's variables, by legend."""
         given = (("<of>", _OF), ("<by>", _BY), ("<t>", "$__rate_interval"))
         return {
             legend: reduce(lambda text, pair: text.replace(*pair), given, expr) for legend, expr in self.queries.items()
@@ -42,7 +42,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A dashboard; `name` is that of its file, and a part of its address. Panels stand from left to right, as far as they fit."""
+    """A dashboard; `name` is the name of its file and a part of its URL. Panels fill rows from left to right."""
 
     name: str
     title: str
@@ -58,5 +58,5 @@ def stat(
     unit: str = "short",
     about: str = "",
 ) -> Panel:
-    """Return one number, large."""
+    """Return a panel that shows one number, a sixth of a row wide."""
     return Panel(title, {"": expr}, "stat", unit, about, alerts, limits, width=4)

@@ -1,1 +1,3 @@
-"""Pure decisions: from what is observed to what is done. No clock, no network, no chance."""
+"""Pure decisions: functions from the observed state to actions. They read no clock, no network and no random numbers, so that tests replay any
+history.
+"""

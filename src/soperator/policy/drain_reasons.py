@@ -1,6 +1,6 @@
-"""The reasons of our drains in Slurm: how they are written, and how they are read.
+"""Writes and reads the reasons of the operator's drains in Slurm.
 
-Nothing else is remembered about a drain. It begins with `soperator: `, and an administrator reads it in `sinfo -R`.
+The reason is the only memory of a drain. It begins with `soperator: `, and an administrator sees it in `sinfo -R`.
 """
 
 from datetime import UTC, datetime
@@ -23,21 +23,21 @@ _NO_QUOTES = str.maketrans("", "", "\"'`")
 
 
 def reason(why: str) -> str:
-    """Return the reason of a drain of ours: one line without quotes.
+    """Return the reason of a drain: one line without quotes.
 
-    It may contain texts of others, such as a worker's message about its jail, which cannot set the end of jobs.
+    Text from elsewhere in it, such as a worker's message about its jail, cannot set the time until which jobs may run.
     """
     line = " ".join(why.split()).translate(_NO_QUOTES)
     return f"{REASON_PREFIX}{line.partition(UNTIL)[0][:200]}"
 
 
 def for_rollout(change: str) -> str:
-    """Return the reason of a drain by a rollout; `change` is the first difference of the template, if it is known."""
+    """Return the reason of a drain by a rollout; `change` is the first difference of the template, empty if unknown."""
     return reason(f"{ROLLOUT.removeprefix(REASON_PREFIX)}: {change}") if change else ROLLOUT
 
 
 def base_of(node: SlurmNode) -> str:
-    """Return the constant part of a drain's reason, which is recorded on the pod and compared."""
+    """Return the part of a drain's reason that does not change, which the operator records on the pod and compares."""
     if not is_ours(node):
         return ""
     base = node.reason.partition(UNTIL)[0]
@@ -50,7 +50,7 @@ def for_check(check: str, says: str) -> str:
 
 
 def is_of_check(node: SlurmNode) -> bool:
-    """Return whether a node is drained, or draining, by a health check."""
+    """Return whether a health check drained the node, even if jobs still run there."""
     return node.is_draining and node.reason.startswith(CHECK_PREFIX)
 
 
@@ -61,12 +61,12 @@ def check_of(node: SlurmNode) -> tuple[str, str]:
 
 
 def is_ours(node: SlurmNode | None) -> bool:
-    """Return whether a node is drained, or draining, by this policy."""
+    """Return whether the policy of workers drained the node, even if jobs still run there."""
     return bool(node and node.is_draining and node.is_ours and not is_of_check(node))
 
 
 def end_of(node: SlurmNode) -> float | None:
-    """Return the time until which the jobs of a node may run, where they were warned."""
+    """Return the time until which the jobs of a node may run, in seconds since 1970; None if they were not warned."""
     _, found, text = node.reason.partition(UNTIL)
     try:
         return datetime.fromisoformat(text).timestamp() if found else None
@@ -75,5 +75,5 @@ def end_of(node: SlurmNode) -> float | None:
 
 
 def stamp(moment: float) -> str:
-    """Return a time for people, in UTC."""
+    """Return a time as text in UTC."""
     return datetime.fromtimestamp(round(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

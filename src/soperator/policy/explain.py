@@ -1,4 +1,4 @@
-"""Why a Slurm node or a job is in its state: sentences for people, from Slurm's answers alone.
+"""Explains why a Slurm node or a job is in its state, from Slurm's answers alone, so that `soperator why` needs no history.
 
 Source of the states and reasons of jobs: squeue(1) of 24.11; of nodes: sinfo(1).
 """
@@ -17,16 +17,16 @@ from soperator.slurm.node import SlurmNode
 #: Why a job waits, in other words than Slurm's one.
 _WAITS: Mapping[str, str] = MappingProxyType(
     {
-        "Resources": "the nodes that it could run on are busy: it is the next one",
-        "Priority": "jobs of a higher priority wait for the same nodes",
-        "ReqNodeNotAvail": "a node that it requests by name cannot be used now",
+        "Resources": "the nodes that it could run on are busy, and it is the next in the queue",
+        "Priority": "jobs with a higher priority wait for the same nodes",
+        "ReqNodeNotAvail": "a node that it requests by name is not available now",
         "Dependency": "it waits for another job",
-        "DependencyNeverSatisfied": "the job that it waits for can never end as asked: cancel it",
-        "BeginTime": "its time has not come, or it was requeued a moment ago",
-        "JobHeldUser": "its user holds it: scontrol release lets it go",
-        "JobHeldAdmin": "an administrator holds it, or it was held when it failed: scontrol release lets it go",
+        "DependencyNeverSatisfied": "the job that it depends on can no longer end as required: cancel it",
+        "BeginTime": "its start time has not come, or it was requeued a moment ago",
+        "JobHeldUser": "its user holds it: release it with scontrol release",
+        "JobHeldAdmin": "an administrator holds it, or Slurm held it after a failure: release it with scontrol release",
         "PartitionDown": "its partition is down",
-        "PartitionNodeLimit": "it requests more nodes than its partition allows, or than are in service",
+        "PartitionNodeLimit": "it requests more nodes than its partition allows or than are in service",
         "PartitionTimeLimit": "it requests more time than its partition allows",
         "BadConstraints": "no node has the requested resources",
         "Reservation": "it waits for its reservation",
@@ -38,7 +38,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class PodLocation:
-    """A node's pod: its Kubernetes Node, and what is wrong with it; each empty where there is no pod, or nothing is wrong."""
+    """A node's pod: its Kubernetes Node and its fault; each is empty without a pod or without a fault."""
 
     pod: str = ""
     machine: str = ""
@@ -46,7 +46,7 @@ class PodLocation:
 
 
 def of_node(node: SlurmNode, place: PodLocation, now: float, silence: float = NEVER) -> list[str]:
-    """Return why a node is in service or not: who drained it, since when, on which evidence, and what happens next."""
+    """Return sentences on why a node is in service or not: what drained it, since when, the evidence, and the next step."""
     where = f"Pod {place.pod} on Node {place.machine or 'none yet'}" if place.pod else "It has no pod"
     return [
         f"{node.name} is {_state(node)}.",
@@ -57,7 +57,9 @@ def of_node(node: SlurmNode, place: PodLocation, now: float, silence: float = NE
 
 
 def of_job(raw: Mapping[str, Any], nodes: Sequence[SlurmNode], now: float) -> list[str]:
-    """Return why a job waits, was requeued or failed, from slurmrestd's JSON; `nodes` are those that it has, requests, or had."""
+    """Return sentences on why a job is pending, was requeued or failed, from slurmrestd's JSON; `nodes` are the nodes that it has, requests, or
+    had.
+    """
     state, name = (
         "+".join(raw.get("job_state") or ("UNKNOWN",)),
         f"Job {raw.get('job_id')} of {raw.get('user_name', '?')}",
@@ -71,14 +73,14 @@ def of_job(raw: Mapping[str, Any], nodes: Sequence[SlurmNode], now: float) -> li
         lines.append(f"Slurm says: {said}.")
     if again := int(number(raw.get("restart_cnt"))):
         lines.append(
-            f"It was requeued {again} time{'s' * (again > 1)}: a node failed or was taken from it, or somebody asked for it."
+            f"It was requeued {again} time{'s' * (again > 1)}: a node failed or was taken from it, or a person requeued it."
         )
     lines += _end(base, raw)
     lines += [f"Its comment: {raw[key]}." for key in ("comment", "admin_comment", "system_comment") if raw.get(key)]
     bad = [each for each in nodes if each.is_draining or not each.is_up or (each.report and each.report.checks)]
     for each in bad[:_NAMED]:
         lines += [f"Of its nodes {each.name} is {_state(each)}.", *_cause(each, now)]
-    return [*lines, *([f"And {len(bad) - _NAMED} more of its nodes are not well."] if bad[_NAMED:] else [])]
+    return [*lines, *([f"And {len(bad) - _NAMED} more of its nodes have faults."] if bad[_NAMED:] else [])]
 
 
 def nodes_of(raw: Mapping[str, Any]) -> list[str]:
@@ -103,26 +105,26 @@ def _cause(node: SlurmNode, now: float) -> Iterator[str]:
     if drain_reasons.is_of_check(node):
         check, says = drain_reasons.check_of(node)
         yield f"The operator drained it for its check {check}, {since}: {says}."
-        yield "Next: jobs that run go on; when the check has passed often enough, the operator takes the drain back."
+        yield "Next: running jobs continue; when the check has passed often enough, the operator resumes the node."
     elif node.is_draining and node.is_ours:
         yield f"The operator drained it, {since}: {node.reason.removeprefix('soperator: ')}."
-        yield "Next: the operator undoes the drain, or replaces its pod, when what it waits for is over."
+        yield "Next: when the cause is over, the operator resumes the node or replaces its pod."
     elif node.is_slurms:
         yield f"slurmctld drained it, {since}: {node.reason}."
         yield f"Next: nothing by itself; {node.remedy}."
     elif node.is_draining:
         yield f"{node.reason_by or 'somebody'} drained it, {since}: {node.reason or 'without a reason'}."
-        yield f"Next: nothing automatic; only a person undoes a person's drain: scontrol update nodename={node.name} state=resume."
+        yield f"Next: nothing automatic, because the operator never undoes a person's drain: scontrol update nodename={node.name} state=resume."
     elif not node.is_up:
-        yield f"Slurm has given it up, {since}: {node.reason or 'it does not answer'}."
-        yield "Next: it comes back automatically when its slurmd answers; the pod shows why it does not."
+        yield f"Slurm has set it DOWN, {since}: {node.reason or 'it does not answer'}."
+        yield "Next: it returns to service when its slurmd answers; the pod shows why it does not answer."
 
 
 def _checks(node: SlurmNode, now: float, silence: float) -> Iterator[str]:
     found = health(node, now, silence)
     report = node.report
     if report is None:
-        yield "It has not reported any check."
+        yield "It has not reported any check yet."
         return
     for each in report.checks:
         evidence = ", ".join(f"{key} {value}" for key, value in each.values.items())
@@ -137,7 +139,7 @@ def _checks(node: SlurmNode, now: float, silence: float) -> Iterator[str]:
         yield f"All its checks pass{f', and {report.more} more are not told' if report.more else ''}."
     if report.last:
         until, since = drain_reasons.stamp(report.last.until), drain_reasons.stamp(report.last.since)
-        yield f"The last failure that ended: {report.last.check} from {since} to {until}: {report.last.says}."
+        yield f"The last failure, which has ended: {report.last.check} from {since} to {until}: {report.last.says}."
 
 
 def _end(base: str, raw: Mapping[str, Any]) -> Iterator[str]:
@@ -148,9 +150,9 @@ def _end(base: str, raw: Mapping[str, Any]) -> Iterator[str]:
         case "FAILED":
             yield f"Its program ended with exit code {int(number(code))}: see its output."
         case "TIMEOUT":
-            yield "It ran as long as its time limit allows."
+            yield "It reached its time limit."
         case "OUT_OF_MEMORY":
-            yield "It used more memory than it had requested, and the kernel ended it."
+            yield "It used more memory than it had requested, and the kernel killed it."
         case "CANCELLED":
             yield "It was cancelled."
 

@@ -1,4 +1,4 @@
-"""When a maintenance window is open: a schedule in UTC, and a duration."""
+"""Computes when a maintenance window is open, from a schedule in UTC and a duration, without a clock."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from soperator.api.validation.schedule import last_start
 
 @dataclass(frozen=True)
 class Hours:
-    """A schedule, and for how many seconds the window stays open."""
+    """A schedule in UTC, and the seconds for which the window stays open."""
 
     schedule: str
     seconds: float
@@ -18,6 +18,6 @@ class Hours:
 
 
 def latest(schedule: str, now: float, since: float) -> float | None:
-    """Return the last moment of a schedule that is later than `since` and not later than `now`; None where there is none."""
+    """Return the last time of a schedule that is later than `since` and not later than `now`, in seconds since 1970; None if there is none."""
     found = last_start(schedule, now)
     return found if found > since else None

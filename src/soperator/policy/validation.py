@@ -1,7 +1,7 @@
-"""All problems of an object, from every layer that can find one.
+"""Collects all problems of an object from every layer that can find one.
 
 Both the pass and `soperator lint` use this module, so that the operator accepts what lint accepts. A problem stops changes of the object that it
-names; what already runs stays unchanged.
+names; what already runs does not change.
 """
 
 from collections.abc import Iterator
@@ -48,22 +48,22 @@ def healthcheck_problems(name: str, spec: HealthCheckSpec, world: World) -> list
 
 
 def tenant_problems(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
-    """Return the problems of one SlurmAccount or SlurmQOS; without the other objects, only those of its own spec."""
+    """Return the problems of one SlurmAccount or SlurmQOS; without the other objects, only the problems of its own spec."""
     subject = f"{type(spec).__name__.removesuffix('Spec')} {name}"
     return _unique([*validate_tenant(name, spec, world), *_about(subject, list(from_spec.problems(spec)))])
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
-    """Yield the problems of a shipped check: one that does not exist, or a threshold that it does not take."""
+    """Yield the problems of a shipped check: an unknown name, or a threshold that the check does not have."""
     known = {each.name: each for each in shipped_deep()}
     if spec.check and spec.check not in known:
-        yield Problem("spec.check", spec.check, f"no shipped check has this name: there are {', '.join(known)}")
+        yield Problem("spec.check", spec.check, f"no shipped check has this name: use one of {', '.join(known)}")
     names = limit_names(known[spec.check]) if spec.check in known else []
     for each in spec.thresholds:
         if each not in names:
             there = ", ".join(names) or "none"
             yield Problem(
-                f"spec.thresholds.{each}", each, f"the check asks for no threshold of this name: there are {there}"
+                f"spec.thresholds.{each}", each, f"the check has no threshold of this name: use one of {there}"
             )
 
 

@@ -24,5 +24,5 @@ def test_each_fault_names_its_field():
     ]
     found = dict(problems(maxLifetime="1d", tokens=tokens))
     assert set(found) == {"tokens[0].user", "tokens[1].secretName", "tokens[1].lifetime", "tokens[2].lifetime"}
-    assert found["tokens[2].lifetime"] == "give from 10m to 1d, which is maxLifetime"
-    assert dict(problems(maxLifetime="30d")) == {"maxLifetime": "give from 10m to 7d"}
+    assert found["tokens[2].lifetime"] == "set a time from 10m to 1d, which is maxLifetime"
+    assert dict(problems(maxLifetime="30d")) == {"maxLifetime": "set a time from 10m to 7d"}

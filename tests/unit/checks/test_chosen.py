@@ -77,20 +77,20 @@ def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_
     [
         (
             {"disabledChecks": ["disk-fill"]},
-            "spec.health.disabledChecks: disk-fill: there is no check of this name: there are ",
+            "spec.health.disabledChecks: disk-fill: no check has this name: use one of ",
         ),
         (
             {"thresholds": {"disk-fill": {"used": 1}}},
-            "spec.health.thresholds: disk-fill: there is no check of this name",
+            "spec.health.thresholds: disk-fill: no check has this name",
         ),
-        ({"onFailure": {"disk-fill": "Report"}}, "spec.health.onFailure: disk-fill: there is no check of this name"),
+        ({"onFailure": {"disk-fill": "Report"}}, "spec.health.onFailure: disk-fill: no check has this name"),
         (
             {"thresholds": {"disk-full": {"usd": 90}}},
-            "spec.health.thresholds.disk-full: usd: the check compares no such value with a number; it compares used",
+            "spec.health.thresholds.disk-full: usd: the check does not compare this value with a number: use one of used",
         ),
         (
             {"thresholds": {"disk-readonly": {"readonly": 1}}},
-            "spec.health.thresholds.disk-readonly: readonly: the check compares no such value with a number; it compares none",
+            "spec.health.thresholds.disk-readonly: readonly: the check does not compare this value with a number: use one of none",
         ),
         (
             {"customChecks": [{"name": "disk-full", "run": ["/x"]}]},
@@ -98,25 +98,25 @@ def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_
         ),
         (
             {"customChecks": [{"name": "x"}]},
-            "spec.health.customChecks[0]: x: say one of run, script and probe, not none",
+            "spec.health.customChecks[0]: x: set exactly one of run, script and probe, not none",
         ),
         (
             {"customChecks": [{"name": "x", "run": ["/x"], "script": "y"}]},
-            "say one of run, script and probe, not run and script",
+            "set exactly one of run, script and probe, not run and script",
         ),
         (
             {"customChecks": [{"name": "x", "run": ["/x"], "failWhen": [FULL]}]},
-            "failWhen and parameters are for a probe",
+            "failWhen and parameters need a probe",
         ),
         (
             {"customChecks": [SCRATCH | {"probe": "oracle"}]},
-            "scratch: probe: there is no 'oracle'; there are filesystem",
+            "scratch: probe: 'oracle' is unknown: use one of filesystem",
         ),
         ({"customChecks": [SCRATCH | {"parameters": {}}]}, "scratch: parameters.paths: the probe filesystem needs it"),
         ({"customChecks": [SCRATCH | {"failWhen": []}]}, "scratch: failWhen: it is empty"),
         (
             {"customChecks": [SCRATCH | {"failWhen": [FULL | {"when": {"used": {"above": "much"}}}]}]},
-            "'much' is no number",
+            "'much' is not a number",
         ),
     ],
 )
@@ -134,5 +134,5 @@ def test_a_check_of_ones_own_can_be_left_out_and_limited_by_its_name():
 
 def test_a_malformed_check_of_ones_own_is_no_check():
     """Who asks for it without having asked for the problems is told as well."""
-    with pytest.raises(CheckError, match="check x: say one of"):
+    with pytest.raises(CheckError, match="check x: set exactly one of"):
         node_plan.custom(CustomCheck(name="x"))

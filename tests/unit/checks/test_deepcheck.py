@@ -65,24 +65,24 @@ def test_a_deviation_is_read_with_its_side_and_how_far():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"color": "red"}, "check mine: color: there is no such field"),
-        ({"per": "cluster"}, "check mine: per: 'cluster' is none of node, pair, group"),
+        ({"color": "red"}, "check mine: color: unknown field"),
+        ({"per": "cluster"}, "check mine: per: 'cluster' is unknown: use one of node, pair, group"),
         ({"time": 0}, "check mine: time: 0 is not a number of seconds from 1"),
         ({"time": True}, "check mine: time: True"),
         ({"fail": []}, "check mine: fail: it is empty"),
         ({"program": "../sh"}, "check mine: program: '../sh'"),
-        ({"given": {"path": "/tmp; rm"}}, "check mine: given.path: '/tmp; rm' is no number, name or path"),
+        ({"given": {"path": "/tmp; rm"}}, "check mine: given.path: '/tmp; rm' is not a number, a name or a path"),
         (
             {"fail": [{"when": {"x": {"deviates": {"below": 120}}}, "says": "y"}]},
             "deviates.below: 120 is not a percentage",
         ),
         (
             {"fail": [{"when": {"x": {"deviates": {"below": 1, "above": 1}}}, "says": "y"}]},
-            "say either `below` or `above`",
+            "set either `below` or `above`",
         ),
-        ({"fail": [{"when": {"x": {"deviates": 5}}, "says": "y"}]}, "say either `below` or `above`"),
+        ({"fail": [{"when": {"x": {"deviates": 5}}, "says": "y"}]}, "set either `below` or `above`"),
         ({"fail": [{"when": {"x": {"deviates": {"below": 5}}}}]}, "check mine: says: None"),
-        ({"fail": [{"when": {"x": {"near": 5}}, "says": "y"}]}, "there is no such operator"),
+        ({"fail": [{"when": {"x": {"near": 5}}, "says": "y"}]}, "unknown operator"),
         ({"fail": ["slow"]}, "each entry needs `when` and `says`"),
     ],
 )

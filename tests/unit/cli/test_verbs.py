@@ -52,7 +52,7 @@ class TestLint:
         field = "spec.podTemplate.spec.containers[0].securityContext.privileged"
         assert code == 0
         assert lines == [
-            f"warning: NodeSet worker: {field}: True: it has every right on the Node: remove it",
+            f"warning: NodeSet worker: {field}: True: the container has every right on the Node: remove it",
             "2 objects, no problems",
         ]
 
@@ -67,7 +67,7 @@ class TestLint:
         assert code == 1
         assert lines == [
             "SlurmCluster demo: spec.auth.type: x: choose one of 'slurm' or 'munge'",
-            "SlurmCluster demo: spec.login.replicsa: 1: there is no such field: did you mean replicas?",
+            "SlurmCluster demo: spec.login.replicsa: 1: unknown field: did you mean replicas?",
             "NodeSet worker: spec.weight: 0: it should be greater than or equal to 1",
             "3 problems",
         ]

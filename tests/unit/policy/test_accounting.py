@@ -46,7 +46,7 @@ def test_the_first_cause_in_the_order_of_start_up_is_told():
         (
             "error: mysql_real_connect failed: 3159 Connections using insecure transport are prohibited",
             "NoTls",
-            "demands TLS",
+            "requires TLS",
         ),
         ("error: mysql_query failed: 1114 The table 'x' is full", "DatabaseFull", "enlarge the volume"),
         ("the database does not know the cluster demo: it is another one", "UnknownCluster", "remove spec.accounting"),
@@ -63,5 +63,5 @@ def test_an_error_of_the_database_is_one_word_and_a_remedy(said, reason, remedy)
 
 def test_a_slurmctld_that_was_told_keeps_its_records():
     """Who reads it need not fear for them; before that there are none."""
-    assert "slurmctld keeps what it has to tell" in judge(AccountingSnapshot(SHORT, READY, named=True))[1]
+    assert "slurmctld keeps its records" in judge(AccountingSnapshot(SHORT, READY, named=True))[1]
     assert "slurmctld" not in judge(AccountingSnapshot(SHORT, READY))[1].replace("slurmdbd", "")

@@ -28,10 +28,10 @@ def content():
 @pytest.mark.parametrize(
     ("day", "words"),
     [
-        (-1, "does not hold before 2026-01-01"),
+        (-1, "is not valid before 2026-01-01"),
         (50, ""),
-        (91, "ends at 2026-04-11 00:00 UTC and was not renewed"),
-        (100, "ended at"),
+        (91, "expires at 2026-04-11 00:00 UTC and was not renewed"),
+        (100, "expired at"),
     ],
 )
 def test_it_is_told_by_its_time(content, day, words):

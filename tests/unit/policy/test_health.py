@@ -61,7 +61,7 @@ def test_beyond_the_budget_nodes_stay_in_service_and_an_alarm_is_raised():
     nodes = [node(n, report=bad(since=NOW - n)) for n in range(5)]
     verdict = decide(seen(*nodes), POLICY)
     assert [each.index for each in verdict.actions] == [4, 3]
-    assert "3 more fail and stay in service, for health.maxUnhealthy lets 2 out at once" in verdict.said
+    assert "3 more fail but stay in service, because health.maxUnhealthy allows 2 drained nodes at once" in verdict.said
 
 
 def test_nodes_that_are_out_count_against_the_budget():
@@ -175,7 +175,7 @@ def test_a_runner_that_says_nothing_any_more_is_told():
     """It renews its report every ten intervals; a node of which nothing was heard for long is suspect, and does not come back."""
     mute = replace(WELL, at=NOW - 9000, renewed=NOW - POLICY.silence - 1)
     assert (
-        "w-0 (Suspect: runner: no check has been told since 1970-01-12T13:2"
+        "w-0 (Suspect: runner: no check has been reported since 1970-01-12T13:2"
         in decide(seen(node(report=mute)), POLICY).said
     )
     heard = replace(mute, renewed=NOW - POLICY.silence + 9)
@@ -188,7 +188,7 @@ def test_a_runner_that_says_nothing_any_more_is_told():
 def test_a_node_whose_runner_never_said_a_word_is_told():
     """A slurmd that began long ago has had the time for it; one that has just begun has not."""
     mute = replace(node(report=None), started=int(NOW - POLICY.silence - 1))
-    assert decide(seen(mute), POLICY).said == "1 have never reported a check, see slurmd's log: w-0 (Unchecked)"
+    assert decide(seen(mute), POLICY).said == "1 have never reported a check: see the log of slurmd: w-0 (Unchecked)"
     assert decide(seen(replace(mute, started=int(NOW - 60))), POLICY).said == ""
 
 

@@ -91,8 +91,8 @@ def test_a_key_of_another_rotation_is_refused_in_words():
     )
     assert decide(found) == KeySecretStep(
         reason="OtherKey",
-        why="Secret demo-auth-key holds another key than the daemons in demo-worker-0 (that of rotation one at Signing, and theirs is of "
-        "rotation two): put theirs back (docs/howto/rotate-keys.md#a-key-that-was-deleted)",
+        why="Secret demo-auth-key has another key than the daemons in demo-worker-0 (the key of rotation one at Signing, theirs is of "
+        "rotation two): restore theirs (docs/howto/rotate-keys.md#a-key-that-was-deleted)",
     )
     assert decide(replace(found, live=OTHER)) == KeySecretStep("keep")
     assert decide(replace(found, live=MINE)) == KeySecretStep("keep")

@@ -108,10 +108,10 @@ def test_half_that_is_slow_accuses_nobody():
 
 def test_two_nodes_are_told_to_be_too_few():
     """Of two that are slow together nobody knows which one it is, and without a limit not even that."""
-    assert "it takes 3, or a limit" in Town(2, names(1)).play().said
+    assert "at least 3 are required, or a threshold" in Town(2, names(1)).play().said
     found = Town(2, names(1), limit=80).play()
     assert found.bad == ()
-    assert "there is none to tell by: w-000, w-001" in found.said
+    assert "without a healthy node to compare with: w-000, w-001" in found.said
 
 
 def test_a_limit_finds_what_all_share():
@@ -119,7 +119,7 @@ def test_a_limit_finds_what_all_share():
     town = Town(10, names(10), limit=80)
     found = town.play()
     assert found.bad == ()
-    assert "there is none to tell by" in found.said
+    assert "without a healthy node to compare with" in found.said
     assert town.rounds <= 4
 
 

@@ -157,7 +157,7 @@ class TestRollout:
     def test_a_pod_that_comes_back_has_a_record_of_its_own(self):
         """Slurm would keep the features of the former one; a busy record, and an administrator's words, stay."""
         pods = self.OLD[1:2]
-        assert DeleteNodeRecord(0, "its new pod has a record of its own") in actions(
+        assert DeleteNodeRecord(0, "its new pod needs a new record") in actions(
             seen(2, pods, [node(0, "IDLE"), node(1, "IDLE")])
         )
         for kept in (node(0, "ALLOCATED"), node(0, "IDLE", "DRAIN", reason="bad disk", reason_by="root")):
@@ -243,7 +243,7 @@ class TestMaintenance:
     def test_who_resumes_the_node_by_hand_is_not_fought(self):
         """The pod is protected again, and no drain follows."""
         world = seen(1, [pod(0, protected=False, noted=self.WHY)], [node(0, "IDLE")], machines=[self.LEAVING])
-        assert actions(world) == [AnnotatePod(0, "its node can take jobs", True, self.WHY)]
+        assert actions(world) == [AnnotatePod(0, "jobs may start on its node", True, self.WHY)]
 
     def test_where_the_node_expels_pods_the_drained_one_is_deleted(self):
         """A NoExecute taint that workers tolerate means that the pod is to go by itself."""

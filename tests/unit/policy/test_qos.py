@@ -52,7 +52,7 @@ def test_it_goes_when_nobody_uses_it():
     assert undo(GOLD, fake.read(), None).waits == ("accounts use it: physics",)
     fake.run("delete", "account", "name=physics", "cluster=demo")
     assert undo(GOLD, fake.read(), None).asks
-    assert undo(GOLD, fake.read(), {"alice": [7, 8]}).waits == ("jobs of it wait or run: 7, 8",)
+    assert undo(GOLD, fake.read(), {"alice": [7, 8]}).waits == ("its jobs are pending or running: 7, 8",)
     assert undo(GOLD, fake.read(), {}).commands == (("delete", "qos", "where", "name=gold"),)
 
 
@@ -61,7 +61,7 @@ def test_a_qos_whose_jobs_are_to_make_way_may_come_later():
     fake = FakeSacctmgr()
     wanted = replace(GOLD, fields=GOLD.fields | {"Preempt": "low,normal"})
     (said,) = settle(fake, wanted)
-    assert said.startswith("there is no QOS low yet")
+    assert said.startswith("QOS low of preempt does not exist yet")
     fake.run("add", "qos", "name=low")
     assert settle(fake, wanted) == ()
     assert fake.qos["gold"]["Preempt"] == "low,normal"

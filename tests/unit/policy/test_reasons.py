@@ -37,7 +37,7 @@ def test_a_node_that_a_check_drained_is_told_with_who_since_when_why_and_what_ne
     assert said(out).splitlines() == [
         "gpu-3 is drain+mixed: it takes no new jobs, and jobs run on it.",
         "The operator drained it for its check disk-full, since 2026-11-22T02:56:00Z (4 minutes ago): /tmp is 97 % full.",
-        "Next: jobs that run go on; when the check has passed often enough, the operator takes the drain back.",
+        "Next: running jobs continue; when the check has passed often enough, the operator resumes the node.",
         "Check disk-full is failing since 2026-11-22T02:55:00Z: /tmp is 97 % full. Measured: of /tmp, used 97.2.",
         "Pod demo-gpu-3 on Node rack-7.",
     ]
@@ -49,18 +49,18 @@ def test_a_node_that_a_check_drained_is_told_with_who_since_when_why_and_what_ne
         (node("IDLE", "DRAIN", reason="new disk"), "root drained it, since"),
         (
             node("IDLE", "DRAIN", reason="new disk"),
-            "only a person undoes a person's drain: scontrol update nodename=gpu-3 state=resume",
+            "the operator never undoes a person's drain: scontrol update nodename=gpu-3 state=resume",
         ),
         (node("IDLE", "DRAIN", reason="soperator: scale-in", by="slurm"), "The operator drained it, since"),
         (node("IDLE", "DRAIN", reason="Kill task failed", by="slurm"), "slurmctld drained it, since"),
-        (node("DOWN", "NOT_RESPONDING", reason="Not responding", by="slurm"), "Slurm has given it up"),
+        (node("DOWN", "NOT_RESPONDING", reason="Not responding", by="slurm"), "Slurm has set it DOWN"),
         (node("IDLE"), "it takes jobs"),
         (node("IDLE"), "It has not reported any check"),
         (node("IDLE", report=Report(NOW - 60)), "All its checks pass."),
-        (node("IDLE", report=Report(NOW - 9000)), "Its checks do not run: no check has been told since"),
+        (node("IDLE", report=Report(NOW - 9000)), "Its checks do not run: no check has been reported since"),
         (
             node("IDLE", report=Report(NOW, last=ResolvedCheck("gpu-lost", NOW - 3600, NOW - 60, "a GPU is lost"))),
-            "The last failure that ended: gpu-lost from 2026-11-22T02:00:00Z to 2026-11-22T02:59:00Z: a GPU is lost.",
+            "The last failure, which has ended: gpu-lost from 2026-11-22T02:00:00Z to 2026-11-22T02:59:00Z: a GPU is lost.",
         ),
         (
             node("IDLE", report=Report(NOW, (replace(FULL, broken="it was killed"),))),
@@ -84,7 +84,7 @@ def test_what_is_wrong_with_the_pod_is_told():
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        (job("PENDING", "Priority"), "Why: jobs of a higher priority wait for the same nodes."),
+        (job("PENDING", "Priority"), "Why: jobs with a higher priority wait for the same nodes."),
         (job("PENDING", "Dependency"), "Why: it waits for another job."),
         (job("PENDING", "Licenses"), "Why: Slurm says Licenses."),
         (

@@ -50,7 +50,7 @@ class TestDecide:
     def test_gaps_are_filled_while_everything_runs(self):
         """A request of mode Missing replaces the Job and nothing else."""
         asked = replace(QUIET, request="a", nodes=node("ALLOCATED"), workers=worker())
-        assert decide(asked) == JailStep("drop", why="its former Job is being removed")
+        assert decide(asked) == JailStep("drop", why="its former Job is being deleted")
         assert decide(replace(asked, job=None)) == JailStep("make")
         assert decide(replace(asked, job=None, has_live_pods=True)).job == "keep"
         assert decide(replace(asked, job=PopulateJob("a"))) == JailStep()
@@ -60,14 +60,14 @@ class TestDecide:
         asked = replace(QUIET, request="a", overwrites=True, nodes=node("ALLOCATED"), workers=worker())
         step = decide(asked)
         assert (step.job, step.login, step.hold, step.drain) == ("keep", True, True, ("w-0",))
-        assert step.why == "request a asks to fill it anew, which waits for the jobs on w-0"
+        assert step.why == "request a, to fill it again, waits for the jobs on w-0"
 
     @pytest.mark.parametrize("was_up", [True, False])
     def test_an_overwrite_touches_nothing_while_another_cluster_is_in_the_jail(self, was_up):
         """What had been drained takes jobs again, and who had no login gets none."""
         nodes = node("IDLE", "DRAIN", reason=OVERWRITE)
         asked = replace(QUIET, request="a", overwrites=True, nodes=nodes, was_up=was_up, others="the pods of other")
-        why = "request a asks to fill it anew, which waits for the pods of other"
+        why = "request a, to fill it again, waits for the pods of other"
         assert decide(asked) == JailStep(login=was_up, hold=not was_up, resume=("w-0",), why=why)
         assert decide(replace(asked, job=None)).job == "keep"
 
@@ -93,7 +93,7 @@ class TestDecide:
             QUIET, request="a", overwrites=True, nodes=node("IDLE", "DRAIN", reason=OVERWRITE), workers=worker()
         )
         assert decide(rest) == JailStep(
-            login=False, hold=True, why="request a asks to fill it anew, which waits for the login pods to end"
+            login=False, hold=True, why="request a, to fill it again, waits for the login pods to end"
         )
         closed = replace(rest, login_pods=0, is_login_closed=True)
         assert decide(closed).job == "drop"
@@ -109,7 +109,7 @@ class TestDecide:
         """The claim may be half-way: login stays closed until the Job has completed."""
         step = decide(replace(QUIET, job=PopulateJob("a", overwrites=True), login_pods=0, is_login_closed=True))
         assert (step.job, step.login, step.hold) == ("keep", False, True)
-        assert step.why == "request a is carried out; the present request, none, comes after it"
+        assert step.why == "request a is carried out; the present request, none, follows it"
 
     def test_a_half_way_jail_stays_closed_when_its_job_is_deleted_too(self):
         """With the Job and the request gone only the closed login and our drains tell: the next Job runs before anybody else."""
@@ -129,7 +129,7 @@ class TestDecide:
         failed = replace(
             QUIET, request="a", overwrites=True, job=PopulateJob("a", True, is_current=False), login_pods=0
         )
-        assert decide(failed) == JailStep("drop", login=False, hold=True, why="its former Job is being removed")
+        assert decide(failed) == JailStep("drop", login=False, hold=True, why="its former Job is being deleted")
 
     def test_while_the_jail_is_replaced_only_pods_that_have_not_started_go(self):
         """None may start on a jail that is half-way; those that run are held, whatever is wanted."""
@@ -139,7 +139,7 @@ class TestDecide:
             WorkerPod(2, "new", "Pending", True, False),
         ]
         seen = Workers("w", 0, "new", {each.index: each for each in pods}, node("IDLE"))
-        assert held(seen) == [Delete(1, "the jail is being replaced, and its containers do not run")]
+        assert held(seen) == [Delete(1, "the jail is being replaced, and the pod's containers do not run")]
 
 
 @dataclass

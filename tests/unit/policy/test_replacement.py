@@ -79,4 +79,4 @@ def test_a_pod_on_its_new_machine_is_told_as_replaced_until_it_takes_jobs():
     )
     verdict = decide(seen(fresh, pods=[replace(HERE, born=NOW - 60)]), POLICY)
     assert (verdict.actions, verdict.moves) == ((), ())
-    assert "1 of 1 nodes are out through checks: w-0 (Replaced: disk-full" in verdict.said
+    assert "checks have drained 1 of 1 nodes: w-0 (Replaced: disk-full" in verdict.said

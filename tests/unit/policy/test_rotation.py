@@ -71,7 +71,9 @@ class TestDecide:
 
     def test_a_stage_of_the_other_kind_is_told_and_left_alone(self):
         """Nobody knows what such a Secret holds."""
-        assert decide(at("Laid")) == RotationStep(why="rotation b is at Laid, which auth.type slurm does not know")
+        assert decide(at("Laid")) == RotationStep(
+            why="rotation b is at stage Laid, which auth.type slurm does not have"
+        )
 
 
 @dataclass

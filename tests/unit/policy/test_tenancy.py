@@ -115,7 +115,7 @@ def test_an_association_for_one_partition_is_nobody_elses_business():
     fake.run("add", "user", "name=alice", "account=physics", "cluster=demo", "partition=gpu")
     settle(fake, replace(PHYSICS, users={"alice": Member({"MaxJobs": "1"})}))
     assert fake.find("physics", "alice", "gpu").fields.get("MaxJobs", "") == ""
-    assert remove(fake, PHYSICS) == ("users are in it whom somebody else put there: alice",)
+    assert remove(fake, PHYSICS) == ("other administrators added users to it: alice",)
 
 
 def test_a_user_with_jobs_stays_until_they_have_ended():
@@ -126,7 +126,7 @@ def test_a_user_with_jobs_stays_until_they_have_ended():
     assert plan(PHYSICS, fake.read(), {}, {}, None) == plan(PHYSICS, fake.read(), {}, {}, None).__class__(asks=True)
     assert settle(fake, PHYSICS) == ("alice has jobs in it: 7",)
     assert not fake.find("physics", "bob")
-    assert remove(fake, PHYSICS) == ("alice has jobs in it: 7", "jobs of it wait or run: 7")
+    assert remove(fake, PHYSICS) == ("alice has jobs in it: 7", "its jobs are pending or running: 7")
     fake.jobs.clear()
     assert remove(fake, PHYSICS) == ()
     assert not fake.find("physics")
@@ -139,7 +139,7 @@ def test_an_account_with_somebody_elses_users_or_accounts_is_not_deleted():
     fake.run("add", "user", "name=bob", "account=physics", "cluster=demo")
     fake.run("add", "account", "name=optics", "cluster=demo", "parent=physics")
     assert remove(fake, PHYSICS) == (
-        "users are in it whom somebody else put there: bob",
+        "other administrators added users to it: bob",
         "accounts are below it: optics",
     )
     assert undo(PHYSICS, fake.read(), None).commands == ()
@@ -154,7 +154,7 @@ def test_a_default_account_is_left_only_for_another():
     settle(fake, replace(PHYSICS, users={"alice": Member()}))
     settle(fake, chemistry)
     (said,) = settle(fake, PHYSICS)
-    assert said.startswith("it is the default account of alice, who is in chemistry too: say default: true there")
+    assert said.startswith("it is the default account of alice, who is also in chemistry: set default: true there")
     settle(fake, replace(chemistry, users={"alice": Member(default=True)}))
     assert settle(fake, PHYSICS) == ()
     assert (fake.defaults["alice"], fake.find("physics", "alice")) == ("chemistry", None)
@@ -164,7 +164,7 @@ def test_a_parent_that_is_not_there_is_waited_for():
     """Nothing is made elsewhere meanwhile."""
     fake, optics = FakeSacctmgr(), Account("demo", "optics", mark("slurm", "optics"), parent="physics")
     (said,) = settle(fake, optics)
-    assert said.startswith("its parent physics is no account of the cluster yet")
+    assert said.startswith("its parent physics is not an account of the cluster yet")
     settle(fake, PHYSICS)
     assert settle(fake, optics) == ()
     assert fake.find("optics").parent == "physics"
@@ -176,7 +176,7 @@ def test_a_circle_is_refused():
     settle(fake, PHYSICS)
     settle(fake, optics)
     (said,) = settle(fake, replace(PHYSICS, parent="optics"))
-    assert said == "it would be below itself: physics is below optics is below physics; choose another parent"
+    assert said == "it would be below itself: physics is below optics is below physics: choose another parent"
     (said,) = settle(
         FakeSacctmgr(), replace(PHYSICS, parent="optics"), above={"optics": "physics", "physics": "optics"}
     )
@@ -188,7 +188,7 @@ def test_a_qos_that_is_not_there_is_waited_for():
     fake = FakeSacctmgr()
     (said,) = settle(fake, replace(PHYSICS, fields={"QOS": "gold,normal", "GrpJobs": "2"}))
     assert (said, fake.find("physics").fields["GrpJobs"]) == (
-        "there is no QOS gold yet: make a SlurmQOS for it, or take it out",
+        "QOS gold does not exist yet: create a SlurmQOS for it, or remove it",
         "2",
     )
     fake.run("add", "qos", "name=gold")

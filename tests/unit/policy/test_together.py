@@ -201,7 +201,9 @@ def test_a_slow_way_between_two_good_nodes_is_told_and_accuses_nobody():
     lan = Lan(wish("network"), ways={("w-2", "w-3")})
     lan.quiet(6)
     assert lan.states() == {}
-    assert [each.says for each in lan.book.notes] == ["the way between w-2 and w-3 is slow, and both are well"]
+    assert [each.says for each in lan.book.notes] == [
+        "the path between w-2 and w-3 is slow, but both nodes are healthy"
+    ]
     lan.ways = set()
     lan.wish = replace(lan.wish, request="again")
     lan.quiet(6)
@@ -217,7 +219,7 @@ def test_a_group_that_passes_is_one_job_and_one_that_fails_is_told_apart_by_pair
     lan.bad, lan.wish = {"w-5"}, replace(lan.wish, request="again")
     lan.quiet(10)
     assert lan.states() == {"w-5": "failing"}
-    assert "less than 5; so it is with each of " in lan.book.cases["w-5"].standing.says
+    assert "less than 5; the same with each of " in lan.book.cases["w-5"].standing.says
     assert [len(job["nodes"]) for job in lan.jobs.values()][1:3] == [8, 2]
 
 

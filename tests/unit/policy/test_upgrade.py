@@ -156,7 +156,7 @@ def test_an_image_that_refuses_the_files_is_not_taken_and_its_words_are_told():
     """The trial stays, so that nobody has to ask again and again."""
     found = gated(versions={"slurm:1": "24.11.5"}, trials={"slurm:2": Trial("refused", "no such plugin")})
     assert (found.wanted["slurm"], found.reason, list(found.tries)) == ("slurm:1", "Refused", ["slurm:2"])
-    assert found.why == "slurmctld keeps slurm:1, for slurm:2 refuses its configuration: no such plugin"
+    assert found.why == "slurmctld keeps slurm:1, because slurm:2 refuses its configuration: no such plugin"
 
 
 def test_a_trial_that_the_present_image_does_not_pass_stops_nobody():

@@ -32,7 +32,7 @@ def test_slurmctld_waits_for_slurmdbd_and_says_so():
     for has in (OLD, ""):
         found = staged(slurmdbd=has)
         assert (found.slurmdbd, found.wanted["slurm"], found.record.workers["slurm"]) == (NEW, OLD, OLD)
-        assert (found.reason, found.why) == ("Slurmdbd", f"slurmdbd is to run {NEW} first; slurmctld follows")
+        assert (found.reason, found.why) == ("Slurmdbd", f"slurmdbd must run {NEW} first; slurmctld follows")
     assert staged(slurmdbd=NEW).wanted["slurm"] == NEW
 
 

@@ -75,7 +75,7 @@ def _sort(field):
     [
         (
             {"limits": {"others": {"GrpTres": "cpu=1"}}},
-            "spec.limits.others.GrpTres: cpu=1: there is no such field: choose one of Fairshare,",
+            "spec.limits.others.GrpTres: cpu=1: unknown field: use one of Fairshare,",
         ),
         (
             {"limits": {"others": {"GrpTRESRunMins": "many"}}},
@@ -83,15 +83,15 @@ def _sort(field):
         ),
         (
             {"limits": {"grpJobs": 1, "others": {"GrpJobs": "1"}}},
-            "spec.limits.others.GrpJobs: 1: it has a field of its own",
+            "spec.limits.others.GrpJobs: 1: it has its own field",
         ),
         ({"limits": {"grpTRES": {"cpu;id": 2}}}, "spec.limits: GrpTRES=cpu;id=2: write TRES such as"),
         (
             {"users": [{"name": "a", "limits": {"others": {"x": "1"}}}]},
-            "spec.users[0].limits.others.x: 1: there is no such field",
+            "spec.users[0].limits.others.x: 1: unknown field",
         ),
-        ({"users": [{"name": "a"}, {"name": "a"}]}, "spec.users[1].name: a: this user is in the list already"),
-        ({"qos": ["a"], "defaultQOS": "b"}, "spec.defaultQOS: b: it is not among spec.qos"),
+        ({"users": [{"name": "a"}, {"name": "a"}]}, "spec.users[1].name: a: the list already has this user"),
+        ({"qos": ["a"], "defaultQOS": "b"}, "spec.defaultQOS: b: it is not in spec.qos"),
         ({"name": "root"}, "spec.name: root: root is Slurm's own account"),
     ],
 )

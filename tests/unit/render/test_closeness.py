@@ -101,5 +101,5 @@ def test_a_place_of_another_topology_is_told():
         read = SlurmClusterSpec.model_validate(spec)
         made = nodeset(topologyLabels={"example.com/row": "7"})
         told += nodeset_problems("worker", World({"demo": read}, {"worker": replace(made).spec}))
-    assert "it is no level of the cluster's topology: name one of example.com/spine" in str(told[0])
+    assert "it is not a level of the cluster's topology: use one of example.com/spine" in str(told[0])
     assert "its cluster has no topology" in str(told[1])

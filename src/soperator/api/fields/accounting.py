@@ -25,15 +25,15 @@ Age = Annotated[str, Field(pattern=AGE, max_length=16)]
 class DatabaseClaim(ClaimRef):
     """The claim of the database."""
 
-    size: Quantity = Field(default="10Gi", description="Size of the claim that is created when no name is given.")
+    size: Quantity = Field(default="10Gi", description="Size of the claim that the operator creates if name is empty.")
 
 
 class DatabaseSpec(Model):
-    """The MariaDB that the operator runs, unless externalDatabase or mariadbOperator says where the database is."""
+    """The MariaDB that the operator runs, unless externalDatabase or mariadbOperator is set."""
 
     claim: DatabaseClaim = Field(
         default_factory=DatabaseClaim,
-        description="The claim with the records. It is never deleted by the operator.",
+        description="PersistentVolumeClaim with the records. The operator never deletes it.",
     )
     resources: Resources = Field(
         default_factory=Resources,
@@ -58,7 +58,7 @@ class DatabaseTls(Model):
     """TLS to an external database."""
 
     ca: SecretKey | None = Field(
-        default=None, description="The certificates of the authorities that sign the server's certificate, as PEM."
+        default=None, description="Certificates of the authorities that sign the server's certificate, as PEM."
     )
     certificate_secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="", description="Name of a Secret of type kubernetes.io/tls with slurmdbd's own certificate and key."
@@ -66,24 +66,26 @@ class DatabaseTls(Model):
 
 
 class ExternalDatabase(Model):
-    """A MariaDB or MySQL outside of the operator's control."""
+    """A MariaDB or MySQL that the operator does not manage."""
 
-    host: Annotated[str, Field(pattern=_HOST, max_length=253)] = Field(description="Name or address of its host.")
+    host: Annotated[str, Field(pattern=_HOST, max_length=253)] = Field(
+        description="Name or address of the database's host."
+    )
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default=3306, description="Its port.")
     user: Annotated[str, Field(pattern=_NAME, max_length=80)] = Field(default="slurm", description="Name of the user.")
     database: Annotated[str, Field(pattern=_NAME, max_length=64)] = Field(
         default="slurm_acct_db",
-        description="Name of the database, on which the user has all rights; slurmdbd makes its tables.",
+        description="Name of the database, on which the user has all rights. slurmdbd creates its tables.",
     )
     password: SecretKey = Field(description="The user's password.")
-    tls: DatabaseTls | None = Field(default=None, description="TLS, where the server wants it or you do.")
+    tls: DatabaseTls | None = Field(default=None, description="TLS to the server. Not set: no TLS.")
 
 
 class MariaDb(Model):
     """A MariaDB resource, for which mariadb-operator creates the database."""
 
     replicas: Annotated[int, Field(ge=1, le=9)] = Field(
-        default=1, description="Number of servers; for more than one say in spec how they replicate."
+        default=1, description="Number of servers. More than one needs a replication setting in spec."
     )
     size: Quantity = Field(default="10Gi", description="Size of each server's claim.")
     storage_class_name: str = Field(
@@ -91,12 +93,13 @@ class MariaDb(Model):
     )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of a server.")
     spec: Opaque = Field(
-        default_factory=dict, description="Further fields of the resource's spec, such as galera, merged over ours."
+        default_factory=dict,
+        description="Further fields of the MariaDB resource's spec, such as galera, merged over the operator's.",
     )
 
 
 class Purge(Model):
-    """How long slurmdbd keeps records, such as 24hours, 30days or 12months; empty means for ever."""
+    """How long slurmdbd keeps records, such as 24hours, 30days or 12months. Empty: for ever."""
 
     jobs: Age = Field(default="", description="Jobs.")
     steps: Age = Field(default="", description="Steps of jobs.")
@@ -104,11 +107,11 @@ class Purge(Model):
     reservations: Age = Field(default="", description="Reservations.")
     suspensions: Age = Field(default="", description="Suspensions of jobs.")
     transactions: Age = Field(default="", description="Changes by sacctmgr.")
-    usage: Age = Field(default="", description="Usage, summed up by hour, day and month.")
+    usage: Age = Field(default="", description="Usage, aggregated by hour, day and month.")
 
     @property
     def kinds(self) -> dict[str, str]:
-        """How long each kind of records is kept, by slurmdbd's name of the kind; those that are kept for ever are left out."""
+        """The time for which each kind of records is kept, by slurmdbd's name of the kind, without those that are kept for ever."""
         said = {
             "Event": self.events,
             "Job": self.jobs,
@@ -126,7 +129,7 @@ class Archive(Model):
 
     claim_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
-        description="Name of a PersistentVolumeClaim in this namespace into which slurmdbd writes what it purges; empty: purged records are lost.",
+        description="Name of a PersistentVolumeClaim in this namespace to which slurmdbd writes purged records. Empty: purged records are lost.",
     )
 
 
@@ -142,27 +145,27 @@ Enforced = Literal["associations", "limits", "qos", "safe", "wckeys", "nojobs", 
 
 
 class Accounting(Model):
-    """Who used what: slurmdbd and its database."""
+    """Accounting of jobs: slurmdbd and its database."""
 
     enforce: list[Enforced] = Field(
         default_factory=list,
         max_length=7,
         description=(
-            "What slurmctld requires of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, safe, wckeys, nojobs, nosteps. "
-            "With any of the first five a user without an account cannot submit."
+            "What slurmctld requires of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, "
+            "safe, wckeys, nojobs, nosteps. With any of the first five, a user without an account cannot submit jobs."
         ),
     )
     managed_database: DatabaseSpec = Field(
         default_factory=DatabaseSpec, description="The MariaDB that the operator runs."
     )
     external_database: ExternalDatabase | None = Field(
-        default=None, description="A database that somebody else runs, instead."
+        default=None, description="A database that the operator does not manage, instead of its own."
     )
     mariadb_operator: MariaDb | None = Field(
-        default=None, description="A MariaDB resource of mariadb-operator, instead."
+        default=None, description="A MariaDB resource of mariadb-operator, instead of the operator's own database."
     )
     purge: Purge = Field(default_factory=Purge, description="How long records are kept.")
-    archive: Archive = Field(default_factory=Archive, description="Where records go that are purged.")
+    archive: Archive = Field(default_factory=Archive, description="Where purged records are archived.")
     slurmdbd: Slurmdbd = Field(default_factory=Slurmdbd, description="slurmdbd.")
 
 
@@ -175,24 +178,24 @@ _NOT_MADE = f"has(self.externalDatabase) || has(self.mariadbOperator) || (has({_
 ACCOUNTING = (
     Rule(
         cel="!has(self.externalDatabase) || !has(self.mariadbOperator)",
-        message="the database is in one place: keep externalDatabase or mariadbOperator, and remove the other",
+        message="only one database is possible: keep externalDatabase or mariadbOperator, and remove the other",
         holds=lambda said: said.external_database is None or said.mariadb_operator is None,
         field="external_database",
     ),
     Rule(
         cel=f"!has(self.archive) || !has(self.archive.claimName) || self.archive.claimName == '' || (has(self.purge) && ({_PURGED}))",
-        message="archive takes what is purged: say in purge how long records are kept, or remove archive",
+        message="archive needs purge: set in purge how long records are kept, or remove archive",
         holds=lambda said: not said.archive.claim_name or bool(said.purge.kinds),
         field="archive",
     ),
     Rule(
         cel=f"{_NOT_MADE} || ({cel_same('storageClassName', '.managedDatabase.claim')})",
-        message="storageClassName of the database's claim cannot be changed, for Kubernetes never moves a claim: put the former value back",
+        message="storageClassName of the database's claim cannot be changed, because Kubernetes never moves a claim: restore the former value",
         field="managed_database",
     ),
     Rule(
         cel=f"{_NOT_MADE} || {cel_grows('size', '.managedDatabase.claim')}",
-        message="size of the database's claim can only grow: keep managedDatabase.claim.size, and give at least the former size",
+        message="size of the database's claim can only grow: set managedDatabase.claim.size to at least the former size",
         field="managed_database",
     ),
 )
@@ -203,7 +206,7 @@ def accounting_references(
 ) -> Iterator[Problem]:
     """Yield the claims and Secrets that the spec names and that do not exist; None means that they are not known."""
     if said.archive.claim_name and claims is not None and said.archive.claim_name not in claims:
-        remedy = "no PersistentVolumeClaim has this name in the namespace: make it, or remove archive"
+        remedy = "no PersistentVolumeClaim in the namespace has this name: create it, or remove archive"
         yield Problem("spec.accounting.archive.claimName", said.archive.claim_name, remedy)
     named = {"password": said.external_database.password.secret_name} if said.external_database else {}
     if said.external_database and said.external_database.tls:
@@ -217,4 +220,4 @@ def accounting_references(
             path = f"spec.accounting.externalDatabase.{field}" + (
                 "" if field == "tls.certificateSecretName" else ".secretName"
             )
-            yield Problem(path, secret, "no Secret has this name in the namespace: make it, or name another one")
+            yield Problem(path, secret, "no Secret in the namespace has this name: create it, or name another one")

@@ -1,4 +1,4 @@
-"""Health checks, as the spec of a SlurmCluster has them."""
+"""The fields for health checks in the spec of a SlurmCluster."""
 
 import re
 from typing import Annotated, Literal
@@ -22,56 +22,58 @@ OnFailure = Literal["Report", "Drain", "Replace"]
 class CustomCheck(Model):
     """A site's own quick check: a command, a script, or a probe with the rules that fail it. One of `run`, `script` and `probe` is set."""
 
-    name: CheckName = Field(description="Its name; no shipped check has it.")
-    description: str = Field(default="", max_length=500, description="Why it is there, for people.")
+    name: CheckName = Field(description="Name of the check. It must differ from all shipped checks.")
+    description: str = Field(default="", max_length=500, description="Purpose of the check, for people.")
     run: list[Annotated[str, Field(max_length=1024)]] = Field(
         default_factory=list,
         max_length=64,
-        description="A program in slurmd's container, by its path, and its arguments. Exit code 0 passes. Exit code 1 with a sentence on standard "
-        "output fails, and the sentence is the reason. Every other code means that the check itself is broken. The jail is at /mnt/jail/root.",
+        description="Path of a program in slurmd's container, and its arguments. Exit code 0: the node passes. Exit code 1 with "
+        "a sentence on standard output: it fails, with the sentence as the reason. Any other code: the check itself "
+        "is broken. The jail is at /mnt/jail/root.",
     )
-    script: str = Field(default="", max_length=16384, description="The same as a script for /bin/sh.")
+    script: str = Field(default="", max_length=16384, description="A script for /bin/sh, with the exit codes of run.")
     probe: str = Field(
         default="",
         max_length=63,
-        description="What to measure, as the shipped checks do: filesystem, memory, processes and others.",
+        description="A probe of the shipped checks, such as filesystem, memory or processes.",
     )
-    parameters: Opaque = Field(default_factory=dict, description="What the probe needs, such as paths.")
+    parameters: Opaque = Field(default_factory=dict, description="Parameters of the probe, such as paths.")
     fail_when: list[Opaque] = Field(
         default_factory=list,
         max_length=32,
-        description="When a reading of the probe fails: entries with when (value, operator, threshold) and message, the sentence.",
+        description="Rules that fail a reading of the probe. Each has when (value, operator, threshold) and message (the reason).",
     )
     on_failure: OnFailure = Field(default="Drain", description="What follows: see health.onFailure.")
     failure_threshold: Annotated[int, Field(ge=1, le=100)] = Field(
-        default=2, description="The number of failures in a row after which it counts as failing."
+        default=2, description="Number of failures in a row after which the check is failing."
     )
     success_threshold: Annotated[int, Field(ge=1, le=1000)] = Field(
-        default=3, description="The number of passes in a row after which it counts as well again."
+        default=3, description="Number of passes in a row after which the check has recovered."
     )
     timeout: Annotated[str, Field(pattern=r"^[1-6]s$")] = Field(
         default="3s",
-        description="How long it may take; then it is killed with all that it started, and counts as broken.",
+        description="Timeout of a run. Then the check and its child processes are killed, and it counts as broken.",
     )
-    min_interval: Duration = Field(default="0s", description="How often at most; 0s means in each interval.")
+    min_interval: Duration = Field(default="0s", description="Minimum time between two runs. 0s: in each interval.")
     node_sets: list[NodeSetName] = Field(
-        default_factory=list, max_length=64, description="NodeSets whose nodes run it; empty means all."
+        default_factory=list, max_length=64, description="NodeSets whose nodes run the check. Empty: all."
     )
 
 
 class ReplaceSpec(Model):
-    """What happens to a machine on which a check with onFailure Replace keeps failing."""
+    """The consequences for a machine on which a check with onFailure Replace keeps failing."""
 
     after: Duration = Field(
         default="10m",
-        description="How long the node must have been out, its check failing and no job on it, before its pod moves.",
+        description="How long the node must be drained, with a failing check and no job, before its pod moves to another machine.",
     )
     condition: Annotated[str, Field(pattern=_CONDITION, max_length=316)] = Field(
         default="",
-        description="Type of a condition that the Kubernetes Node then gets, with status True, for programs or people that repair or "
-        "replace machines: a name "
-        "behind your own domain, such as example.com/Bad, for those without one and those of kubernetes.io and k8s.io are Kubernetes'. The Node is "
-        "cordoned in any case, and the annotation slurm.soperator.io/unhealthy has the evidence. The chart's replaceMachines must be true.",
+        description="Type of a condition that the Kubernetes Node then gets, with status True, for programs or people that "
+        "repair or replace machines. Use a name with your own domain, such as example.com/Bad, because names without "
+        "a domain and those of kubernetes.io and k8s.io belong to Kubernetes. In any case the operator cordons the "
+        "Node and writes the evidence to the annotation slurm.soperator.io/unhealthy. The chart's value "
+        "replaceMachines must be true.",
     )
 
 
@@ -81,62 +83,62 @@ class HealthSpec(Model):
     mode: Literal["Off", "Report", "Drain"] = Field(
         default="Off",
         description=(
-            "Off: none run. Report: they run, and what they find is reported. Drain: a node that fails one takes no more jobs until it passes again; "
-            "jobs that run go on. Changing it from or to Off rolls the workers."
+            "Off: no checks run. Report: failures are only reported. Drain: a node that fails a check is drained until "
+            "it passes again; running jobs continue. A change from or to Off rolls the workers."
         ),
     )
     interval: Annotated[str, Field(pattern=r"^([1-9][0-9]{1,2}s|[1-9][0-9]?m)$")] = Field(
-        default="60s", description="How often they run, from 10s to 99m."
+        default="60s", description="Time between two rounds of checks, from 10s to 99m."
     )
     prolog_epilog: bool = Field(
         default=False,
         description=(
-            "Whether the checks marked for it on their page also run before each job starts on a node and after it has ended "
-            "(Prolog and Epilog); a job "
-            "waits for the former. With Drain a batch job goes back into the queue, once, when one of them has just failed on the node where "
-            "it would begin."
+            "Whether checks that are marked for it in the reference also run in Prolog and Epilog of each job on a node. "
+            "A job waits for its Prolog. With Drain, a batch job is requeued once if a check has just failed on the node "
+            "where it would start."
         ),
     )
     max_unhealthy: Share = Field(
         default="10%",
-        description="How many nodes of each NodeSet may be out through checks at once, as a number or a share of its replicas, at least 1 unless it "
-        "is 0. When more fail, the others stay in service, and an event says so.",
+        description="Maximum number of nodes of each NodeSet that checks may drain at once: a number, or a percentage of its "
+        "replicas (at least 1 unless 0). If more fail, the others stay in service, and an Event reports it.",
     )
     max_unhealthy_of_cluster: Share = Field(
         default="20%",
-        description="How many nodes of the whole cluster may be out through checks at once, beside maxUnhealthy, as a number or a share of the nodes "
-        "that Slurm knows, at least 1 unless it is 0: it bounds what a bad check does to many small NodeSets.",
+        description="Maximum number of nodes of the whole cluster that checks may drain at once, in addition to maxUnhealthy: a "
+        "number, or a percentage of the nodes that Slurm knows (at least 1 unless 0). It limits the effect of a "
+        "wrong check on many small NodeSets.",
     )
     disabled_checks: list[CheckName] = Field(
-        default_factory=list, max_length=64, description="Checks that are left out, by name."
+        default_factory=list, max_length=64, description="Names of checks that do not run."
     )
     thresholds: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         max_length=64,
-        description="Other thresholds than the shipped ones: check, value, number. The reference of checks has the values that each "
-        "compares with one.",
+        description="Thresholds that replace the shipped ones: check, value, number. The reference of checks lists the values of "
+        "each check that have a threshold.",
     )
     thresholds_by_machine_type: dict[str, dict[str, float]] = Field(
         default_factory=dict,
         max_length=64,
-        description="Other thresholds by machine type than the shipped ones, or of further types: a part of the name by which the device "
-        "calls itself, threshold, number.",
+        description="Thresholds by machine type that replace or extend the shipped ones: a part of the device's model name, threshold, number.",
     )
     on_failure: dict[str, OnFailure] = Field(
         default_factory=dict,
         max_length=64,
-        description="What happens when a check fails, if it is to differ from the check's own setting. Report: it is reported. Drain: the node "
-        "takes no more jobs until the check passes again. Replace: it is drained, and what replace says follows if it stays so.",
+        description="Consequence of a failure, by check, instead of the check's own setting. Report: the failure is reported. "
+        "Drain: the node is drained until the check passes again. Replace: the node is drained, and replaced as in "
+        "replace if it does not recover.",
     )
-    replace: ReplaceSpec = Field(default_factory=ReplaceSpec, description="What replaces a bad machine.")
+    replace: ReplaceSpec = Field(default_factory=ReplaceSpec, description="How a bad machine is replaced.")
     custom_checks: list[CustomCheck] = Field(default_factory=list, max_length=32, description="Checks of one's own.")
 
 
 REPLACE = (
     Rule(
         cel=f"!has(self.condition) || !self.condition.matches('{_OF_KUBERNETES}')",
-        message="condition must not be one of Kubernetes' own, which other programs act upon for all pods of the Node: write a name behind your own "
-        "domain, such as example.com/Bad",
+        message="condition must not be one of Kubernetes' own, because other programs react to those for all pods of the "
+        "Node: use a name with your own domain, such as example.com/Bad",
         holds=lambda replace: re.search(_OF_KUBERNETES, replace.condition) is None,
         field="condition",
     ),

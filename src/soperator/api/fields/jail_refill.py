@@ -1,4 +1,4 @@
-"""The fields of a request to repair or replace the jail."""
+"""The rules for a request to repair or replace the jail, which protect paths that an overwrite must not keep."""
 
 import re
 
@@ -24,15 +24,15 @@ SYSTEM_PATHS = (
 REFILL = (
     Rule(
         cel=f"!has(self.keep) || self.keep.all(path, !path.matches('{CROOKED}'))",
-        message="keep must hold paths written plainly: without '//', '.', '..' and without a '/' at the end",
+        message="keep must contain normalized paths: remove '//', '.', '..' and a '/' at the end",
         holds=lambda refill: not any(re.search(CROOKED, path) for path in refill.keep),
         field="keep",
     ),
     Rule(
         cel=f"!has(self.keep) || self.keep.all(path, !path.matches('{RESERVED}') && !(path in {cel_list(SYSTEM_PATHS)}))",
         message=(
-            "keep must not hold what the image brings or a node mounts (/usr, /etc, /var, /proc, /opt/soperator, …), or nothing would "
-            "be replaced: name folders of users, for example /home, /srv/data or /usr/local/share"
+            "keep must not contain folders of the image or mounts of a node (/usr, /etc, /var, /proc, /opt/soperator, "
+            "…), because they must be replaced: name folders of users, for example /home, /srv/data or /usr/local/share"
         ),
         holds=lambda refill: not any(re.search(RESERVED, path) or path in SYSTEM_PATHS for path in refill.keep),
         field="keep",
@@ -43,8 +43,8 @@ ASKED = (
     Rule(
         cel="(self.populate == 'Once' && !self.perNode) || !has(self.refill) || self.refill.?request.orValue('') == ''",
         message=(
-            "refill needs populate: Once and a shared root: with Never the root file system is yours, and with perNode each node begins "
-            "with the image: remove the request"
+            "refill needs populate: Once and a shared root, because with Never the root file system is yours, and with "
+            "perNode each node starts with the image: remove the request"
         ),
         holds=lambda jail: jail.has_job or not jail.refill.request,
         field="refill",

@@ -1,4 +1,4 @@
-"""Metrics, as the spec of a SlurmCluster has them."""
+"""The fields for metrics in the spec of a SlurmCluster."""
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ class ExporterSpec(Model):
     """The exporter: Prometheus metrics of Slurm's nodes, jobs and scheduler."""
 
     nodes: bool = Field(
-        default=True, description="Whether each Slurm node has series of its own, beside what is summed over all."
+        default=True, description="Whether each Slurm node has its own series, in addition to the sums over all nodes."
     )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of the exporter.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where the exporter may run.")
@@ -22,15 +22,15 @@ class MetricsSpec(Model):
 
     exporter: ExporterSpec | None = Field(
         default=None,
-        description="Series of Slurm's nodes, jobs and scheduler, where this is there; {} takes all defaults. It asks slurmrestd as a user without "
-        "rights, or as SlurmUser where config.extraLines.slurm has PrivateData.",
+        description="The exporter of Slurm's nodes, jobs and scheduler; it runs if this is set. {}: all defaults. It queries "
+        "slurmrestd as a user without rights, or as SlurmUser if config.extraLines.slurm sets PrivateData.",
     )
     jobs: bool = Field(
         default=False,
-        description="Whether each worker tells what its jobs use: CPU, memory and which GPUs. It needs no exporter. To change it rolls the workers.",
+        description="Whether each worker exposes the CPU, memory and GPUs that its jobs use. It needs no exporter. A change rolls the workers.",
     )
     allow_from: list[Opaque] = Field(
         default_factory=list,
         max_length=16,
-        description="Who may scrape, as peers of a Kubernetes NetworkPolicy; empty means every pod. The cluster's own pods always may.",
+        description="Clients that may scrape, as peers of a Kubernetes NetworkPolicy. Empty: every pod. The cluster's own pods always may.",
     )

@@ -1,4 +1,6 @@
-"""slurmrestd in the spec of a SlurmCluster: the operator's own, and one for users."""
+"""The fields for slurmrestd in the spec of a SlurmCluster: the operator's own, and a separate one for users, whose load must not block the
+operator.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -25,8 +27,8 @@ class RestTls(Model):
     secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(
         default="",
         description=(
-            "Name of a Secret of type kubernetes.io/tls, as cert-manager writes it; a new certificate is taken over while requests go on. "
-            "Empty: plain HTTP, for an ingress before it."
+            "Name of a Secret of type kubernetes.io/tls, as cert-manager writes it; a new certificate takes effect "
+            "without an interruption. Empty: plain HTTP, for an ingress in front of it."
         ),
     )
 
@@ -35,13 +37,13 @@ class KeptToken(Model):
     """A user's token in a Secret, which the operator renews."""
 
     user: Annotated[str, Field(pattern=USER, min_length=1, max_length=64)] = Field(
-        description="Whose token: a user of the jail or of the directory, and no administrator of Slurm."
+        description="User of the token: a user of the jail or of the directory, but not an administrator of Slurm."
     )
     secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
-        description="Name of the Secret, with the entries token and user. The token is removed when it is removed from the list."
+        description="Name of the Secret, with the entries token and user. The operator deletes the token when this entry is removed from the list."
     )
     lifetime: Duration = Field(
-        default="1h", description="How long a token is good; it is renewed when half of that is over. From 10m to 7d."
+        default="1h", description="Lifetime of a token, from 10m to 7d. It is renewed after half of this time."
     )
 
 
@@ -55,12 +57,12 @@ class RestUsers(Model):
         default_factory=list,
         max_length=16,
         description=(
-            "Who may come, as peers of a Kubernetes NetworkPolicy; empty means every pod, and with another service.type than ClusterIP everybody. "
-            "The cluster's own pods always may."
+            "Clients that may connect, as peers of a Kubernetes NetworkPolicy. Empty: every pod, and with a service.type "
+            "other than ClusterIP every address. The cluster's own pods always may."
         ),
     )
     max_lifetime: Duration = Field(
-        default="7d", description="How long a token of a user may be good at most, also one of `scontrol token`."
+        default="7d", description="Maximum lifetime of a user's token, including those of `scontrol token`."
     )
     tokens: list[KeptToken] = Field(
         default_factory=list, max_length=64, description="Tokens in Secrets, for programs that run in this namespace."
@@ -73,26 +75,26 @@ class RestUsers(Model):
 
 
 class RestSpec(Model):
-    """slurmrestd, which the operator itself needs to see and drain Slurm nodes."""
+    """The slurmrestd with which the operator observes and drains Slurm nodes."""
 
     replicas: Annotated[int, Field(ge=1, le=10)] = Field(default=1, description="Number of slurmrestd pods.")
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of slurmrestd.")
     scheduling: Scheduling = Field(default_factory=Scheduling, description="Where slurmrestd may run.")
     pod_template: Opaque = Field(default_factory=dict, description=POD_TEMPLATE)
     users: RestUsers | None = Field(
-        default=None, description="A slurmrestd for users, where this is there; {} takes all defaults."
+        default=None, description="A slurmrestd for users; it runs if this is set. {}: all defaults."
     )
 
     @property
     def users_or_default(self) -> RestUsers:
-        """The slurmrestd for users, with all defaults where there is none."""
+        """The slurmrestd for users; all defaults if the spec has none."""
         return self.users or RestUsers()
 
 
 REST_USERS = (
     Rule(
         cel="self.service.type != 'NodePort' || (has(self.tls.secretName) && self.tls.secretName != '')",
-        message="tokens would cross the network in the clear: give tls.secretName, or choose another service.type",
+        message="tokens would cross the network unencrypted: set tls.secretName, or choose another service.type",
         holds=lambda users: users.service.type != "NodePort" or bool(users.tls.secret_name),
         field="service",
     ),
@@ -100,7 +102,7 @@ REST_USERS = (
 
 
 def rest_problems(users: RestUsers) -> Iterator[Problem]:
-    """Rules about the tokens that a schema cannot express."""
+    """Yield the problems of the tokens that a schema cannot express."""
     path, longest = "spec.rest.users", seconds(users.max_lifetime)
     if not _SHORTEST <= longest <= _LONGEST:
         yield Problem(f"{path}.maxLifetime", users.max_lifetime, "give from 10m to 7d")
@@ -108,12 +110,12 @@ def rest_problems(users: RestUsers) -> Iterator[Problem]:
     for number, each in enumerate(users.tokens):
         here = f"{path}.tokens[{number}]"
         if each.secret_name in seen:
-            yield Problem(f"{here}.secretName", each.secret_name, "another entry has this Secret: name another one")
+            yield Problem(f"{here}.secretName", each.secret_name, "another entry has this Secret: name another Secret")
         seen.add(each.secret_name)
         if each.user in ADMINISTRATORS:
-            remedy = "this user may do everything in Slurm: name a user who may do what the program is to do"
+            remedy = "this user has all rights in Slurm: name a user with only the rights that the program needs"
             yield Problem(f"{here}.user", each.user, remedy)
         if not _SHORTEST <= seconds(each.lifetime) <= longest:
             yield Problem(
-                f"{here}.lifetime", each.lifetime, f"give from 10m to {users.max_lifetime}, which is maxLifetime"
+                f"{here}.lifetime", each.lifetime, f"set a time from 10m to {users.max_lifetime}, which is maxLifetime"
             )

@@ -1,6 +1,6 @@
-"""SSH public keys as people paste them.
+"""Validates SSH public keys as people paste them.
 
-sshd silently skips a line that it cannot read, and then asks the user for a password that does not exist. So keys are validated here first. Source:
+sshd silently skips a line that it cannot read, and then asks the user for a password that does not exist. So the spec refuses such a line. Source:
 sshd(8), AUTHORIZED_KEYS FILE FORMAT.
 """
 
@@ -15,27 +15,27 @@ _TYPES = re.compile(
 
 
 def fault_of(key: str) -> str | None:
-    """Return what is wrong with one line of authorized_keys; None when sshd would accept it. The message never contains the key."""
+    """Return the fault of one line of authorized_keys as a message, which never contains the key; None if sshd would accept the line."""
     if "PRIVATE KEY" in key:
-        return "is a private key: replace it by the public one (the file that ends in .pub), and make a new pair"
+        return "is a private key: replace it with the public key (the file that ends in .pub), and create a new pair"
     if "\n" in key.strip() or "\r" in key.strip():
-        return "holds a line break: give one key per entry"
+        return "contains a line break: write one key per entry"
     match = _TYPES.search(_without_quotes(key.strip()))
     if match is None:
-        return "is not an SSH public key: give one line such as ssh-ed25519 AAAA… name@host"
+        return "is not an SSH public key: write one line such as ssh-ed25519 AAAA… name@host"
     try:
         blob = base64.b64decode(match[2], validate=True)
     except (binascii.Error, ValueError):
-        return f"has a {match[1]} key that is cut or damaged: paste it again, whole"
+        return f"has a {match[1]} key that is truncated or damaged: paste the whole key again"
     return (
-        None if _name_in(blob) == match[1] else f"has a key that is not of its type {match[1]}: paste it again, whole"
+        None
+        if _name_in(blob) == match[1]
+        else f"has a key that does not match its type {match[1]}: paste the whole key again"
     )
 
 
 def _without_quotes(line: str) -> str:
-    """Return the line without the quoted texts of options; an unterminated one reaches to the end of the line, so that each character is read
-    once.
-    """
+    """Return the line without the quoted texts of options; an unterminated text ends at the end of the line, so that each character is read once."""
     return re.sub(r'"[^"\\]*(?:\\.[^"\\]*)*("|\\?$)', lambda found: "" if found[1] == '"' else found[0], line)
 
 

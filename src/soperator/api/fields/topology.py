@@ -1,6 +1,7 @@
-"""Topology: which nodes are close to each other, from a SlurmCluster's levels and its NodeSets' declarations.
+"""The fields for topology: the nodes that are close to each other, from a SlurmCluster's levels and its NodeSets' declarations.
 
-The levels are labels of Kubernetes' Nodes, from the farthest to the closest; a NodeSet may declare the labels of its nodes beforehand.
+The levels are labels of Kubernetes Nodes, from the outermost to the innermost. A NodeSet may declare the labels of its nodes, so that Slurm knows the
+location of a node before it runs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,13 +24,14 @@ TopologyLabels = Annotated[dict[Key, Value], Field(max_length=8)]
 
 
 class Topology(Model):
-    """Which nodes are close to each other, so that Slurm places a job on such nodes."""
+    """The locations of nodes, so that Slurm places a job on nodes that are close to each other."""
 
     type: Literal["None", "Tree", "Block"] = Field(
         default="None",
         description=(
-            "Tree: levels of switches, of which a job crosses as few as it can. Block: blocks of nodes, of which a job fills as few as it can; "
-            "the last level is the block. None: Slurm knows nothing of it, unless config.topology says it."
+            "Tree: levels of switches; Slurm places a job across as few as possible. Block: blocks of nodes; Slurm "
+            "places a job in as few as possible, and the last level is the block. None: no topology, unless "
+            "config.topology defines one."
         ),
     )
     levels: list[Key] = Field(
@@ -37,26 +39,29 @@ class Topology(Model):
         min_length=1,
         max_length=8,
         description=(
-            "Labels of Kubernetes' Nodes, from the farthest level to the closest, for example a zone's, a spine's and a rack's. A "
+            "Labels of Kubernetes Nodes, from the outermost level to the innermost, for example zone, spine and rack. A "
             "Node without a label has its own location at that level."
         ),
     )
     block_sizes: list[Annotated[int, Field(ge=1, le=65536)]] = Field(
         default_factory=list,
         max_length=16,
-        description="Sizes for which block plans: nodes of a block, and then that times 2, 4, 8 and so on where blocks lie together.",
+        description=(
+            "Block sizes for type Block: the nodes of a block, and then that number times 2, 4, 8 and so on, for blocks "
+            "that are close to each other."
+        ),
     )
 
     @property
     def is_on(self) -> bool:
-        """Whether there is any."""
+        """Whether the spec defines a topology."""
         return self.type != "None"
 
 
 TOPOLOGY = (
     Rule(
         cel="(self.type == 'Block') == (size(self.?blockSizes.orValue([])) > 0)",
-        message="blockSizes belongs to type Block: give the number of nodes of a block there, and with another type remove it",
+        message="blockSizes and type Block need each other: set the number of nodes of a block, or remove blockSizes with another type",
         holds=lambda topology: (topology.type == "Block") == bool(topology.block_sizes),
         field="block_sizes",
     ),
@@ -66,13 +71,13 @@ TOPOLOGY = (
 def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
     """Yield the problems of a cluster's topology; `text` is its config.topology."""
     if topology.is_on and text.strip():
-        remedy = "spec.topology says it all: remove config.topology, or set type to None"
+        remedy = "spec.topology defines the whole topology: remove config.topology, or set type to None"
         yield Problem("spec.topology.type", topology.type, remedy)
     for number, key in enumerate(topology.levels):
         if key in topology.levels[:number]:
-            yield Problem(f"spec.topology.levels[{number}]", key, "this label is a level already: remove it")
+            yield Problem(f"spec.topology.levels[{number}]", key, "this label is already a level: remove it")
         if key.startswith(UNREAD):
-            remedy = "it says what a Node is and not where: name a label that several Nodes close to each other share"
+            remedy = "the label identifies a Node, not its location: name a label that several Nodes close to each other share"
             yield Problem(f"spec.topology.levels[{number}]", key, remedy)
     first = topology.block_sizes[0] if topology.block_sizes else 1
     for number, size in enumerate(topology.block_sizes):
@@ -83,7 +88,7 @@ def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
             or times > 1 << 15
             or (number and size <= topology.block_sizes[number - 1])
         ):
-            remedy = f"write the first size ({first}) times 2, 4, 8 and so on, each larger than the one before"
+            remedy = f"write the first size ({first}) times 2, 4, 8 and so on, in ascending order"
             yield Problem(f"spec.topology.blockSizes[{number}]", str(size), remedy)
 
 
@@ -94,10 +99,10 @@ def place_problems(place: Mapping[str, str], topology: Topology) -> Iterator[Pro
             yield Problem(
                 f"spec.topologyLabels.{key}",
                 value,
-                "its cluster has no topology: say one in spec.topology there, or remove it",
+                "its cluster has no topology: set spec.topology there, or remove the label",
             )
         elif key not in topology.levels:
             known = ", ".join(topology.levels)
             yield Problem(
-                f"spec.topologyLabels.{key}", value, f"it is no level of the cluster's topology: name one of {known}"
+                f"spec.topologyLabels.{key}", value, f"it is not a level of the cluster's topology: use one of {known}"
             )

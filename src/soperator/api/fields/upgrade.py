@@ -1,4 +1,4 @@
-"""When a cluster adopts a newer operator's rendering of the same spec."""
+"""The fields that decide when a cluster adopts a newer operator's rendering of the same spec, because a changed rendering restarts pods."""
 
 from typing import Annotated, Literal
 
@@ -13,31 +13,33 @@ Images = Annotated[dict[str, Reference], Field(max_length=16)]
 
 
 class Upgrade(Model):
-    """When a cluster adopts the defaults of a newer operator: images that the spec does not name, and its rendering of an unchanged spec."""
+    """The rule by which a cluster adopts the defaults of a newer operator: images that the spec does not name, and its rendering of an unchanged
+    spec.
+    """
 
     mode: Literal["OnRequest", "WithOperator"] = Field(
         default="OnRequest",
         description=(
-            "OnRequest: when request has a new word; until then an upgrade of the operator restarts nothing. WithOperator: as soon as the "
-            "operator is a newer one."
+            "OnRequest: when request has a new word; until then an upgrade of the operator restarts nothing. "
+            "WithOperator: as soon as a newer operator runs."
         ),
     )
     request: Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)] = Field(
-        default="", description="Any word that was not there before is one request, for example the operator's version."
+        default="", description="Any new word is one request, for example the operator's version."
     )
 
 
 class RenderedNote(Model):
-    """What the last pass rendered, so that a newer operator knows what it must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
+    """The record of the last rendering, so that a newer operator knows what it must not change (docs/decisions/0040-upgrades-are-asked-for.md)."""
 
-    renderer: str = Field(default="", max_length=64, description="The version of the renderer that produced it.")
+    renderer: str = Field(default="", max_length=64, description="Version of the renderer.")
     inputs: str = Field(default="", max_length=64, description="From what: a hash.")
-    request: str = Field(default="", max_length=63, description="The last spec.upgrade.request at that time.")
+    request: str = Field(default="", max_length=63, description="spec.upgrade.request at that time.")
     wanted: Annotated[dict[str, Digest], Field(max_length=32)] = Field(
         default_factory=dict, description="Hashes of the workloads, or of the template of workers."
     )
     same: Annotated[dict[str, Annotated[list[Digest], Field(max_length=8)]], Field(max_length=32)] = Field(
-        default_factory=dict, description="Hashes of a former version that count as those."
+        default_factory=dict, description="Hashes of a former version that count as equal."
     )
 
 
@@ -46,16 +48,17 @@ class ImagesRecord(Model):
 
     defaults: Images = Field(
         default_factory=dict,
-        description="The operator's images, as they were adopted; spec.images overrides them.",
+        description="The operator's images that the cluster adopted. spec.images overrides them.",
     )
     workers: Images = Field(
-        default_factory=dict, description="Images of workers and slurmrestd; behind those wanted until slurmctld runs."
+        default_factory=dict,
+        description="Images of workers and slurmrestd. They change after slurmctld runs its new image.",
     )
     login: Images = Field(
-        default_factory=dict, description="Images of login; behind those wanted until all workers have theirs."
+        default_factory=dict, description="Images of login. They change after all workers run their new image."
     )
-    request: str = Field(default="", max_length=63, description="The last spec.upgrade.request that was carried out.")
+    request: str = Field(default="", max_length=63, description="The last completed spec.upgrade.request.")
     versions: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=8)] = Field(
         default_factory=dict,
-        description="The Slurm version in an image, from its trial; empty where the trial reported none.",
+        description="Slurm version of each image, from its trial. Empty: the trial reported none.",
     )

@@ -1,4 +1,4 @@
-"""A condition on a piece of a spec, in its two forms, and helpers to write the API server's one."""
+"""A rule about a part of a spec, in Python and in CEL, and helpers to write CEL. Both forms stand together so that they cannot diverge."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from soperator.api.base import camel_case
 
 @dataclass(frozen=True)
 class Rule:
-    """One condition on a piece of a spec; `message` blames `field`. A rule about changes has no `holds`."""
+    """One rule about a part of a spec; `message` is about `field`. A rule about changes has no `holds`."""
 
     cel: str
     message: str
@@ -18,33 +18,33 @@ class Rule:
 
     @property
     def camel(self) -> str:
-        """The blamed field as people write it."""
+        """The name of the field as people write it."""
         return camel_case(self.field)
 
 
 def cel_list(words: tuple[str, ...]) -> str:
-    """CEL for a list of texts."""
+    """Return CEL for a list of texts."""
     return "[" + ", ".join(f"'{word}'" for word in words) + "]"
 
 
 def cel_text(field: str) -> str:
-    """CEL for a text that may be absent."""
+    """Return CEL for a text that may be absent."""
     return f"self.?{field}.orValue('')"
 
 
 def cel_at_least(field: str, quantity: str) -> str:
-    """CEL for a quantity that is at least as large as another."""
+    """Return CEL for a quantity that is at least as large as another."""
     return f"quantity(string(self.{field})).compareTo(quantity('{quantity}')) >= 0"
 
 
 def cel_same(field: str, of: str = "") -> str:
-    """CEL for a text, in the object `of` below, that may be absent and must not change; `has` bounds its cost where `orValue` would not."""
+    """Return CEL for a text in the object `of` that may be absent and must not change; `has` limits its cost, unlike `orValue`."""
     now, before = (f"{side}{of}.{field}" for side in ("self", "oldSelf"))
     gone, was_gone = (f"(!has({each}) || {each} == '')" for each in (now, before))
     return f"{gone} ? {was_gone} : (has({before}) && {now} == {before})"
 
 
 def cel_grows(field: str, of: str = "") -> str:
-    """CEL for a quantity, in the object `of` below, that is at least what it was."""
+    """Return CEL for a quantity in the object `of` that must not shrink."""
     now, before = (f"quantity(string({side}{of}.{field}))" for side in ("self", "oldSelf"))
     return f"{now}.compareTo({before}) >= 0"

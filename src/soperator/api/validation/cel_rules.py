@@ -1,11 +1,10 @@
-"""Rules about one object that a schema cannot express, each for the API server and for ourselves.
+"""The rules about one object that a schema cannot express, each for the API server and for the operator.
 
-Each rule has its CEL form, which the API server evaluates at `kubectl apply`, and its Python form, which `soperator
-lint` and the pass evaluate where no API server does. Both carry the same message, and a test feeds both the same bad
-inputs. Rules that compare with the former object (immutability) exist in CEL only.
+Each rule has a CEL form, which the API server evaluates at `kubectl apply`, and a Python form, which `soperator lint` and the pass evaluate. Both
+have the same message, and a test gives both the same bad inputs. Rules that compare with the former object (immutability) exist in CEL only.
 
-CEL is written for Kubernetes 1.30: strings, lists, quantities and optional fields; cost limits are why lists and
-texts of the models have upper bounds.
+The CEL needs Kubernetes 1.30: strings, lists, quantities and optional fields. Its cost limits require upper bounds on the lists and texts of the
+models.
 """
 
 import re
@@ -70,7 +69,7 @@ PARTITION = (
     ),
     Rule(
         cel=f"!has(self.options) || self.options.all(key, !(key in {cel_list(_SPELLINGS)}))",
-        message="options must not set what has a field of its own: use the fields name, nodeSets, default and hidden",
+        message="options must not set what has its own field: use the fields name, nodeSets, default and hidden",
         holds=lambda partition: not {key.lower() for key in partition.options} & {key.lower() for key in OWNED_OPTIONS},
         field="options",
     ),
@@ -89,8 +88,7 @@ NODESET = (
     Rule(
         cel="self.clusterRef.name == oldSelf.clusterRef.name",
         message=(
-            "clusterRef cannot be changed, for its nodes would leave their jobs: make a new NodeSet for the "
-            "other cluster and delete this one"
+            "clusterRef cannot be changed, because the nodes would lose their jobs: create a new NodeSet for the other cluster and delete this one"
         ),
         field="cluster_ref",
     ),
@@ -102,13 +100,15 @@ NODESET = (
     ),
     Rule(
         cel="!has(self.powerSaving) || self.replicas <= 1",
-        message="replicas says nothing where powerSaving is given, for the queue says how many nodes are awake: set its minNodes and maxNodes",
+        message=(
+            "replicas has no effect with powerSaving, because the queue determines the number of awake nodes: set powerSaving.minNodes and maxNodes"
+        ),
         holds=lambda spec: spec.power_saving is None or spec.replicas <= 1,
         field="replicas",
     ),
     Rule(
         cel="!has(self.powerSaving) || !has(self.preemptible)",
-        message="nodes that sleep give their places back by themselves: remove preemptible, or powerSaving",
+        message="with powerSaving, idle nodes release their machines by themselves: remove preemptible, or powerSaving",
         holds=lambda spec: spec.power_saving is None or spec.preemptible is None,
         field="preemptible",
     ),
@@ -118,19 +118,18 @@ CLAIM = (
     Rule(
         cel=cel_same("name"),
         message=(
-            "name of the claim cannot be changed, for running pods hold it: copy the data and make a new "
-            "cluster that names the new claim"
+            "name of the claim cannot be changed, because running pods use it: copy the data and create a new cluster that names the new claim"
         ),
         field="name",
     ),
     Rule(
         cel=cel_same("storageClassName"),
-        message="storageClassName cannot be changed, for Kubernetes never moves a claim: put the former value back",
+        message="storageClassName cannot be changed, because Kubernetes never moves a claim: restore the former value",
         field="storage_class_name",
     ),
     Rule(
         cel=cel_grows("size"),
-        message="size of a claim can only grow: give at least the former size",
+        message="size of a claim can only grow: set at least the former size",
         field="size",
     ),
 )
@@ -138,7 +137,7 @@ CLAIM = (
 JAIL = (
     Rule(
         cel="!self.perNode || !has(self.claim) || !has(self.claim.name) || self.claim.name == ''",
-        message="perNode gives each node a claim of its own: remove claim.name, and say claim.size and claim.storageClassName",
+        message="perNode gives each node its own claim: remove claim.name, and set claim.size and claim.storageClassName",
         holds=lambda jail: not (jail.per_node and jail.claim.name),
         field="per_node",
     ),
@@ -156,7 +155,7 @@ JAIL = (
     ),
     Rule(
         cel="self.perNode == oldSelf.perNode",
-        message="perNode cannot be changed, for the nodes would leave the files of their users: make a new cluster",
+        message="perNode cannot be changed, because the nodes would lose the files of their users: create a new cluster",
         field="per_node",
     ),
 )
@@ -165,8 +164,8 @@ CONTROLLER = (
     Rule(
         cel="(self.replicas > 1) == (oldSelf.replicas > 1) || self.?state.?name.orValue('') != ''",
         message=(
-            "replicas cannot become more than 1, or 1 again, on a state claim that the operator made, because the claim's access "
-            "mode is fixed: name a ReadWriteMany claim in state.name when the cluster is created"
+            "replicas cannot change between 1 and more on a state claim that the operator created, because the claim's "
+            "access mode is fixed: name a ReadWriteMany claim in state.name when the cluster is created"
         ),
         field="replicas",
     ),
@@ -176,8 +175,8 @@ AUTH = (
     Rule(
         cel="self.type == oldSelf.type",
         message=(
-            "type cannot be changed on a living cluster, for daemons of the two kinds do not understand each other and its jobs "
-            "would be lost: make a new cluster on the same jail"
+            "type cannot be changed on an existing cluster, because daemons of the two types reject each other and jobs "
+            "would be lost: create a new cluster on the same jail"
         ),
         field="type",
     ),
@@ -224,12 +223,12 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "HealthCheck": (
             Rule(
                 cel="size(self.metadata.name) <= 40",
-                message="metadata.name may have at most 40 characters, for reasons that Slurm shows name it: choose a shorter one",
+                message="metadata.name may have at most 40 characters, because reasons in Slurm contain it: choose a shorter name",
                 holds=lambda name: len(name) <= 40,
             ),
             Rule(
                 cel="!self.metadata.name.contains('.')",
-                message="metadata.name must hold only a-z, 0-9 and '-', for names of jobs hold it: choose one without dots",
+                message="metadata.name must contain only a-z, 0-9 and '-', because names of jobs contain it: choose a name without dots",
                 holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
             ),
         ),
@@ -237,16 +236,15 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(
                 cel="size(self.metadata.name) <= 30",
                 message=(
-                    "metadata.name may have at most 30 characters, for names of pods begin with it: choose a "
-                    "shorter one"
+                    "metadata.name may have at most 30 characters, because names of pods begin with it: choose a shorter name"
                 ),
                 holds=lambda name: len(name) <= 30,
             ),
             Rule(
                 cel=f"self.metadata.name.matches('{_CLUSTER_NAME}')",
                 message=(
-                    "metadata.name must begin with a letter and hold only a-z, 0-9 and '-', because the names of Services begin with it: "
-                    "choose another one"
+                    "metadata.name must begin with a letter and contain only a-z, 0-9 and '-', because names of Services begin "
+                    "with it: choose another name"
                 ),
                 holds=lambda name: re.fullmatch(_CLUSTER_NAME, name) is not None,
             ),
@@ -255,24 +253,21 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(
                 cel="size(self.metadata.name) <= 40",
                 message=(
-                    "metadata.name may have at most 40 characters, for Slurm node names begin with it: choose a "
-                    "shorter one"
+                    "metadata.name may have at most 40 characters, because Slurm node names begin with it: choose a shorter name"
                 ),
                 holds=lambda name: len(name) <= 40,
             ),
             Rule(
                 cel="!self.metadata.name.contains('.')",
                 message=(
-                    "metadata.name must hold only a-z, 0-9 and '-', for host names begin with it: choose one "
-                    "without dots"
+                    "metadata.name must contain only a-z, 0-9 and '-', because host names begin with it: choose a name without dots"
                 ),
                 holds=lambda name: re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) is not None,
             ),
             Rule(
                 cel=f"!(self.metadata.name in {cel_list(RESERVED_NODESETS)})",
                 message=(
-                    f"metadata.name must not be one of {', '.join(RESERVED_NODESETS)}, which are taken in every "
-                    "cluster: choose another one"
+                    f"metadata.name must not be one of {', '.join(RESERVED_NODESETS)}, which every cluster uses: choose another name"
                 ),
                 holds=lambda name: name not in RESERVED_NODESETS,
             ),

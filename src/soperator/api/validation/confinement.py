@@ -1,6 +1,6 @@
-"""Fields of a spec that weaken the isolation between a pod of the cluster and its Node.
+"""Finds the fields of a spec that weaken the isolation between a pod of the cluster and its Node.
 
-They are allowed, because an administrator may need them, and they are reported.
+Such fields are allowed, because an administrator may need them, and reported, so that nobody weakens a cluster unnoticed.
 """
 
 import re
@@ -29,7 +29,7 @@ def loosened(spec: NodeSetSpec) -> list[Problem]:
 
 
 def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
-    """Return each field of a SlurmCluster that takes a wall down."""
+    """Return each field of a SlurmCluster that weakens the isolation, with its effect."""
     return [
         *submounts_loosened("jail.submounts", spec.jail.submounts),
         *(
@@ -41,14 +41,14 @@ def cluster_loosened(spec: SlurmClusterSpec) -> list[Problem]:
 
 
 def submounts_loosened(field: str, submounts: Sequence[Submount]) -> Iterator[Problem]:
-    """Yield each submount that brings a system folder of the Node into the jail."""
+    """Yield each submount that exposes a system folder of the Node in the jail."""
     for number, each in enumerate(submounts):
         path = each.host_path.path if each.host_path else _path(each.volume or {})
         if path and not each.read_only and _SYSTEM.match(path):
             yield Problem(
                 f"spec.{field}[{number}]",
                 path,
-                "root of the jail can change what the Node runs: name a folder of its own",
+                "root of the jail can change the programs of the Node: use a folder without system files",
             )
 
 
@@ -68,12 +68,12 @@ def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
     told = {
         "shareProcessNamespace": (
             pod.get("shareProcessNamespace"),
-            "users' processes would see those of the pod's daemons",
+            "users' processes would see the processes of the pod's daemons",
         ),
-        "serviceAccountName": (pod.get("serviceAccountName"), "the pod may get credentials of Kubernetes"),
+        "serviceAccountName": (pod.get("serviceAccountName"), "the pod may get Kubernetes credentials"),
         "automountServiceAccountToken": (
             pod.get("automountServiceAccountToken"),
-            "credentials of Kubernetes are in the pod",
+            "the pod has Kubernetes credentials",
         ),
         "securityContext": ("null" if _is_null(pod, "securityContext") else "", _OWN_RIGHTS),
         "securityContext.seccompProfile": (
@@ -138,7 +138,7 @@ def _root(security: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 def _volumes(field: str, volumes: Iterable[Mapping[str, Any]]) -> Iterator[Problem]:
     for number, volume in enumerate(volumes):
         if path := _path(volume):
-            remedy = "a folder of the Node is in the pod, whose root is root there too: use a claim"
+            remedy = "the pod mounts a folder of the Node, and its root is also root there: use a claim"
             yield Problem(f"spec.{field}[{number}].hostPath.path", path[:80], remedy)
         sources = _list(_map(volume.get("projected")).get("sources"))
         if any("serviceAccountToken" in each for each in sources):

@@ -1,7 +1,7 @@
-"""The readable part of a spec that is not fully readable.
+"""Reads the valid part of a spec that is partly invalid.
 
 An operator that was rolled back may find values of a later release. The object still exists, with everything that it names: claims, nodes, names.
-Nothing is rendered from such a spec; it only shows what other objects must not use.
+Nothing is rendered from such a spec; it only protects the names in it from other objects.
 """
 
 import json
@@ -20,7 +20,7 @@ _ROUNDS = 8
 
 
 def as_far_as_readable(model: type[S], text: bytes) -> S | None:
-    """Return the spec without the values that the model refuses; None where a required field is one of them."""
+    """Return the spec without the values that the model refuses; None if one of them is required."""
     said = json.loads(text)
     for _ in range(_ROUNDS):
         try:
@@ -34,7 +34,7 @@ def as_far_as_readable(model: type[S], text: bytes) -> S | None:
 
 
 def texts(value: object) -> Iterator[str]:
-    """Yield every text in a piece of JSON, keys apart."""
+    """Yield every text in a JSON value, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -46,7 +46,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def _nearest(said: Any, place: Place) -> Place:
-    """Return the place, or the nearest around it that is there: pydantic also names branches of a union, and fields that are missing."""
+    """Return the location of an error, or the nearest existing one around it, because pydantic also names branches of a union and missing fields."""
     found: list[int | str] = []
     for step in place:
         is_there = 0 <= step < len(said) if isinstance(said, list) and isinstance(step, int) else False

@@ -1,8 +1,8 @@
-"""What the podTemplate of a NodeSet, and of each role of a SlurmCluster, may contain, and what it may not.
+"""The rules for podTemplate of a NodeSet and of each role of a SlurmCluster.
 
-podTemplate, volumes and volumeMounts are passed through without interpretation, so that every field of Kubernetes can be used. A few fields are
-essential for a worker, though: a pod with another host name is another Slurm node, one with another command is none. Those are refused, with our
-field that does the same, instead of being silently overridden.
+podTemplate, volumes and volumeMounts are passed through without interpretation, so that every field of Kubernetes can be used. But a worker depends
+on a few fields: a pod with another host name is another Slurm node, and a pod with another command is not a Slurm node. The operator refuses those
+fields, and names its own field with the same effect, because a silent override would confuse.
 """
 
 import re
@@ -21,40 +21,40 @@ WORKER = "slurmd"
 _SPEC: Mapping[str, str] = MappingProxyType(
     {
         "hostname": "it is the Slurm node's name: remove it",
-        "subdomain": "every host name of the cluster is found through it: remove it",
+        "subdomain": "the host names of the cluster depend on it: remove it",
         "setHostnameAsFQDN": "Slurm knows nodes by their short names: remove it",
-        "hostNetwork": "each Slurm node needs an address of its own: remove it",
+        "hostNetwork": "each Slurm node needs its own address: remove it",
         "hostPID": "jobs would see the processes of the Node: remove it",
         "hostIPC": "jobs would share the memory of the Node: remove it",
         "hostUsers": "say security.userNamespace in the SlurmCluster",
-        "restartPolicy": "workers are always restarted: remove it",
-        "nodeName": "it would bypass the scheduler: say scheduling.nodeSelector",
+        "restartPolicy": "workers always restart: remove it",
+        "nodeName": "it would bypass the scheduler: set scheduling.nodeSelector instead",
         "nodeSelector": "say scheduling.nodeSelector",
         "tolerations": "say scheduling.tolerations",
         "affinity": "say scheduling.affinity",
         "priorityClassName": "say scheduling.priorityClassName",
-        "ephemeralContainers": "Kubernetes takes them from kubectl debug only: remove them",
+        "ephemeralContainers": "Kubernetes accepts them only from kubectl debug: remove them",
     }
 )
 _META = ("name", "generateName", "namespace", "ownerReferences", "finalizers", "uid")
 _CONTAINER: Mapping[str, str] = MappingProxyType(
     {
-        "command": "the image's entry script starts slurmd: remove it, and say extraConf for settings of slurmd",
-        "args": "the image's entry script starts slurmd: remove it, and say extraConf for settings of slurmd",
+        "command": "the image's entry script starts slurmd: remove it, and set extraConf for settings of slurmd",
+        "args": "the image's entry script starts slurmd: remove it, and set extraConf for settings of slurmd",
         "image": "say image",
-        "resources": "say resources, by which Slurm sizes the node too",
+        "resources": "set resources instead, which also determine the size of the Slurm node",
     }
 )
 #: The same for the roles of a SlurmCluster.
 _ROLE_SPEC: Mapping[str, str] = MappingProxyType(
     {
         **_SPEC,
-        "hostname": "the pod is found by its own name: remove it",
+        "hostname": "clients find the pod by its own name: remove it",
         "setHostnameAsFQDN": "Slurm knows hosts by their short names: remove it",
-        "hostNetwork": "the NetworkPolicies of the cluster hold for the pod's own address: remove it",
+        "hostNetwork": "the NetworkPolicies of the cluster need the pod's own address: remove it",
         "hostPID": "the pod would see the processes of the Node: remove it",
         "hostIPC": "the pod would share the memory of the Node: remove it",
-        "restartPolicy": "these pods are always restarted: remove it",
+        "restartPolicy": "these pods always restart: remove it",
     }
 )
 _STARTED = "the image's entry script starts it: remove it"
@@ -103,7 +103,7 @@ _MOUNTS = (
 
 
 def pod_problems(spec: NodeSetSpec) -> list[Problem]:
-    """Return what podTemplate, volumes and volumeMounts must not say."""
+    """Return the problems of podTemplate, volumes and volumeMounts of a NodeSet."""
     return [
         *_template(spec.pod_template, {WORKER: _CONTAINER}, _SPEC),
         *_volumes(spec),
@@ -157,7 +157,9 @@ def _template(
     for key, value in template.items():
         if key not in ("metadata", "spec"):
             yield Problem(
-                f"podTemplate.{key}", _short(value), "a pod template holds metadata and spec only: move or remove it"
+                f"podTemplate.{key}",
+                _short(value),
+                "a pod template has only metadata and spec: move or remove the field",
             )
         elif not isinstance(value, Mapping):
             yield Problem(f"podTemplate.{key}", _short(value), "it must be a map of fields")
@@ -173,13 +175,13 @@ def _template(
 
 
 def _directives(field: str, value: object) -> Iterable[Problem]:
-    """Directives of kubectl's strategic merge: with them a template could remove essential fields of a worker."""
+    """Return a problem for each directive of kubectl's strategic merge, with which a template could remove essential fields of a worker."""
     if isinstance(value, list):
         for number, each in enumerate(value):
             yield from _directives(f"{field}[{number}]", each)
     for key, below in _map(value).items():
         if str(key).startswith("$"):
-            remedy = "directives of strategic merge are not taken: remove it; null removes a field"
+            remedy = "directives of strategic merge are not supported: remove it, and set a field to null to remove it"
             yield Problem(f"{field}.{key}", _short(below), remedy)
         else:
             yield from _directives(f"{field}.{key}", below)
@@ -193,7 +195,9 @@ def _metadata(metadata: Mapping[str, Any]) -> Iterable[Problem]:
             yield Problem(f"podTemplate.metadata.{field}", _short(metadata[field]), "it must be a map of texts")
         for key in _map(metadata.get(field)):
             if key.startswith((_OURS, "app.kubernetes.io/")):
-                remedy = "labels and annotations of this prefix find the pod again: choose another prefix"
+                remedy = (
+                    "the operator identifies the pod by labels and annotations with this prefix: choose another prefix"
+                )
                 yield Problem(f"podTemplate.metadata.{field}", key, remedy)
 
 
@@ -210,12 +214,12 @@ def _volumes(spec: NodeSetSpec) -> Iterable[Problem]:
     for number, volume in enumerate(spec.volumes):
         name = volume.get("name")
         if not isinstance(name, str) or not name:
-            yield Problem(f"volumes[{number}].name", _short(name), "a volume needs a name: give it one")
+            yield Problem(f"volumes[{number}].name", _short(name), "a volume needs a name: set name")
         elif name in seen:
-            yield Problem(f"volumes[{number}].name", name, "another volume has this name: choose a new one")
+            yield Problem(f"volumes[{number}].name", name, "another volume has this name: choose another name")
         elif name in _NAMES or name.startswith("submount-"):
             yield Problem(
-                f"volumes[{number}].name", name, "a volume of the worker itself has this name: choose another one"
+                f"volumes[{number}].name", name, "a volume of the worker itself has this name: choose another name"
             )
         else:
             seen.add(name)
@@ -226,15 +230,15 @@ def _mount(field: str, mount: Mapping[str, Any], spec: NodeSetSpec) -> Iterable[
     template = _map(spec.pod_template.get("spec")).get("volumes", [])
     volumes = {volume.get("name") for volume in [*spec.volumes, *(template if isinstance(template, list) else [])]}
     if name not in volumes:
-        yield Problem(f"{field}.name", _short(name), "no volume has this name: add it to volumes")
+        yield Problem(f"{field}.name", _short(name), "no volume has this name: add one to volumes")
     if not path.startswith("/"):
         yield Problem(f"{field}.mountPath", path, "give an absolute path")
     if re.search("//|/[.][.]?(/|$)", path):
-        yield Problem(f"{field}.mountPath", path, "write the path plainly: without '//', '.' and '..'")
+        yield Problem(f"{field}.mountPath", path, "the path is not normalized: remove '//', '.' and '..'")
         return
     for ours in _MOUNTS:
         if path.rstrip("/") == "" or f"{path}/".startswith(f"{ours}/") or f"{ours}/".startswith(f"{path.rstrip('/')}/"):
-            remedy = f"the worker needs {ours} itself: choose another path; for a path inside the jail use submounts"
+            remedy = f"the worker itself needs {ours}: choose another path, or use submounts for a path inside the jail"
             yield Problem(f"{field}.mountPath", path, remedy)
             break
 

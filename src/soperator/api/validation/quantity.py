@@ -1,4 +1,4 @@
-"""Kubernetes quantities, to compare them.
+"""Converts Kubernetes quantities to exact numbers, because a comparison of texts or floats is wrong.
 
 Source: Kubernetes' resource.Quantity, without exponents, which our schema refuses.
 """
@@ -18,5 +18,5 @@ def amount(text: str) -> Decimal:
     digits = text.rstrip("mkKMGTPEi")
     factor = _FACTORS.get(text[len(digits) :])
     if factor is None or not digits.replace(".", "", 1).isdigit():
-        raise ValueError(f"{text!r} is not a quantity: write a number with a unit such as m, Mi, Gi")
+        raise ValueError(f"{text!r} is not a quantity: write a number with a suffix such as m, Mi or Gi")
     return Decimal(digits) * factor

@@ -1,6 +1,6 @@
-"""Schedules as a Kubernetes CronJob has them: five fields in UTC with names of months and weekdays, or `@daily` and its like.
+"""Schedules in the format of a Kubernetes CronJob: five fields in UTC, with names of months and weekdays, or a macro such as `@daily`.
 
-Source of the meaning: cron(8) of Debian, by cronsim. Where both day of month and day of week are restricted, either one is enough.
+Source of the meaning: cron(8) of Debian, by cronsim. If both day of month and day of week are restricted, either one is enough.
 """
 
 from datetime import UTC, datetime
@@ -20,18 +20,18 @@ _MACROS = {
 
 
 def schedule_fault(schedule: str) -> str:
-    """Return what is wrong with a schedule, and what to write instead; empty for a valid one."""
+    """Return the fault of a schedule and the remedy as a message; empty for a valid schedule."""
     try:
         _expression(schedule, datetime.fromtimestamp(0, UTC))
     except CronSimError as error:
-        return f"{str(error).lower()}: write minute, hour, day, month and weekday as a CronJob does, or @daily and its like"
+        return f"{str(error).lower()}: write minute, hour, day, month and weekday as in a CronJob, or a macro such as @daily"
     return ""
 
 
 def last_start(schedule: str, now: float) -> float:
-    """Return the last moment of a schedule that is not later than `now`, both in seconds since 1970; minus infinity where there is none.
+    """Return the last time of a schedule that is not later than `now`, both in seconds since 1970; minus infinity if there is none.
 
-    A schedule with a fault never starts.
+    An invalid schedule has no times.
     """
     minute = datetime.fromtimestamp(now // 60 * 60 + 60, UTC)
     try:

@@ -1,7 +1,7 @@
 """Reads a spec as strictly as the API server does, and reports every fault with the file's own field names.
 
-The pass reads tolerantly, so that a rollback survives a newer field. A person who writes a file wants the opposite:
-an unknown field is a misspelt one, and `"2"` is not a number.
+The pass reads tolerantly, so that a rollback survives a newer field. A person who writes a file needs the opposite, because an unknown field is
+usually misspelt, and `"2"` is not a number.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def read(model: type[M], data: object, path: str = "spec") -> tuple[M | None, li
 
 
 def _pruned(data: object) -> object:
-    """Return the data without nulls, which the API server drops before it looks."""
+    """Return the data without nulls, which the API server drops before it validates."""
     match data:
         case dict():
             return {key: _pruned(value) for key, value in data.items() if value is not None}
@@ -48,7 +48,7 @@ def _problem(model: type[Model], fault: ErrorDetails, root: str) -> Problem:
         case "literal_error":
             return Problem(where, shown(fault["input"]), f"choose one of {context['expected']}")
         case "string_pattern_mismatch":
-            return Problem(where, shown(fault["input"]), f"write it so that it matches {context['pattern']}")
+            return Problem(where, shown(fault["input"]), f"the value must match {context['pattern']}: correct it")
         case _:
             return Problem(where, shown(fault["input"]), fault["msg"].replace("Input should", "it should"))
 
@@ -57,16 +57,12 @@ def _unknown(model: type[Model], steps: Sequence[int | str]) -> str:
     fields = _fields(model, steps[:-1])
     close = get_close_matches(str(steps[-1]), fields, n=1)
     if close:
-        return f"there is no such field: did you mean {close[0]}?"
-    return (
-        f"there is no such field: remove it; there are {', '.join(fields)}"
-        if fields
-        else "there is no such field: remove it"
-    )
+        return f"unknown field: did you mean {close[0]}?"
+    return f"unknown field: remove it, or use one of {', '.join(fields)}" if fields else "unknown field: remove it"
 
 
 def _fields(model: type[Model] | None, steps: Sequence[int | str]) -> list[str]:
-    """Return the fields, as people write them, of the piece that the steps lead to."""
+    """Return the names of the fields, as people write them, of the part of the spec at a path."""
     for step in steps:
         if isinstance(step, str):
             model = inner_model(model, step) if model else None
@@ -74,7 +70,7 @@ def _fields(model: type[Model] | None, steps: Sequence[int | str]) -> list[str]:
 
 
 def inner_model(model: type[Model], alias: str) -> type[Model] | None:
-    """Return the model of a field, of its items or of its optional value; None where there is none."""
+    """Return the model of a field, of its items or of its optional value; None if it has no model."""
     annotation = next(
         (field.annotation for name, field in model.model_fields.items() if (field.alias or name) == alias), None
     )

@@ -1,7 +1,7 @@
-"""The rules for submounts: for a single one, which the API server checks too, and among several, which only this module checks.
+"""The rules for submounts: for a single submount, which the API server also checks, and among several, which only this module checks.
 
-A target that the jail lacks, or that leads through a symbolic link, is detected only in the jail: the Job that creates the mount points reports it
-(`soperator.agents.mountpoints`), and so does the helper in the pod if it changes later.
+Only the jail itself shows whether a target is missing or leads through a symbolic link: the Job that creates the mount points reports it
+(`soperator.agents.mountpoints`), and the helper in the pod reports a later change.
 """
 
 import re
@@ -48,7 +48,7 @@ _SOURCES = (
 )
 #: The message about a size below LEAST.
 UNBOUNDED = (
-    f"must be at least {LEAST}, for memory without a bound could take all of the node's: give a size such as 1Gi"
+    f"must be at least {LEAST}, because memory without a limit could use all memory of the node: set a size such as 1Gi"
 )
 
 
@@ -64,42 +64,41 @@ SUBMOUNT = (
     ),
     Rule(
         cel=f"{cel_text('subPath')} == '' || {cel_text('claimName')} != ''",
-        message="subPath is a folder inside a claim: give claimName, or remove subPath",
+        message="subPath is a folder inside a claim: set claimName, or remove subPath",
         holds=lambda mount: not mount.sub_path or bool(mount.claim_name),
         field="sub_path",
     ),
     Rule(
         # `has` bounds the cost of the pattern where `orValue` would not.
         cel=f"!has(self.subPath) || !(self.subPath.startsWith('/') || self.subPath.matches('{_CLIMBING}'))",
-        message="subPath must be inside the claim: without '/' at its beginning, and without '..'",
+        message="subPath must be inside the claim: remove '/' at its beginning, and '..'",
         holds=lambda mount: not mount.sub_path.startswith("/") and not re.search(_CLIMBING, mount.sub_path),
         field="sub_path",
     ),
     Rule(
         cel="!has(self.tmpfs) || !self.readOnly",
-        message="a tmpfs that is read-only stays empty for ever: remove readOnly",
+        message="a read-only tmpfs stays empty for ever: remove readOnly",
         holds=lambda mount: not (mount.tmpfs and mount.read_only),
         field="read_only",
     ),
     Rule(
         cel="!self.perJob || (!has(self.tmpfs) && !self.readOnly)",
-        message="perJob gives each job a folder to write in, and a tmpfs is each job's own anyway: remove perJob, or readOnly",
+        message="perJob gives each job a writable folder, and a tmpfs is private to each job anyway: remove perJob, or readOnly or tmpfs",
         holds=lambda mount: not (mount.per_job and (mount.tmpfs or mount.read_only)),
         field="per_job",
     ),
     Rule(
         cel=f"!self.path.matches('{RESERVED}') && !(self.path in {cel_list(RESERVED_PATHS)})",
         message=(
-            f"path holds what every node mounts itself ({', '.join(RESERVED_TREES)}, a folder above one "
-            "of them, or one below /tmp): "
-            "choose another path in the jail, for example /home"
+            f"path conflicts with mounts of every node ({', '.join(RESERVED_TREES)}, a folder above one of them, or one "
+            "below /tmp): choose another path in the jail, for example /home"
         ),
         holds=lambda mount: not re.search(RESERVED, mount.path) and mount.path not in RESERVED_PATHS,
         field="path",
     ),
     Rule(
         cel=f"self.path == '/' || !self.path.matches('{CROOKED}')",
-        message="path must be written plainly: without '//', '.', '..' and without a '/' at its end",
+        message="path must be normalized: remove '//', '.', '..' and a '/' at its end",
         holds=lambda mount: mount.path == "/" or not re.search(CROOKED, mount.path),
         field="path",
     ),
@@ -108,7 +107,7 @@ SUBMOUNT = (
 HOST_PATH = (
     Rule(
         cel="!self.path.matches('/[.][.](/|$)')",
-        message="path must not climb with '..': write the folder of the Node as it is",
+        message="path must not contain '..': write the absolute path of the folder",
         holds=lambda host: not re.search("/[.][.](/|$)", host.path),
         field="path",
     ),
@@ -127,9 +126,9 @@ TMPFS = (
 def mount_problems(
     path: str, own: Sequence[Submount], shared: Sequence[Submount], cluster: str = ""
 ) -> Iterator[Problem]:
-    """Yield what is wrong among the submounts of one object, and against those that its cluster has on every node.
+    """Yield the problems among the submounts of one object, and between them and those of its cluster.
 
-    Two at one path are at fault. One below the other is not: the outer one is mounted first.
+    Two submounts at one path are a fault. One below another is valid, because the outer one is mounted first.
     """
     anew = [each.path for each in (*shared, *own) if each.per_job]
     taken = {each.path: f"SlurmCluster {cluster} mounts something at this path on every node" for each in shared}
@@ -137,21 +136,21 @@ def mount_problems(
         if mount.path in taken:
             remedy = f"{taken[mount.path]}: choose another path, or remove one of the two"
             yield Problem(f"{path}[{number}].path", mount.path, remedy)
-        taken[mount.path] = "something else is mounted at this path"
+        taken[mount.path] = "another volume is mounted at this path"
         if above := next((path for path in anew if mount.path.startswith(f"{path}/")), ""):
-            remedy = f"each job has {above} anew, so there is no folder to mount on: choose a path outside it"
+            remedy = f"each job has a new {above}, which has no folder to mount on: choose a path outside it"
             yield Problem(f"{path}[{number}].path", mount.path, remedy)
         if mount.volume is not None:
             yield from volume_problems(f"{path}[{number}].volume", mount.volume)
 
 
 def volume_problems(field: str, volume: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield why a volume source is not one of Kubernetes; the API server validates its content."""
+    """Yield the problems of a volume source that Kubernetes does not have; the API server validates the content."""
     if len(volume) != 1:
         said = ", ".join(sorted(volume)) or "nothing"
         yield Problem(
-            field, said[:80], "a volume has exactly one source: give one, for example nfs: {server: …, path: …}"
+            field, said[:80], "a volume has exactly one source: set one, for example nfs: {server: …, path: …}"
         )
     for key in sorted(volume.keys() - set(_SOURCES.split())):
-        remedy = "Kubernetes has no volume source of this name: correct it (the name of the volume is ours to give)"
+        remedy = "Kubernetes has no volume source of this name: correct it, without name, which the operator sets"
         yield Problem(field, key[:80], remedy)

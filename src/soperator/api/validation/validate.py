@@ -1,8 +1,8 @@
 """Validates objects beyond the schema of a single one.
 
-The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. Problems that need a second object, or a text that CEL cannot
-parse, are found here: by `soperator lint` beforehand, and by the pass within seconds afterwards. Both get the same list, every entry with object,
-field, value and remedy, and a problem changes nothing that runs.
+The API server evaluates the schema and the rules of `cel_rules` at `kubectl apply`. This module finds problems that need a second object, or a text
+that CEL cannot parse. `soperator lint` reports them beforehand, the pass within seconds afterwards. Both get the same list, every entry with object,
+field, value and remedy. A problem changes nothing that runs.
 """
 
 import ipaddress
@@ -36,11 +36,10 @@ from soperator.api.validation.walk import pieces, shown
 
 @dataclass(frozen=True)
 class World:
-    """The objects of one namespace, oldest first: the older of two objects keeps a name that both claim.
+    """The objects of one namespace, oldest first, because the older of two objects keeps a name that both use.
 
-    `claims` and `secrets` are names; None means that they are not known, as in lint, and that nothing is said about
-    them. An object that cannot be read whole is there with what can be read of it; of such clusters `unreadable_clusters`
-    has every text that may name a claim.
+    `claims` and `secrets` are names; None means that they are not known, as in lint, so that no problem is about them. A partly invalid object is
+    present with its valid part; `unreadable_clusters` has every text of such clusters that may name a claim.
     """
 
     clusters: Mapping[str, SlurmClusterSpec] = field(default_factory=lambda: MappingProxyType({}))
@@ -146,7 +145,9 @@ def validate_healthcheck(name: str, spec: HealthCheckSpec, world: World) -> list
 
 
 def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: World | None = None) -> list[Problem]:
-    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without the other objects only its own."""
+    """Return the problems of a SlurmAccount or a SlurmQOS, each with the object as its subject; without the other objects, only those of its own
+    spec.
+    """
     kind = type(spec).__name__.removesuffix("Spec")
     found = [*_names(kind, spec.name or name), *_rules(spec), *(_cluster_of(spec, world) if world else ())]
     return [replace(problem, subject=f"{kind} {name}") for problem in found]
@@ -167,13 +168,15 @@ def _window(spec: NodeSetSpec) -> Iterator[Problem]:
 
 
 def _asleep(spec: NodeSetSpec) -> Iterator[Problem]:
-    """Yield a node without a pod is as large as the spec says; and Slurm's own limits."""
+    """Yield the problems of a NodeSet's size: the spec must define the size of a node without a pod, and Slurm has its own limits."""
     if spec.power_saving is None:
         return
     said = {**spec.resources.requests, **spec.resources.limits}
     for key in ("cpu", "memory"):
         if key not in said:
-            remedy = f"with power Slurm has to know the size of nodes that have no pod: say {key} in requests or limits"
+            remedy = (
+                f"with powerSaving, Slurm must know the size of nodes that have no pod: set {key} in requests or limits"
+            )
             yield Problem("spec.resources", "", remedy)
     if seconds(spec.power_saving.resume_timeout) > LONGEST_RESUME:
         yield Problem("spec.powerSaving.resumeTimeout", spec.power_saving.resume_timeout, "give at most 18h")
@@ -200,7 +203,7 @@ def _resources(spec: Model) -> Iterator[Problem]:
         if isinstance(piece, Resources):
             for name in sorted(piece.requests.keys() & piece.limits.keys()):
                 if amount(piece.requests[name]) > amount(piece.limits[name]):
-                    remedy = f"the limit is {piece.limits[name]}: request at most that, or raise the limit"
+                    remedy = f"the request is larger than the limit {piece.limits[name]}: lower the request, or raise the limit"
                     yield Problem(f"{path}.requests.{name}", piece.requests[name], remedy)
 
 
@@ -237,7 +240,7 @@ def _partitions(cluster: str, spec: SlurmClusterSpec, world: World) -> Iterator[
     for number, partition in enumerate(spec.partitions):
         path = f"spec.partitions[{number}]"
         if partition.name in seen:
-            yield Problem(f"{path}.name", partition.name, "another partition has this name: choose a new one")
+            yield Problem(f"{path}.name", partition.name, "another partition has this name: choose another name")
         seen.add(partition.name)
         for place, node_set in enumerate(partition.node_sets):
             if remedy := _not_a_member(cluster, node_set, world):
@@ -251,7 +254,7 @@ def _partition_features(path: str, cluster: str, features: Sequence[str], world:
     known = world.features(cluster)
     for place, feature in enumerate(features):
         if feature not in known and not world.partial:
-            remedy = f"no NodeSet of the cluster has this feature (there are: {_names_of(known)}): give it to one, or remove it here"
+            remedy = f"no NodeSet of the cluster has this feature (existing: {_names_of(known)}): add it to one, or remove it here"
             yield Problem(f"{path}[{place}]", feature, remedy)
 
 
@@ -262,7 +265,7 @@ def _not_a_member(cluster: str, node_set: str, world: World) -> str:
     if other is None:
         known = _names_of(world.members(cluster))
         return (
-            f"no NodeSet has this name in the namespace (there are: {known}): make it, or remove it from the partition"
+            f"no NodeSet in the namespace has this name (existing: {known}): create it, or remove it from the partition"
         )
     if other.cluster != cluster:
         return f"this NodeSet belongs to the SlurmCluster {other.cluster}: remove it from the partition"
@@ -277,29 +280,31 @@ def _cluster_references(spec: SlurmClusterSpec, world: World) -> Iterator[Proble
             ("accounting.managedDatabase.claim", spec.accounting_or_default.managed_database.claim.name),
         ):
             if claim and claim not in world.claims:
-                yield Problem(f"spec.{path}.name", claim, _no_claim(f"remove {path}.name to have one created"))
+                yield Problem(
+                    f"spec.{path}.name", claim, _no_claim(f"remove {path}.name so that the operator creates one")
+                )
     yield from _claims("spec.jail.submounts", spec.jail.submounts, world)
     if spec.accounting:
         yield from accounting_references(spec.accounting, world.claims, world.secrets)
     if world.secrets is not None:
         for number, secret in enumerate(spec.images.pull_secrets):
             if secret not in world.secrets:
-                remedy = "no Secret has this name in the namespace: make it, or remove it from the list"
+                remedy = "no Secret in the namespace has this name: create it, or remove it from the list"
                 yield Problem(f"spec.images.pullSecrets[{number}]", secret, remedy)
         directory = spec.sssd.config_secret_name
         if directory and directory not in world.secrets:
-            remedy = "no Secret has this name in the namespace: make it with the file sssd.conf, or remove the field"
+            remedy = "no Secret in the namespace has this name: create it with the file sssd.conf, or remove the field"
             yield Problem("spec.sssd.configSecretName", directory, remedy)
 
 
 def _shared_state(name: str, spec: SlurmClusterSpec, world: World) -> Iterator[Problem]:
-    """Yield two slurmctlds that are no backups of each other write over each other's jobs where they share a state; an older cluster has it."""
+    """Yield a problem if an older cluster uses the same state, because two independent slurmctlds would overwrite each other's jobs."""
     mine = _state_claim(name, spec)
     for other, other_spec in world.clusters.items():
         if other == name:
             break
         if _state_claim(other, other_spec) == mine or mine in world.unreadable_clusters.get(other, ()):
-            remedy = f"SlurmCluster {other} has its state there, and either would lose its jobs: give each a claim of its own"
+            remedy = f"SlurmCluster {other} has its state there, and both would lose jobs: give each its own claim"
             yield Problem("spec.controller.state.name", mine, remedy)
 
 
@@ -323,19 +328,19 @@ def _volumes(spec: NodeSetSpec, world: World) -> Iterator[Problem]:
 
 
 def _references(path: str, volume: Mapping[str, Any], what: str, world: World) -> Iterator[Problem]:
-    """Yield a pod with a missing Secret or claim waits without a message in its status, so it is reported here."""
+    """Yield the Secrets and claims that do not exist, because a pod waits for them without a message in its status."""
     optional = (volume.get("secret") or {}).get("optional")
     secret = (volume.get("secret") or {}).get("secretName")
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
     if secret and not optional and world.secrets is not None and secret not in world.secrets:
-        remedy = f"no Secret has this name in the namespace: make it, or remove the {what}"
+        remedy = f"no Secret in the namespace has this name: create it, or remove the {what}"
         yield Problem(f"{path}.secret.secretName", secret, remedy)
     if claim and world.claims is not None and claim not in world.claims:
         yield Problem(f"{path}.persistentVolumeClaim.claimName", claim, _no_claim(f"remove the {what}"))
 
 
 def _no_claim(otherwise: str) -> str:
-    return f"no PersistentVolumeClaim has this name in the namespace: make it, or {otherwise}"
+    return f"no PersistentVolumeClaim in the namespace has this name: create it, or {otherwise}"
 
 
 def _cluster_of(
@@ -343,21 +348,19 @@ def _cluster_of(
 ) -> Iterator[Problem]:
     if spec.cluster not in world.clusters and not world.partial:
         known = _names_of(world.clusters)
-        remedy = f"no SlurmCluster has this name in the namespace (there are: {known}): make it, or name another one"
+        remedy = f"no SlurmCluster in the namespace has this name (existing: {known}): create it, or name another one"
         yield Problem("spec.clusterRef.name", spec.cluster, remedy)
 
 
 def _collisions(name: str, spec: NodeSetSpec, world: World) -> Iterator[Problem]:
     ours = f"{spec.cluster}-{name}"
     if (other := world.pods.get(ours, name)) != name:
-        remedy = f"its pods would be named {ours}-<n> as those of NodeSet {other}: choose another name"
+        remedy = f"its pods would have the names {ours}-<n> of NodeSet {other}: choose another name"
         yield Problem("metadata.name", name, remedy)
     for cluster in world.clusters:
         for role in ("accounting", "controller", "database", "login"):
             if cluster != spec.cluster and f"{cluster}-{role}" == ours:
-                remedy = (
-                    f"its pods would be named {ours}-<n> as the {role} of SlurmCluster {cluster}: choose another name"
-                )
+                remedy = f"its pods would have the names {ours}-<n> of the {role} of SlurmCluster {cluster}: choose another name"
                 yield Problem("metadata.name", name, remedy)
     stem, _, digits = name.rpartition("-")
     if digits.isdigit() and stem in world.members(spec.cluster):

@@ -1,4 +1,4 @@
-"""Every piece of a spec with the path that its author would write."""
+"""Walks every part of a spec with the path that its author would write, so that one loop applies all rules."""
 
 from collections.abc import Iterator
 from functools import cache

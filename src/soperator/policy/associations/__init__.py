@@ -1,1 +1,1 @@
-"""Accounts and QOS: the commands that make Slurm's database what a spec says."""
+"""Accounts and QOS: the commands that bring Slurm's database to the state of a spec."""

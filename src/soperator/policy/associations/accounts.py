@@ -1,10 +1,11 @@
-"""The commands that bring an account in Slurm's database to what a SlurmAccount specifies: (wanted, database, jobs) -> sacctmgr commands.
+"""Computes the sacctmgr commands that bring an account in Slurm's database to the state of a SlurmAccount, from the spec, the database and the
+jobs.
 
 Everything that the object creates carries its mark: the comment of the association, written in the same transaction. So the operator recognizes it
-after any crash and without the status, and deletes nothing else. In an account that existed before, only the fields that the object names are set.
-When a field is removed from the object, it is cleared if the status says that the operator had set it.
+after any crash and without the status, and deletes nothing else. In an account that existed before, it sets only the fields that the object names. It
+clears a field that is removed from the object if the status says that the operator had set it.
 
-Each plan is computed from the database's content, and may be carried out in part: computed again, it is the remainder.
+Each plan is computed from the content of the database, so after a partial run the next plan is the remainder.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ Jobs = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True)
 class Member:
-    """A wanted user."""
+    """A desired user of the account."""
 
     fields: Fields = field(default_factory=dict)
     default: bool = False
@@ -36,7 +37,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Account:
-    """What an object specifies. `mark` is written on everything that the object creates; `texts` are Description and Organization."""
+    """The account that an object specifies. `mark` is written on everything that the object creates; `texts` are Description and Organization."""
 
     cluster: str
     name: str
@@ -48,14 +49,14 @@ class Account:
 
     @property
     def applied(self) -> Applied:
-        """The fields that it sets."""
+        """The fields that the object sets, by sacctmgr's names."""
         mine = {"": frozenset(self.fields)} | {user: frozenset(each.fields) for user, each in self.users.items()}
         return {user: fields for user, fields in mine.items() if fields}
 
 
 @dataclass(frozen=True)
 class SacctmgrPlan:
-    """Commands in their order; sentences on what cannot be done yet; and whether it takes a list of jobs to go on."""
+    """The commands in order, messages about what cannot be done yet, and whether the next step needs the list of jobs."""
 
     commands: tuple[Words, ...] = ()
     waits: tuple[str, ...] = ()
@@ -63,19 +64,19 @@ class SacctmgrPlan:
 
 
 def mark(namespace: str, name: str) -> str:
-    """Return the mark on what an object creates; the object recognizes it even after it was deleted and created again."""
+    """Return the mark that an object writes on what it creates; the mark is the same after the object was deleted and created again."""
     return f"soperator:{namespace}/{name}"
 
 
 def shared_mark(cluster: str, namespace: str, name: str) -> str:
-    """Return the mark on entries that all clusters of a database share: the same object may exist in another cluster's Kubernetes too."""
+    """Return the mark on entries that all clusters of a database share, because another Kubernetes cluster may have an object of the same name."""
     return f"soperator:{cluster}/{namespace}/{name}"
 
 
 def plan(
     wanted: Account, database: AssociationTable, above: Mapping[str, str], applied: Applied, jobs: Jobs | None
 ) -> SacctmgrPlan:
-    """Return the commands to run. `above` has the wanted parents of the accounts of all objects; `jobs` is None while the jobs are not known."""
+    """Return the commands to run. `above` has the desired parents of the accounts of all objects; `jobs` is None while the jobs are not known."""
     there = database.account(wanted.name)
     parent, waits = _parent(wanted, database, above)
     fields, lacking = _usable(wanted.fields, database)
@@ -110,13 +111,13 @@ def undo(wanted: Account, database: AssociationTable, jobs: Jobs | None) -> Sacc
     below = [each.account for each in database.parents.values() if each.parent == wanted.name]
     waits = list(leaving.waits)
     if foreign:
-        waits.append(f"users are in it whom somebody else put there: {_some(foreign)}")
+        waits.append(f"other administrators added users to it: {_some(foreign)}")
     if below:
         waits.append(f"accounts are below it: {_some(below)}")
     if jobs is None:
         return SacctmgrPlan(leaving.commands, tuple(waits), True)
     if numbers := sorted(each for found in jobs.values() for each in found):
-        waits.append(f"jobs of it wait or run: {_some(map(str, numbers))}")
+        waits.append(f"its jobs are pending or running: {_some(map(str, numbers))}")
     gone = [] if waits else [("delete", "account", "where", f"name={wanted.name}", f"cluster={wanted.cluster}")]
     return SacctmgrPlan((*leaving.commands, *gone), tuple(dict.fromkeys(waits)))
 
@@ -124,7 +125,7 @@ def undo(wanted: Account, database: AssociationTable, jobs: Jobs | None) -> Sacc
 def leave(
     wanted: Account, database: AssociationTable, members: Iterable[Association], jobs: Jobs | None
 ) -> SacctmgrPlan:
-    """Remove from the account those of these users whom the object added, unless they have jobs or would lose their default account."""
+    """Return the removal of those users whom the object added to the account, unless they have jobs or would lose their default account."""
     ours = sorted((each for each in members if each.comment == wanted.mark), key=lambda each: each.user)
     if not ours:
         return SacctmgrPlan()
@@ -136,8 +137,8 @@ def leave(
             waits.append(f"{each.user} has jobs in it: {_some(map(str, sorted(found)))}")
         elif database.defaults.get(each.user) == wanted.name and _others(database, each):
             waits.append(
-                f"it is the default account of {each.user}, who is in {_some(_others(database, each))} too: say default: true there, or "
-                f"sacctmgr modify user {each.user} set DefaultAccount="
+                f"it is the default account of {each.user}, who is also in {_some(_others(database, each))}: set default: "
+                f"true there, or run sacctmgr modify user {each.user} set DefaultAccount="
             )
         else:
             gone.append(each)
@@ -149,7 +150,7 @@ def leave(
 
 
 def _parent(wanted: Account, database: AssociationTable, above: Mapping[str, str]) -> tuple[str | None, list[str]]:
-    """Return the parent that the account can have now (empty where any will do, None where there is none yet), and the reason."""
+    """Return the parent that the account can have now (empty if any parent is valid, None if no parent exists yet), and the cause."""
     if not wanted.parent:
         return "", []
     chain, known = [wanted.name, wanted.parent], database.parents
@@ -159,16 +160,16 @@ def _parent(wanted: Account, database: AssociationTable, above: Mapping[str, str
             break
         chain.append(following)
     if chain[-1] in chain[:-1]:
-        return None, [f"it would be below itself: {' is below '.join(chain)}; choose another parent"]
+        return None, [f"it would be below itself: {' is below '.join(chain)}: choose another parent"]
     if wanted.parent != "root" and wanted.parent not in known:
         return None, [
-            f"its parent {wanted.parent} is no account of the cluster yet: make a SlurmAccount for it, or choose another parent"
+            f"its parent {wanted.parent} is not an account of the cluster yet: create a SlurmAccount for it, or choose another parent"
         ]
     return wanted.parent, []
 
 
 def _usable(fields: Fields, database: AssociationTable) -> tuple[Fields, list[str]]:
-    """Return the fields without QOS that there are not, and sentences about these."""
+    """Return the fields without QOS that do not exist yet, and messages about those QOS."""
     lacking = sorted(
         {each for name in ("QOS", "DefaultQOS") for each in fields.get(name, "").split(",")}
         - {""}
@@ -177,7 +178,7 @@ def _usable(fields: Fields, database: AssociationTable) -> tuple[Fields, list[st
     if not lacking:
         return fields, []
     rest = {name: value for name, value in fields.items() if name not in ("QOS", "DefaultQOS")}
-    return rest, [f"there is no QOS {each} yet: make a SlurmQOS for it, or take it out" for each in lacking]
+    return rest, [f"QOS {each} does not exist yet: create a SlurmQOS for it, or remove it" for each in lacking]
 
 
 def _add_account(wanted: Account, parent: str, fields: Fields) -> Words:
@@ -197,7 +198,7 @@ def _change_account(
 
 
 def _texts(wanted: Account, database: AssociationTable) -> Iterator[Words]:
-    """Description and organization, which Slurm keeps in lower case, and for all clusters of the database."""
+    """Yield the commands for description and organization, which Slurm stores in lower case, and once for all clusters of the database."""
     organization, description = database.accounts.get(wanted.name, ("", ""))
     now = {"Organization": organization, "Description": description}
     changed = {name: text for name, text in wanted.texts.items() if text.lower() != now[name].lower()}
@@ -206,7 +207,7 @@ def _texts(wanted: Account, database: AssociationTable) -> Iterator[Words]:
 
 
 def _users(wanted: Account, database: AssociationTable, applied: Applied) -> tuple[list[Words], list[str]]:
-    """Users to add, and users whose fields change; users with the same change share one command."""
+    """Return the commands for users to add and users whose fields change; users with the same change share one command."""
     there = {each.user: each for each in _members(database, wanted.name)}
     missing: dict[Words, list[str]] = {}
     changes: dict[Words, list[Association]] = {}
@@ -235,7 +236,7 @@ def _users(wanted: Account, database: AssociationTable, applied: Applied) -> tup
 
 
 def _taken_back(wanted: Account, database: AssociationTable, applied: Applied) -> list[Words]:
-    """Return the fields of users whom somebody else added, and who were once in the list but no longer are."""
+    """Return the fields to clear of users whom another administrator added and who are no longer in the list."""
     changes: dict[Words, list[Association]] = {}
     for each in _members(database, wanted.name):
         if each.user not in wanted.users and each.comment != wanted.mark:

@@ -1,4 +1,4 @@
-"""Specs of SlurmAccounts and SlurmQOS in sacctmgr's words."""
+"""Converts the specs of SlurmAccounts and SlurmQOS to fields of sacctmgr, so that the policy knows one vocabulary."""
 
 from collections.abc import Iterator, Mapping
 
@@ -53,7 +53,7 @@ def qos(spec: SlurmQOSSpec, name: str, mark: str) -> WantedQos:
 
 
 def problems(spec: SlurmAccountSpec | SlurmQOSSpec) -> Iterator[Problem]:
-    """Yield the problems of `others`, and users that are listed twice."""
+    """Yield the problems of `others`, of users that are listed twice, and of a default QOS outside the list."""
     if isinstance(spec, SlurmQOSSpec):
         yield from _limits("spec.limits", spec, QOS)
         return
@@ -62,12 +62,12 @@ def problems(spec: SlurmAccountSpec | SlurmQOSSpec) -> Iterator[Problem]:
     for number, each in enumerate(spec.users):
         path = f"spec.users[{number}]"
         if each.name in seen:
-            yield Problem(f"{path}.name", each.name, "this user is in the list already: remove one of the two")
+            yield Problem(f"{path}.name", each.name, "the list already has this user: remove one of the two entries")
         seen.add(each.name)
         yield from _limits(f"{path}.limits", each, ASSOCIATION)
     if spec.default_qos and spec.qos and spec.default_qos not in spec.qos:
         yield Problem(
-            "spec.defaultQOS", spec.default_qos, "it is not among spec.qos: add it there, or choose one of these"
+            "spec.defaultQOS", spec.default_qos, "it is not in spec.qos: add it there, or choose one of that list"
         )
 
 
@@ -80,17 +80,17 @@ def _limits(
             yield Problem(path, f"{name}={value}", said)
     for name, value in spec.limits.others.items():
         if name not in known:
-            yield Problem(f"{path}.others.{name}", value, f"there is no such field: choose one of {', '.join(known)}")
+            yield Problem(f"{path}.others.{name}", value, f"unknown field: use one of {', '.join(known)}")
         elif name in typed:
             yield Problem(
-                f"{path}.others.{name}", value, "it has a field of its own, which is given too: remove one of the two"
+                f"{path}.others.{name}", value, "it has its own field, which is also set: remove one of the two"
             )
         elif said := fault(known[name], value):
             yield Problem(f"{path}.others.{name}", value, said)
 
 
 def _fields(spec: SlurmAccountSpec | SlurmQOSSpec | AccountUser, typed: bool = False) -> dict[str, str]:
-    """Return the fields that are given, by sacctmgr's names; with `typed` without `others`."""
+    """Return the fields that are set, by sacctmgr's names; with `typed` only those that have a field of their own in the spec."""
     given = {**_given(spec), **_given(spec.limits)}
     return given if typed else {**given, **spec.limits.others}
 

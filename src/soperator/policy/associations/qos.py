@@ -1,6 +1,6 @@
-"""The commands that bring a QOS in Slurm's database to what a SlurmQOS specifies.
+"""Computes the sacctmgr commands that bring a QOS in Slurm's database to the state of a SlurmQOS.
 
-As in `accounts`, with the mark at the beginning of the description.
+It follows the rules of `accounts`, but the mark is at the beginning of the description, because a QOS has no comment.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,9 @@ from soperator.slurm.sacctmgr import NOTHING, QOS, AssociationTable, Fields
 
 @dataclass(frozen=True)
 class WantedQos:
-    """What an object specifies; `text` is the description, without the mark. `former` is a mark without the cluster, which is replaced."""
+    """The QOS that an object specifies; `text` is the description without the mark. `former` is an older mark without the cluster, which the
+    operator replaces.
+    """
 
     name: str
     mark: str
@@ -23,13 +25,11 @@ class WantedQos:
 
 
 def plan(wanted: WantedQos, database: AssociationTable, applied: frozenset[str]) -> SacctmgrPlan:
-    """Return the commands to run; `applied` are the fields that were set."""
+    """Return the commands to run; `applied` are the fields that the operator has set before."""
     lacking = sorted(
         {each for each in wanted.fields.get("Preempt", "").split(",") if each} - database.qos.keys() - {wanted.name}
     )
-    waits = tuple(
-        f"there is no QOS {each} yet, whose jobs are to be preempted: create a SlurmQOS for it" for each in lacking
-    )
+    waits = tuple(f"QOS {each} of preempt does not exist yet: create a SlurmQOS for it" for each in lacking)
     fields = {name: value for name, value in wanted.fields.items() if not (lacking and name == "Preempt")}
     if wanted.name not in database.qos:
         text = f"Description={_marked(wanted)}"
@@ -67,7 +67,7 @@ def undo(wanted: WantedQos, database: AssociationTable, jobs: Jobs | None) -> Sa
     if jobs is None:
         return SacctmgrPlan(asks=True)
     if numbers := sorted(each for found in jobs.values() for each in found):
-        return SacctmgrPlan(waits=(f"jobs of it wait or run: {', '.join(map(str, numbers[:5]))}",))
+        return SacctmgrPlan(waits=(f"its jobs are pending or running: {', '.join(map(str, numbers[:5]))}",))
     return SacctmgrPlan((("delete", "qos", "where", f"name={wanted.name}"),))
 
 

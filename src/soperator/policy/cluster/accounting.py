@@ -1,7 +1,8 @@
-"""Whether accounting works, as a reason and a message: a function of the observed state.
+"""Computes whether accounting works, as a reason and a message, from the observed state.
 
-Its parts start in this order: the database, slurmdbd, and slurm.conf once slurmdbd has answered. From then on slurm.conf names slurmdbd even while it
-is down: slurmctld keeps its records, and sends them when slurmdbd answers again. When accounting is turned off, slurmdbd leaves slurm.conf first.
+The parts of accounting start in order: the database, slurmdbd, and slurm.conf once slurmdbd has answered. From then on slurm.conf names slurmdbd even
+while it is down, because slurmctld keeps its records and sends them when slurmdbd answers again. When accounting is turned off, slurm.conf loses
+slurmdbd first.
 """
 
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ from soperator.policy.cluster.conditions import Role
 
 @dataclass(frozen=True)
 class AccountingSnapshot:
-    """The observed state. `database` is None where it is external; `missing` says what of the spec cannot be carried out.
+    """The observed state. `database` is None if it is external; `missing` is a message about what the spec names and does not exist.
 
-    `said` is slurmdbd's last message about its database; `named` is whether slurmctld runs with a slurm.conf that names slurmdbd.
+    `said` is slurmdbd's last message about its database; `named` says whether slurmctld runs with a slurm.conf that names slurmdbd.
     """
 
     slurmdbd: Role = field(default_factory=Role)
@@ -24,17 +25,15 @@ class AccountingSnapshot:
 
 
 def judge(seen: AccountingSnapshot) -> tuple[str, str]:
-    """Return the reason in CamelCase, and the message, which is empty when accounting works; of several causes the first in start-up order is
-    reported.
-    """
+    """Return the reason in CamelCase, and the message, empty if accounting works; of several causes it returns the first in start-up order."""
     reason, why = _cause(seen)
     if not why:
         return (
             ("Accounting", "")
             if seen.named
-            else ("Starting", "slurmctld is to run with a slurm.conf that names slurmdbd")
+            else ("Starting", "slurmctld does not yet run with a slurm.conf that names slurmdbd")
         )
-    return reason, f"{why}; slurmctld keeps what it has to tell until slurmdbd answers" if seen.named else why
+    return reason, f"{why}; slurmctld keeps its records until slurmdbd answers" if seen.named else why
 
 
 def _cause(seen: AccountingSnapshot) -> tuple[str, str]:
@@ -55,19 +54,19 @@ def _cause(seen: AccountingSnapshot) -> tuple[str, str]:
 _FAULTS = {
     "does not know the cluster": (
         "UnknownCluster",
-        "give the former database back; or, to begin with this one, remove spec.accounting, and put it back when slurmdbd's pod is gone",
+        "restore the former database; or, to start with this one, remove spec.accounting, and add it again when slurmdbd's pod is gone",
     ),
-    " 1044 ": ("NoRights", "give the user all rights on the database"),
-    " 1045 ": ("WrongPassword", "correct the password in the Secret, or the user, who may have to show a certificate"),
+    " 1044 ": ("NoRights", "grant the user all rights on the database"),
+    " 1045 ": ("WrongPassword", "correct the password in the Secret, or the user, who may need a client certificate"),
     " 1698 ": ("WrongPassword", "correct the password in the Secret, or the user"),
-    " 1049 ": ("NoDatabase", "make the database, or let the user make it"),
-    " 1142 ": ("NoRights", "give the user all rights on the database"),
+    " 1049 ": ("NoDatabase", "create the database, or grant the user the right to create it"),
+    " 1142 ": ("NoRights", "grant the user all rights on the database"),
     " 1021 ": ("DatabaseFull", "enlarge the volume of the database"),
     " 1114 ": ("DatabaseFull", "enlarge the volume of the database"),
-    " 2002 ": ("DatabaseDown", "see whether the database runs, and whether its host and port are right"),
-    " 2003 ": ("DatabaseDown", "see whether the database runs, and whether its host and port are right"),
+    " 2002 ": ("DatabaseDown", "check that the database runs, and that its host and port are correct"),
+    " 2003 ": ("DatabaseDown", "check that the database runs, and that its host and port are correct"),
     " 2005 ": ("DatabaseDown", "correct the name of its host"),
-    " 3159 ": ("NoTls", "the server demands TLS: say it in spec.accounting.externalDatabase.tls"),
+    " 3159 ": ("NoTls", "the server requires TLS: set spec.accounting.externalDatabase.tls"),
     " 2026 ": ("NoTls", "correct the certificates in spec.accounting.externalDatabase.tls"),
 }
 

@@ -1,4 +1,4 @@
-"""Validates the certificate in a Secret: nginx reports a fault only in its log, which few people read."""
+"""Validates the certificate in a Secret, because nginx reports a fault only in its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _LATE = 0.1
 
 @dataclass(frozen=True)
 class Certificate:
-    """The validity of a certificate in seconds since 1970, or why it cannot be used."""
+    """The validity of a certificate in seconds since 1970, or the fault that prevents its use."""
 
     begins: float = 0.0
     ends: float = 0.0
@@ -18,7 +18,7 @@ class Certificate:
 
 
 def read(content: Mapping[str, bytes]) -> Certificate:
-    """Return the certificate of a server and its key, as a Secret of type kubernetes.io/tls has them. Never raises."""
+    """Return the validity of the certificate in a Secret of type kubernetes.io/tls, or its fault; never raises."""
     from cryptography import x509  # 7 MiB, which a cluster without TLS does not need
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
@@ -36,14 +36,17 @@ def read(content: Mapping[str, bytes]) -> Certificate:
 
 
 def fault(name: str, certificate: Certificate, now: float) -> str:
-    """Return what is wrong with the certificate now, as a message."""
+    """Return a message about the certificate's fault at this time; empty if it is valid."""
     if certificate.fault:
         return f"the certificate in Secret {name}: {certificate.fault}"
     ends = datetime.fromtimestamp(certificate.ends, UTC)
     if now >= certificate.ends:
-        return f"the certificate in Secret {name} ended at {ends:%Y-%m-%d %H:%M} UTC: renew it"
+        return f"the certificate in Secret {name} expired at {ends:%Y-%m-%d %H:%M} UTC: renew it"
     if now < certificate.begins:
-        return f"the certificate in Secret {name} does not hold before {datetime.fromtimestamp(certificate.begins, UTC):%Y-%m-%d %H:%M} UTC"
+        return (
+            f"the certificate in Secret {name} is not valid before "
+            f"{datetime.fromtimestamp(certificate.begins, UTC):%Y-%m-%d %H:%M} UTC: replace it, or wait"
+        )
     if now > certificate.ends - (certificate.ends - certificate.begins) * _LATE:
-        return f"the certificate in Secret {name} ends at {ends:%Y-%m-%d %H:%M} UTC and was not renewed: check what renews it"
+        return f"the certificate in Secret {name} expires at {ends:%Y-%m-%d %H:%M} UTC and was not renewed: check its issuer"
     return ""

@@ -1,8 +1,8 @@
-"""The availability of a cluster, as a reason and a message.
+"""Computes the availability of a cluster, as a reason and a message.
 
 A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at least one login pod and
-one worker are ready where any is wanted. `why` names what is missing, also for an available cluster; it is empty only when everything that the spec
-asks for is there.
+one worker are ready if the spec has any. `why` names what is missing, also for an available cluster; it is empty only if everything in the spec is
+ready.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from soperator.api.base import Problem
 
 @dataclass(frozen=True)
 class Role:
-    """How many pods of a role are ready, how many are desired, and why the first of the others is not ready."""
+    """The numbers of ready and of desired pods of a role, and the cause why the first of the others is not ready."""
 
     ready: int = 0
     wanted: int = 0
     trouble: str = ""
 
     def __str__(self) -> str:
-        """Return as the columns of kubectl show it."""
+        """Return the text for a column of kubectl, such as 2/3."""
         return f"{self.ready}/{self.wanted}"
 
     @property
     def is_short(self) -> bool:
-        """Whether fewer are ready than wanted."""
+        """Whether fewer pods are ready than desired."""
         return self.ready < self.wanted
 
 
@@ -33,8 +33,8 @@ class Role:
 class Facts:
     """The state that a pass observed.
 
-    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are messages, empty when there is nothing to report; `confined` and
-    `limits` are a reason and such a message.
+    `jail`, `points`, `keys`, `slurm`, `config`, `accounting` and `claims` are messages, empty without a fault; `confined` and `limits` are each a
+    reason and such a message.
     """
 
     problems: Sequence[Problem] = ()
@@ -55,7 +55,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether the object is available, the reason in CamelCase, and the message, which is empty when nothing is missing."""
+    """Whether the object is available, the reason in CamelCase, and the message, empty if nothing is missing."""
 
     available: bool
     reason: str
@@ -63,7 +63,7 @@ class Availability:
 
 
 def judge(facts: Facts) -> Availability:
-    """Return the availability of a cluster; of several causes the first in start-up order is reported."""
+    """Return the availability of a cluster; of several causes it reports the first in start-up order."""
     shortages = list(_shortages(facts))
     blocking = next((each for each in shortages if each[0]), None)
     if blocking:
@@ -74,9 +74,9 @@ def judge(facts: Facts) -> Availability:
 
 
 def _shortages(facts: Facts) -> Sequence[tuple[bool, str, str]]:
-    """(whether it blocks, reason, message) for everything that is missing, in start-up order.
+    """Return (whether it blocks, reason, message) for everything that is missing, in start-up order.
 
-    A spec with problems blocks only what is new in it: what already runs continues, and its own state decides.
+    A spec with problems blocks only its new parts: what already runs continues, and its own state decides.
     """
     running = facts.controller.ready > 0
     found = [(not running, "InvalidSpec", str(problem)) for problem in facts.problems]

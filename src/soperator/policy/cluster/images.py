@@ -1,4 +1,4 @@
-"""Which images each part of a cluster runs, and when it gets new ones: a function of the observed state.
+"""Computes the images of each part of a cluster, and when a part gets a new image, from the observed state.
 
 - An image that the spec does not name is the operator's default at the time when it first saw the cluster, until a person requests the present
   default. So an upgrade of the operator restarts nothing.
@@ -24,7 +24,7 @@ _TOGETHER = ("slurm", "login", "munge")
 
 @dataclass(frozen=True)
 class ImageRecord:
-    """The images that were adopted, how far their rollout is, and the last request that was carried out."""
+    """The adopted images, the progress of their rollout, and the last completed request."""
 
     defaults: Images
     workers: Images
@@ -34,7 +34,7 @@ class ImageRecord:
 
 @dataclass(frozen=True)
 class ImageWish:
-    """The images of the spec, the operator's defaults for the others, and whether the defaults are to be adopted."""
+    """The images of the spec, the operator's defaults for the others, and whether the cluster adopts the defaults."""
 
     said: Images
     own: Images
@@ -44,11 +44,11 @@ class ImageWish:
 
 @dataclass(frozen=True)
 class RunningImages:
-    """The Slurm image with which every slurmctld is ready (empty where they differ), and how many workers have which image.
+    """The Slurm image with which every slurmctld is ready (empty if they differ), and the number of workers by image.
 
-    `placed` are the images of slurmctld's pods, ready or not. `versions` maps images that were tried to their Slurm version, empty where an image
-    reported none; `trials` are the trials in progress. Without `may_try` there is no configuration to try an image with. `slurmdbd` is the image with
-    which slurmdbd is ready, empty while it is not ready, and None where the cluster does not use it.
+    `placed` are the images of slurmctld's pods, ready or not. `versions` maps images that were tried to their Slurm version, empty if an image
+    reported none; `trials` are the trials in progress. Without `may_try` no configuration exists for the trial of an image. `slurmdbd` is the image
+    with which slurmdbd is ready, empty while it is not ready, and None if the cluster does not use it.
     """
 
     slurmctld: str = ""
@@ -62,7 +62,7 @@ class RunningImages:
 
 @dataclass(frozen=True)
 class Stage:
-    """The images of slurmctld, slurmdbd and the others, by the record; a reason and a message while a rollout is in progress.
+    """The images of slurmctld, slurmdbd and the other parts according to the record, with a reason and a message while a rollout is in progress.
 
     `tries` are images to try, and `versions` the known ones.
     """
@@ -78,7 +78,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Gate:
-    """Why slurmctld keeps its present image; empty where it may get another one."""
+    """The cause why slurmctld keeps its present image, as a message; empty if it may get another."""
 
     stays: str = ""
     reason: str = ""
@@ -91,7 +91,7 @@ KEPT = 8
 
 
 def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -> Stage:
-    """Return the images for each part now."""
+    """Return the images for each part at this time."""
     asked = wish.follows or bool(record and wish.request and wish.request != record.request)
     taken = wish.own if record is None or asked else {**wish.own, **record.defaults}
     wanted = {**taken, **wish.said}
@@ -115,7 +115,7 @@ def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -
 
 
 def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
-    """Return whether slurmctld may get another image now."""
+    """Return whether slurmctld may get another image at this time, or the cause why not."""
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if slurm in running.placed or slurm == has or not running.may_try:
         return Gate()
@@ -124,30 +124,32 @@ def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
     if slurm not in known:
         if trial.end == "refused":
             return Gate(
-                has, "Refused", f"slurmctld keeps {has}, for {slurm} refuses its configuration: {trial.said}", tries
+                has, "Refused", f"slurmctld keeps {has}, because {slurm} refuses its configuration: {trial.said}", tries
             )
         why = f"{slurm} is tried, beside {has}" + (f": {trial.said}" if trial.said and trial.end != "passed" else "")
         return Gate(has, "Trying", why, tries)
     if has not in known:
-        return Gate(has, "Trying", f"which Slurm is in {has}, is to be seen", tries)
+        return Gate(has, "Trying", f"the Slurm version in {has} is not known yet", tries)
     ran = {image: known[image] for image in (has, record.workers.get("slurm", has)) if known.get(image)}
     newest = max(ran, key=lambda image: release(ran[image]), default="")
     if newest and known[slurm] and release(known[slurm]) < release(ran[newest]):
         return Gate(
             has,
             "Downgrade",
-            f"slurmctld keeps {has}: {slurm} has Slurm {known[slurm]}, which refuses the state that Slurm {ran[newest]} has written; "
-            "name an image of that release or a newer one in spec.images.slurm",
+            f"slurmctld keeps {has}: {slurm} has Slurm {known[slurm]}, which refuses the state that Slurm {ran[newest]} "
+            "has written: set spec.images.slurm to an image of that release or a newer one",
         )
     return Gate()
 
 
 def _behind_slurmdbd(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
-    """slurmctld waits for slurmdbd, which understands older daemons but no newer ones; a slurmctld that already has the image does not wait."""
+    """Return whether slurmctld waits for slurmdbd, which accepts older daemons but no newer ones; a slurmctld that already has the image does not
+    wait.
+    """
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if running.slurmdbd in (None, slurm) or slurm in running.placed or slurm == has:
         return Gate()
-    return Gate(has, "Slurmdbd", f"slurmdbd is to run {slurm} first; slurmctld follows")
+    return Gate(has, "Slurmdbd", f"slurmdbd must run {slurm} first; slurmctld follows")
 
 
 def _learned(running: RunningImages) -> Mapping[str, str]:
@@ -160,7 +162,7 @@ def _learned(running: RunningImages) -> Mapping[str, str]:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """Return the release of a Slurm version, such as 24.11 for 24.11.5, which determines the format of its state; empty where the text is not a
+    """Return the release of a Slurm version, such as 24.11 for 24.11.5, which determines the format of its state; empty if the text is not a
     version.
     """
     parts = version.split(".")[:2]
@@ -175,13 +177,13 @@ def _reason_and_message(
     wish: ImageWish, taken: Images, slurm: str, may_work: bool, may_log_in: bool, behind: int
 ) -> tuple[str, str]:
     if not may_work:
-        return "Controller", f"slurmctld is to run {slurm} first; workers and login follow"
+        return "Controller", f"slurmctld must run {slurm} first; workers and login follow"
     if not may_log_in:
-        return "Workers", f"{behind} workers are yet to run {slurm}; login follows when all do"
+        return "Workers", f"{behind} workers do not run {slurm} yet; login follows when all do"
     others = sorted(role for role, image in wish.own.items() if taken.get(role) != image and role not in wish.said)
     if others:
         return "Held", (
-            f"this operator has other images for {', '.join(others)}; the cluster keeps those with which it was created: a new word "
-            "in spec.upgrade.request adopts them"
+            f"this operator has other images for {', '.join(others)}, but the cluster keeps the images that it was "
+            "created with: set a new word in spec.upgrade.request to adopt them"
         )
     return "", ""

@@ -1,4 +1,4 @@
-"""When the jail is filled, repaired or replaced, and what has to stop during that time: a function of the observed state.
+"""Computes when the jail is filled, repaired or replaced, and which parts stop during that time, from the observed state.
 
 An overwrite goes through draining (no new job starts), closing (no login pod is left) and filling (the Job runs), and ends by
 resuming. Invariants, each tested by interrupting at every step:
@@ -22,7 +22,7 @@ from soperator.policy.workers.types import Action, Delete, WorkerPod
 from soperator.policy.workers.types import WorkerSnapshot as Workers
 from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
-OVERWRITE = f"{REASON_PREFIX}the jail is to be filled anew"
+OVERWRITE = f"{REASON_PREFIX}the jail is to be filled anew"  # drains of an older operator have this text
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class PopulateJob:
 class JailSnapshot:
     """The observed state.
 
-    `request` is empty when every request has been carried out. `nodes` are all Slurm nodes of the cluster, None without a fresh answer; `workers` are
-    the pods of all its NodeSets by the names of their Slurm nodes. `login_pods` counts pods that run or are desired. `others` names the pods of other
-    clusters in the same jail.
+    `request` is empty if every request is complete. `nodes` are all Slurm nodes of the cluster, None without a fresh answer; `workers` are the pods
+    of all its NodeSets by the names of their Slurm nodes. `login_pods` counts pods that run or are desired. `others` names the pods of other clusters
+    in the same jail.
     """
 
     request: str
@@ -58,10 +58,9 @@ class JailSnapshot:
 
 @dataclass(frozen=True)
 class JailStep:
-    """What to do about the Job, whether login may run, whether workers must not change, which nodes to drain or resume, and why.
+    """The action on the Job, whether login may run, whether workers must not change, the nodes to drain or resume, and a message.
 
-    `asks_jobs` is true where the decision relies on empty nodes: it is valid only after a look at the jobs, because no node state shows a suspended
-    job.
+    `asks_jobs` is true if the decision relies on empty nodes: it is valid only with the list of jobs, because no node state shows a suspended job.
     """
 
     job: Literal["keep", "make", "drop"] = "keep"
@@ -88,33 +87,35 @@ def decide(seen: JailSnapshot) -> JailStep:
 
 
 def drain_reason(node: SlurmNode) -> str:
-    """Return the reason of a node's drain for an overwrite; for a node that an administrator set DOWN his own, so that a later resume keeps it
-    DOWN.
+    """Return the reason of a node's drain for an overwrite; for a node that an administrator set DOWN it is the administrator's reason, so that a
+    later resume keeps the node DOWN.
     """
     return node.reason if node.is_administrators else OVERWRITE
 
 
 def held(seen: Workers) -> list[Action]:
-    """Return the actions on a NodeSet's workers that are allowed while the jail is being replaced: a pod that has not started must not start now."""
+    """Return the actions on a NodeSet's workers that are allowed while the jail is replaced; no pod may start during that time."""
     return [
-        Delete(pod.index, "the jail is being replaced, and its containers do not run")
+        Delete(pod.index, "the jail is being replaced, and the pod's containers do not run")
         for pod in seen.pods.values()
         if not pod.deleting and never_ran(seen, pod)
     ]
 
 
 def _overwriting(seen: JailSnapshot, job: PopulateJob) -> JailStep:
-    """Return the Job of an overwrite exists: nothing else changes until it has completed. A Job whose template was corrected is created again."""
+    """Return the step while the Job of an overwrite exists: nothing else changes until it completes. A Job with a corrected template is created
+    again.
+    """
     is_same = job.request == seen.request
     if is_same and not job.is_current:
         return _replace(seen, login=False, drain=_undrained(seen))
-    word = "" if is_same else f"; the present request, {seen.request or 'none'}, comes after it"
+    word = "" if is_same else f"; the present request, {seen.request or 'none'}, follows it"
     return JailStep(login=False, hold=True, drain=_undrained(seen), why=f"request {job.request} is carried out{word}")
 
 
 def _prepare(seen: JailSnapshot) -> JailStep:
-    """Return an overwrite is requested: drain every node and close login, then create its Job."""
-    asked = f"request {seen.request} asks to fill it anew, which"
+    """Return the step while an overwrite is requested: drain every node and close login, then create its Job."""
+    asked = f"request {seen.request}, to fill it again,"
     if seen.others:
         return JailStep(
             login=seen.was_up, hold=not seen.was_up, resume=_ours(seen), why=f"{asked} waits for {seen.others}"
@@ -131,21 +132,21 @@ def _prepare(seen: JailSnapshot) -> JailStep:
 
 
 def _replace(seen: JailSnapshot, login: bool, drain: Sequence[str] = ()) -> JailStep:
-    """Create the Job, after the former one and its pods are deleted."""
+    """Return the step that creates the Job, after the former Job and its pods are deleted."""
     if seen.job:
-        return JailStep("drop", login=login, hold=not login, drain=drain, why="its former Job is being removed")
+        return JailStep("drop", login=login, hold=not login, drain=drain, why="its former Job is being deleted")
     if seen.has_live_pods:
         return JailStep(login=login, hold=not login, drain=drain, why="the pods of its former Job are ending")
     return JailStep("make", login=login, hold=not login, drain=drain)
 
 
 def _may_open(seen: JailSnapshot) -> bool:
-    """Return whether login and workers may run beside the Job: they ran before, and no overwrite was in progress."""
+    """Return whether login and workers may run during the Job: they ran before, and no overwrite was in progress."""
     return seen.was_up and not seen.is_login_closed and not _ours(seen)
 
 
 def _busy(seen: JailSnapshot) -> str:
-    """Return a message about what may still use the jail; empty when nothing does."""
+    """Return a message about what may still use the jail; empty if nothing does."""
     if seen.nodes is None:
         return "an answer from Slurm"
     running = sorted(name for name, node in seen.nodes.items() if node.is_busy)
@@ -158,7 +159,7 @@ def _busy(seen: JailSnapshot) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names and the number of the others, as text."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 

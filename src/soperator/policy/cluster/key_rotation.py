@@ -1,4 +1,4 @@
-"""How keys are rotated while everything runs: a function of the observed state.
+"""Computes the next step of a rotation of keys while the cluster runs, from the observed state.
 
 Slurm's daemons can know several keys and sign with one (slurm.jwks), so its key is replaced in stages, each of which every daemon has
 reached before the next begins:
@@ -35,12 +35,12 @@ NEXT: Mapping[str, Mapping[str, Stage]] = MappingProxyType(
 )
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
-        "Known": "every daemon is to know the new key",
-        "Signing": "every daemon is to sign with the new key",
+        "Known": "waiting until every daemon knows the new key",
+        "Signing": "waiting until every daemon signs with the new key",
         "Settling": "waiting until everything that the former key signed has expired",
-        "Alone": "every daemon is to forget the former key",
-        "Laid": "every munged is to have the new key ready",
-        "Taken": "every munged is to take the new key",
+        "Alone": "waiting until no daemon has the former key",
+        "Laid": "waiting until every munged has the new key",
+        "Taken": "waiting until every munged uses the new key",
     }
 )
 
@@ -49,9 +49,9 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 class RotationSnapshot:
     """The observed state.
 
-    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty when all have; `latest`
-    is when the last of them reached it, which may be later for a daemon that started with an old copy of its Node. `outside` names the hosts outside
-    Kubernetes that need the new key before it signs.
+    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty if all have; `latest` is
+    when the last of them reached it, in seconds since 1970; it may be later for a daemon that started with an old copy on its Node. `outside` names
+    the hosts outside Kubernetes that need the new key before it signs.
     """
 
     kind: Literal["slurm", "munge"]
@@ -80,9 +80,11 @@ def decide(seen: RotationSnapshot) -> RotationStep:
         asked = seen.request not in ("", record.request)
         return _enter(RotationRecord(seen.request, NEXT[seen.kind][""])) if asked else RotationStep()
     if record.stage not in NEXT[seen.kind]:
-        return RotationStep(why=f"{_title(record)} is at {record.stage}, which auth.type {seen.kind} does not know")
+        return RotationStep(
+            why=f"{_title(record)} is at stage {record.stage}, which auth.type {seen.kind} does not have"
+        )
     if record.stage in ("Signing", "Taken") and seen.rest != record.request:
-        return RotationStep(make_rest=True, why=_why(record, "the key of REST is created"))
+        return RotationStep(make_rest=True, why=_why(record, "the key of REST is being created"))
     if seen.waits:
         return RotationStep(why=_why(record, seen.waits))
     if record.stage == "Known" and seen.outside:

@@ -1,4 +1,4 @@
-"""What to do about a Secret with keys that somebody deleted or edited: a function of the observed state.
+"""Computes the repair of a Secret with keys that a person deleted or edited, from the observed state.
 
 Running daemons have the key with which they started. Another key in the Secret has no effect until the next daemon starts; then two halves of the
 cluster do not accept each other's messages, and jobs are lost. So each Secret has a copy, which is written first.
@@ -27,10 +27,10 @@ _SHOWN = 3
 class KeySecretSnapshot:
     """The observed state of one Secret.
 
-    `live` is its content, `kept` that of its copy; None where it is missing or somebody edited the copy. `are_marked` says whether both have the
-    right labels and owners. `known` is what the status has: the key of the last look, and the one that a rotation was about to write; `holders` are
-    the pods that run with either; both are empty where daemons need not agree. `found` is the fingerprint in the Secret, or else in its copy.
-    `is_rotated` says that a rotation wrote the copy while the status is that of an operator that announced no rotation.
+    `live` is its content, `kept` the content of its copy; None if it is missing or a person edited the copy. `are_marked` says whether both have the
+    right labels and owners. `known` are the keys in the status: the key of the last pass, and the key that a rotation was about to write; `holders`
+    are the pods that run with either; both are empty if daemons need not agree. `found` is the fingerprint in the Secret, or else in its copy.
+    `is_rotated` says whether a rotation wrote the copy while the status is from an operator that announced no rotation.
     """
 
     name: str
@@ -47,7 +47,7 @@ class KeySecretSnapshot:
 
 @dataclass(frozen=True)
 class KeySecretStep:
-    """What to do, and where nothing can be done the reason and a message."""
+    """The repair, or, if none is possible, the reason and a message."""
 
     act: Act = "rest"
     reason: str = ""
@@ -55,7 +55,7 @@ class KeySecretStep:
 
 
 def decide(seen: KeySecretSnapshot) -> KeySecretStep:
-    """Return what to do about the Secret."""
+    """Return the repair of the Secret."""
     if seen.kept is not None:
         return _with_copy(seen, seen.kept)
     if seen.live is None:
@@ -83,16 +83,16 @@ def _is_known(seen: KeySecretSnapshot, held: Held) -> bool:
 
 def _lost(seen: KeySecretSnapshot) -> str:
     return (
-        f"Secrets {seen.name} and {seen.copy} are missing, and daemons run with that key in {_some(seen.holders)}: put it back ({_HOWTO}); "
-        "no other key is created while they run"
+        f"Secrets {seen.name} and {seen.copy} are missing, but daemons in {_some(seen.holders)} run with their key: "
+        f"restore it ({_HOWTO}); no other key is created while they run"
     )
 
 
 def _other(seen: KeySecretSnapshot) -> str:
     theirs, which = seen.known[0], ""
     if seen.found and (seen.found.request, seen.found.stage) != (theirs.request, theirs.stage):
-        which = f" (that of {_rotation(seen.found)}, and theirs is of {_rotation(theirs)})"
-    return f"Secret {seen.name} holds another key than the daemons in {_some(seen.holders)}{which}: put theirs back ({_HOWTO})"
+        which = f" (the key of {_rotation(seen.found)}, theirs is of {_rotation(theirs)})"
+    return f"Secret {seen.name} has another key than the daemons in {_some(seen.holders)}{which}: restore theirs ({_HOWTO})"
 
 
 def _rotation(version: Version) -> str:
@@ -103,10 +103,10 @@ def _rotation(version: Version) -> str:
 
 def _incomplete(seen: KeySecretSnapshot, held: Held) -> str:
     missing = ", ".join(each for each in seen.wanted if not held.files.get(each))
-    found = ", ".join(sorted(held.files)) or "nothing that the cluster needs"
+    found = ", ".join(sorted(held.files)) or "no file that the cluster needs"
     return (
-        f"Secret {seen.name} has {found} and lacks {missing}: put it in, or set spec.auth.type to what it was; "
-        "docs/howto/troubleshoot.md has how to change auth.type"
+        f"Secret {seen.name} has {found} and lacks {missing}: add it, or restore the former spec.auth.type; "
+        "docs/howto/troubleshoot.md explains how to change auth.type"
     )
 
 

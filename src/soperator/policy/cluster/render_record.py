@@ -1,11 +1,11 @@
-"""What a newer operator leaves unchanged.
+"""Decides which rendered objects a newer operator leaves unchanged.
 
 A newer version may render the same spec to another pod template, and a changed template means a restart. So each pass records the version of its
-renderer and a hash of its inputs. When the renderer has changed and the inputs have not, the former result stays in force, until the inputs change:
-then somebody has requested a change. A request for an upgrade ends this at once.
+renderer and a hash of its inputs. If the renderer has changed and the inputs have not, the former result stays in force until the inputs change,
+because then a person has requested a change. A request for an upgrade ends this at once.
 
-The record is written after a pass has acted. So an old record, or none, keeps nothing back: a change that the former operator did not get to is
-carried out.
+The record is written after a pass has acted. So an old or missing record delays nothing: the new operator applies a change that the former one did
+not apply.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,9 @@ _MOST = 8
 
 @dataclass(frozen=True)
 class RenderRecord:
-    """The last pass: its renderer and inputs, the last request for an upgrade, and by object the rendered digest and those that count as equal."""
+    """The record of the last pass: its renderer and inputs, the last request for an upgrade, and for each object the rendered digest and the
+    digests that count as equal.
+    """
 
     renderer: str
     inputs: str
@@ -28,7 +30,7 @@ class RenderRecord:
 def adopt(former: RenderRecord | None, now: RenderRecord, may: bool, may_begin: bool = True) -> RenderRecord:
     """Return the record of this pass, with the result that is in force.
 
-    `may` is whether an upgrade has to be requested, `may_begin` whether the result of another renderer may stay in force.
+    `may` says whether an upgrade must be requested, `may_begin` whether the result of another renderer may stay in force.
     """
     if former is None or not may or former.request != now.request:
         return now

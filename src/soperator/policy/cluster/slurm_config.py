@@ -1,4 +1,5 @@
-"""How a generation of Slurm's configuration reaches every daemon, and how the former one is restored when slurmctld refuses it.
+"""Computes the steps by which a generation of Slurm's configuration reaches every daemon, and by which the former one is restored if slurmctld
+refuses it.
 
 A generation is tried on a trial slurmctld, written, activated when slurmctld's pod has the new files, and good when slurmctld reports that it runs
 with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself again, so a file that it refuses shows as a slurmctld
@@ -32,7 +33,7 @@ _SLACK = 1.0
 
 @dataclass(frozen=True)
 class Trial:
-    """The state of the slurmctld that tries the wanted generation, or an image; one that passed reports its version, if it can."""
+    """The state of a trial slurmctld for the desired generation or for an image; after success it has the version, if slurmctld reported one."""
 
     end: Literal["", "passed", "refused", "lost"] = ""
     said: str = ""
@@ -41,7 +42,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class ConfigProgress:
-    """The generation in the files of slurmctld's pods, and the generation that slurmctld reports; empty where it reports none."""
+    """The generation in the files of slurmctld's pods, and the generation that slurmctld reports; empty if it reports none."""
 
     mounted: str = ""
     running: str = ""
@@ -49,13 +50,13 @@ class ConfigProgress:
 
 @dataclass(frozen=True)
 class Handed:
-    """The generation that a login pod's sackd last reported (empty where it reported none), and when it was asked."""
+    """The generation that a login pod's sackd last reported (empty if it reported none), and the time of that query."""
 
     generation: str = ""
     at: float = 0.0
 
     def is_due(self, state: ConfigState, now: float) -> bool:
-        """Return whether to ask the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
+        """Return whether to query the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
         return self.generation != state.generation and now - self.at >= pause(state, self.at)
 
 
@@ -64,8 +65,8 @@ class ConfigSnapshot:
     """The observed state.
 
     `wanted` is empty for a spec that is refused; `fallen` is the last log line of a slurmctld that ended and has not started again. `behind` are
-    daemons that have not read what slurmctld runs with, `silent` those of which that is not known. `has_run` is whether slurmctld has run with any
-    files, as far as Kubernetes shows.
+    daemons that have not read the generation of slurmctld, `silent` those whose generation is unknown. `has_run` says whether slurmctld has run with
+    any files, as far as Kubernetes shows.
     """
 
     wanted: str
@@ -86,7 +87,7 @@ Act = Literal["rest", "write", "try", "drop", "nudge", "ask", "note", "restore",
 
 @dataclass(frozen=True)
 class ConfigStep:
-    """What to do, the state to write where the action writes one, and where something is wrong the reason and a message."""
+    """The action, the state that it writes (if any), and in case of a fault the reason and a message."""
 
     act: Act = "rest"
     state: ConfigState = field(default_factory=ConfigState)
@@ -95,7 +96,7 @@ class ConfigStep:
 
 
 def decide(seen: ConfigSnapshot) -> ConfigStep:
-    """Return the next step on the way to the wanted generation."""
+    """Return the next step towards the desired generation."""
     state = seen.state
     is_unknown = not state.generation and seen.has_run  # its files were deleted, and it may still run with them
     runs = is_unknown or bool(seen.heard and seen.heard.running)
@@ -116,14 +117,14 @@ def decide(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _try(seen: ConfigSnapshot) -> ConfigStep:
-    """Another generation is wanted: the daemons get it only after a trial slurmctld has read it."""
+    """Return the step while another generation is desired: the daemons get it only after a trial slurmctld has read it."""
     what, trial = _name(seen.wanted), seen.trial
     if trial is None:
         return ConfigStep("try", reason="Trying", why=f"{what} is to be tried")
     if trial.end == "lost":
-        return ConfigStep("drop", reason="Trying", why=f"{what} is to be tried again: {trial.said}")
+        return ConfigStep("drop", reason="Trying", why=f"{what} will be tried again: {trial.said}")
     if trial.end == "refused":
-        return ConfigStep(reason="Refused", why=f"{what} is not applied, for slurmctld refuses it: {trial.said}")
+        return ConfigStep(reason="Refused", why=f"{what} is not applied, because slurmctld refuses it: {trial.said}")
     if trial.end == "passed":
         state = replace(seen.state, generation=seen.wanted, since=seen.now, asked="", tries=0, fixed=seen.fixed)
         return ConfigStep("write", state, "HandingOut", f"{what} has passed its trial")
@@ -131,7 +132,7 @@ def _try(seen: ConfigSnapshot) -> ConfigStep:
 
 
 def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
-    """Return the files are written: slurmctld has to get them, to read them, and to report that."""
+    """Return the step after the files are written: slurmctld must get them, read them, and report their generation."""
     state, heard = seen.state, seen.heard or ConfigProgress()
     what, is_former = _name(state.generation), state.generation == state.good
     is_read = heard.running == state.generation
@@ -144,9 +145,9 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
         why = f"slurmctld does not start with {what}: {seen.fallen}"
         return ConfigStep("revive" if is_former and not seen.is_fallen_new else "rest", reason="NotRead", why=why)
     if heard.mounted != state.generation:
-        return ConfigStep("nudge", reason="HandingOut", why=f"{what} is on its way into slurmctld's pod")
+        return ConfigStep("nudge", reason="HandingOut", why=f"{what} has not reached slurmctld's pod yet")
     if heard.running and (state.asked != state.generation or abs(seen.now - state.asked_at) > _ASKED):
-        return ConfigStep("ask", _asked(seen), "HandingOut", f"slurmctld is to hand out {what}")
+        return ConfigStep("ask", _asked(seen), "HandingOut", f"slurmctld has not loaded {what} yet")
     return ConfigStep(reason="HandingOut", why=f"slurmctld is reading {what}")
 
 
@@ -164,40 +165,40 @@ def _blame(seen: ConfigSnapshot, heard: ConfigProgress) -> str:
         return seen.fallen
     if state.asked == state.generation and seen.heard:
         ran = f"ran with {_name(heard.running)}" if heard.running else "did not answer"
-        return f"slurmctld was told to read it, and {ran} {PATIENCE:.0f} s later"
+        return f"slurmctld was requested to read it, and {ran} {PATIENCE:.0f} s later"
     return ""
 
 
 def _follow(seen: ConfigSnapshot) -> ConfigStep:
-    """slurmctld runs with the wanted generation: every other daemon has to follow."""
+    """Return the step after slurmctld runs with the desired generation: every other daemon must follow."""
     state = seen.state
     if not seen.behind:
-        why = f"nobody says whether {_named(seen.silent)} has read {_name(state.generation)}"
+        why = f"it is unknown whether {_named(seen.silent)} has read {_name(state.generation)}"
         return ConfigStep(reason="Behind", why=why) if seen.silent else ConfigStep()
-    why = f"{_name(state.generation)} is not read yet by {_named(seen.behind)}"
+    why = f"{_name(state.generation)} has not been read yet by {_named(seen.behind)}"
     if abs(seen.now - state.asked_at) < AGAIN:
         return ConfigStep(reason="HandingOut", why=why)
     if state.tries < TRIES:
         return ConfigStep("ask", _asked(seen), "Behind", why)
     return ConfigStep(
-        reason="Behind", why=f"{why}, although they were told {TRIES} times: look at slurmd or sackd there"
+        reason="Behind", why=f"{why}, although they were requested {TRIES} times: check slurmd or sackd there"
     )
 
 
 def has_read(started: float, state: ConfigState) -> bool:
-    """Return whether a daemon that started at this time has read what slurmctld was last told to activate; true for a daemon whose time is
+    """Return whether a daemon that started at this time has read the generation that slurmctld last loaded; True for a daemon whose time is
     unknown.
     """
     return not started or started >= int(state.asked_at) - _SLACK
 
 
 def pause(state: ConfigState, now: float) -> float:
-    """Return seconds until the next look at a daemon that has not reported to have read the active generation."""
+    """Return the seconds until the next query of a daemon that has not reported the active generation."""
     return min(max(now - state.asked_at, _OFTEN), _SELDOM)
 
 
 def silence(state: ConfigState, now: float) -> float:
-    """Return seconds until the next look while no slurmctld can be asked: short until its time is over, then twice a minute."""
+    """Return the seconds until the next pass while no slurmctld answers: few until its timeout, then thirty."""
     late = now - max(state.since, state.asked_at) - PATIENCE
     return min(max(late, _OFTEN), PATIENCE)
 

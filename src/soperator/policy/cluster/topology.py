@@ -1,13 +1,13 @@
-"""When a change of the nodes' locations becomes a new topology.conf.
+"""Decides when a change of the nodes' locations becomes a new topology.conf.
 
 Each new file costs a trial and a reconfigure, so changes are collected until every starting node has registered, or until a timeout. Until the file
-names it, a new node gets no job that spans several nodes, and a job that needs it is refused as if the node did not exist. A node that Slurm has
-forgotten leaves the file sooner: when it registers again, slurmctld has it under another number, which is not in the file that it has read, so the
-file has to change again.
+names a new node, it gets no job over several nodes, and Slurm refuses a job that needs it as if the node did not exist. A node that Slurm has
+forgotten leaves the file sooner: when it registers again, slurmctld gives it another index, which is not in the file that it has read, so the file
+must change again.
 
-The same holds for a node that was deleted and came back unobserved: while slurmctld was down with an unsaved record, or between two looks. slurmctld
-reports which nodes it found when it read the file; a node that it did not find leaves the file once, and is not added again before slurmctld has
-found it.
+The same holds for a node that was deleted and registered again unobserved: while slurmctld was down with an unsaved record, or between two passes.
+slurmctld reports the nodes that it found when it read the file. A node that it did not find leaves the file once, and is added again only after
+slurmctld has found it.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,10 +21,10 @@ COMING, GONE, QUIET = 60.0, 15.0, 5.0
 
 @dataclass(frozen=True)
 class TopologyPlan:
-    """The locations for the file, since when, and in how many seconds to look again where more has changed.
+    """The locations for the file, their time, and the seconds until the next pass if more has changed.
 
-    `gone` are nodes of the file that Slurm has forgotten since, whether or not they are back. `asked` is the last reading of the file about which
-    slurmctld was asked; `missed` are the nodes that it did not find in the last reading, or in an earlier one and none since.
+    `gone` are nodes of the file that Slurm has forgotten since, registered again or not. `asked` is the last reading of the file that slurmctld was
+    queried about; `missed` are the nodes that it did not find in the last reading, or in an earlier one and none since.
     """
 
     places: Mapping[str, Place]
@@ -37,9 +37,9 @@ class TopologyPlan:
 
 @dataclass(frozen=True)
 class TopologySnapshot:
-    """The observed state: `nodes` has the location of each node that Slurm knows, None where it is not known now.
+    """The observed state: `nodes` has the location of each node that Slurm knows, None if the location is not known now.
 
-    `is_settled` is whether no node is starting, `depth` the number of levels.
+    `is_settled` says whether no node is starting; `depth` is the number of levels.
     """
 
     former: TopologyPlan
@@ -50,7 +50,7 @@ class TopologySnapshot:
 
 
 def choose(seen: TopologySnapshot) -> TopologyPlan:
-    """Return the locations for the file. A node whose pod is unscheduled stays where it was; a node that was deleted leaves the file first."""
+    """Return the locations for the file. A node whose pod is unscheduled keeps its location; a deleted node leaves the file first."""
     unknown, former = ("",) * seen.depth, seen.former
     gone = former.gone | (former.places.keys() - seen.nodes.keys())
     known = {node: place for node, place in former.places.items() if len(place) == seen.depth}
@@ -69,7 +69,7 @@ def choose(seen: TopologySnapshot) -> TopologyPlan:
 def with_found_nodes(
     former: TopologyPlan, reading: str, wanted: Collection[str], found: Collection[str]
 ) -> TopologyPlan:
-    """Return the state after slurmctld has reported which nodes of the file it found when it read it."""
+    """Return the state after slurmctld has reported the nodes that it found when it read the file."""
     lost = frozenset(wanted) - frozenset(found)
     again = lost - former.missed
     return replace(former, asked=reading, gone=former.gone | again, missed=(former.missed - frozenset(found)) | lost)

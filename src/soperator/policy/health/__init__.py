@@ -1,1 +1,1 @@
-"""The consequences of nodes' checks: drain, resume, replacement."""
+"""The consequences of health checks for nodes: drain, resume, replacement."""

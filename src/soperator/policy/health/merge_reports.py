@@ -1,7 +1,7 @@
-"""The results of deep checks, merged with the nodes' own reports, so that one health policy decides on both.
+"""Merges the results of deep checks with the nodes' own reports, so that one health policy decides on both.
 
-A deep check that fails is one more failing check in the node's report; one that has recovered may be the last failure. Where quick checks are off,
-the report has deep checks only.
+A failing deep check is one more failing check in the node's report; a recovered one may be its last failure. If quick checks are off, the report has
+only deep checks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,14 +18,14 @@ from soperator.slurm.node import SlurmNode
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of deep checks by node: the state of each check, and the failure that ended last."""
+    """The results of deep checks by node: the state of each check, and the most recent failure that has ended."""
 
     standings: Mapping[str, tuple[CheckState, ...]]
     ended: Mapping[str, ResolvedCheck]
 
 
 def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
-    """Merge the histories of checks, each with its name."""
+    """Merge the histories of deep checks, given by the name of the check, into results by node."""
     standings: dict[str, tuple[CheckState, ...]] = {}
     ended: dict[str, ResolvedCheck] = {}
     for name, book in books:
@@ -38,7 +38,7 @@ def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
 
 
 def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
-    """Return the history of a check that is being deleted: no node fails it any longer."""
+    """Return the history of a check that is being deleted, in which no node fails."""
     bad = [(name, case.standing) for name, case in book.cases.items() if case.standing.is_bad]
     return replace(
         book, cases={}, ended=(*book.ended, *(ResolvedFailure(name, each.since, now, each.says) for name, each in bad))
@@ -48,7 +48,7 @@ def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
 def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "Report", "Drain"]) -> WorkerSnapshot:
     """Return the observed state, with the merged report of quick checks and deep checks for each node.
 
-    `quick` is the mode of quick checks; where it is not Drain, their failures are only reported.
+    `quick` is the mode of quick checks; unless it is Drain, their failures are only reported.
     """
     if seen.nodes is None:
         return seen
@@ -72,6 +72,6 @@ def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode
 
 
 def _counting(node: SlurmNode, standings: Iterable[CheckState]) -> Iterable[CheckState]:
-    """Return the checks that matter to a node: a drained node does not wait for a suspected or broken check."""
+    """Return the checks that decide about a node: a drained node does not wait for a suspected or broken check."""
     is_out = drain_reasons.is_of_check(node)
     return [each for each in standings if not is_out or each.is_bad]

@@ -1,4 +1,4 @@
-"""The consequences of health checks for a NodeSet's nodes: which are drained, which are resumed, and what is only reported.
+"""The consequences of health checks for a NodeSet's nodes: the nodes to drain, the nodes to resume, and the failures that are only reported.
 
 A function of the nodes' reports (`checks.report`), of Slurm's states, and of an annotation on the pod. Nothing is remembered:
 
@@ -49,7 +49,7 @@ _NAMED = 3
 
 
 class HealthState(StrEnum):
-    """The health of a node."""
+    """The state of a node's health, a node of the diagram above."""
 
     UNCHECKED = "Unchecked"
     HEALTHY = "Healthy"
@@ -67,8 +67,8 @@ _AWAY = (HealthState.DRAINING, HealthState.OUT, HealthState.TESTING, HealthState
 
 @dataclass(frozen=True)
 class HealthPolicy:
-    """The spec's wishes: whether nodes are drained at all, how many at most, the seconds between two rounds of checks, and the seconds until a worker
-    moves to another machine. `most` is for the NodeSet, `most_of_all` for all nodes that Slurm knows; None means no such bound.
+    """The settings of the spec: whether checks drain nodes, the seconds between two rounds of checks, and the seconds until a worker moves to
+    another machine. `most` limits the drained nodes of the NodeSet, `most_of_all` those of all nodes that Slurm knows; None means no limit.
     """
 
     drains: bool
@@ -79,13 +79,13 @@ class HealthPolicy:
 
     @property
     def silence(self) -> float:
-        """After how many seconds without a report a runner counts as not running."""
+        """The seconds without a report after which a runner counts as not running."""
         return node_plan.SILENCE * self.interval
 
 
 @dataclass(frozen=True)
 class NodeHealth:
-    """The health of one node: since when (seconds since 1970), by which check, and the check's message."""
+    """The health of one node, its start (seconds since 1970), its check, and the check's message."""
 
     state: HealthState
     since: float = 0.0
@@ -94,13 +94,13 @@ class NodeHealth:
 
     @property
     def summary(self) -> str:
-        """The state in words."""
+        """The state as a message."""
         return f"{self.state}: {self.check}: {self.says}" if self.check else str(self.state)
 
 
 @dataclass(frozen=True)
 class HealthPlan:
-    """The actions, the nodes that move to another machine, the health of each node by its index, a message, and in how many seconds to look again."""
+    """The actions, the workers that move to another machine, the health of each node by its index, a message, and the seconds until the next pass."""
 
     actions: tuple[DrainNode | Resume | AnnotatePod, ...] = ()
     moves: tuple[ReplaceNode, ...] = ()
@@ -110,7 +110,7 @@ class HealthPlan:
 
 
 def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
-    """Return the consequences of the checks of all nodes; none where Slurm gives no fresh answer."""
+    """Return the consequences of the checks of all nodes; none without a fresh answer of Slurm."""
     if seen.nodes is None:
         return HealthPlan()
     found = [(pod, node) for pod, node in _pairs(seen) if not _is_plain(pod, node)]
@@ -160,7 +160,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
             HealthState.SUSPECT,
             report.reported_at,
             "runner",
-            f"no check has been told since {drain_reasons.stamp(report.reported_at)}",
+            f"no check has been reported since {drain_reasons.stamp(report.reported_at)}",
         )
     if doubtful := report.in_state("recovering", "suspect", "broken"):
         return NodeHealth(HealthState.SUSPECT, doubtful[0].since, doubtful[0].check, doubtful[0].says)
@@ -170,7 +170,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
 
 
 def _room(nodes: Iterable[SlurmNode], policy: HealthPolicy) -> int:
-    """Return how many more nodes of the whole cluster may be out."""
+    """Return the number of further nodes of the whole cluster that checks may drain."""
     if policy.most_of_all is None:
         return policy.most
     return policy.most_of_all - sum(drain_reasons.is_of_check(each) for each in nodes)
@@ -183,13 +183,13 @@ def _pairs(seen: WorkerSnapshot) -> Iterator[tuple[WorkerPod, SlurmNode]]:
 
 
 def _is_plain(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Return whether there is nothing to decide about a node, which is the usual case."""
+    """Return whether a node needs no decision, which is the usual case."""
     is_clean = node.report is None or not node.report.checks
     return is_clean and not drain_reasons.is_of_check(node) and not pod.noted
 
 
 def _bad(node: SlurmNode) -> list[CheckState]:
-    """Return the checks for which the node is or would be drained, the worst first: failing or recovering."""
+    """Return the failing and recovering checks that drain the node, the worst first."""
     return [each for each in _checks(node.report, "failing", "recovering") if each.takes_out]
 
 
@@ -202,14 +202,14 @@ def _first(node: SlurmNode) -> CheckState:
 
 
 def _wants_out(pod: WorkerPod, node: SlurmNode) -> bool:
-    """Return whether a node should be drained: it is not drained yet, and no administrator has resumed it while the same check failed."""
+    """Return whether to drain a node: it is not drained yet, and no administrator has resumed it while the same check failed."""
     bad = _bad(node)
     resumed = [each for each in bad if pod.noted.startswith(f"{CHECK_PREFIX} {each.check}: ")]
     return any(each.state == "failing" for each in bad) and not node.is_draining and not node.is_down and not resumed
 
 
 def _is_well(node: SlurmNode, policy: HealthPolicy, now: float) -> bool:
-    """Return whether the runner reports success, and can know it: it saw the failure end after the drain, or has passed for long enough."""
+    """Return whether the runner's success is valid: its failure ended after the drain, or its checks have passed for long enough."""
     report = node.report
     if (
         report is None
@@ -226,7 +226,7 @@ def _is_well(node: SlurmNode, policy: HealthPolicy, now: float) -> bool:
 
 
 def _put_back(pod: WorkerPod) -> list[AnnotatePod | Resume]:
-    """Undo a drain; the pod is protected before a job can start."""
+    """Return the steps that resume a node; the pod is protected before a job can start."""
     if not pod.protected:
         return [AnnotatePod(pod.index, "its checks pass again", protected=True, noted=pod.noted)]
     return [Resume(pod.index, "its checks pass again")]
@@ -249,7 +249,7 @@ def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Annotat
 def _moments(
     seen: WorkerSnapshot, policy: HealthPolicy, found: Iterable[tuple[WorkerPod, SlurmNode]]
 ) -> Iterator[float]:
-    """In how many seconds the decision may change without any event."""
+    """Yield the seconds until the decision may change without an event."""
     heard = [node.report.reported_at for _, node in _pairs(seen) if node.report]
     if soonest := [each for each in heard if seen.now - each <= policy.silence]:
         yield min(soonest) + policy.silence - seen.now + 0.1
@@ -266,11 +266,12 @@ def _messages(
     found = list(healths)
     out = [each for each in found if each[1].state in _AWAY]
     if out:
-        yield f"{len(out)} of {len(found)} nodes are out through checks: {_names(seen, out)}"
+        yield f"checks have drained {len(out)} of {len(found)} nodes: {_names(seen, out)}"
     if left:
         yield (
-            f"{len(left)} more fail and stay in service, for health.maxUnhealthy lets {policy.most} out at once{_of_all(policy)}: "
-            "look whether the check is wrong, and leave it out with health.disabledChecks, or raise these"
+            f"{len(left)} more fail but stay in service, because health.maxUnhealthy allows {policy.most} drained nodes "
+            f"at once{_of_all(policy)}: look whether the check is wrong, and disable it in health.disabledChecks, or "
+            "raise the limits"
         )
     failing = [
         each for each in found if each[1].state is HealthState.FAILING and each[0] not in {pod.index for pod in left}
@@ -283,7 +284,7 @@ def _messages(
         if each[1].state is HealthState.UNCHECKED and 0 < each[1].since < seen.now - policy.silence
     ]
     if mute:
-        yield f"{len(mute)} have never reported a check, see slurmd's log: {_names(seen, mute)}"
+        yield f"{len(mute)} have never reported a check: see the log of slurmd: {_names(seen, mute)}"
     suspect = [each for each in found if each[1].state is HealthState.SUSPECT]
     if suspect:
         yield f"{len(suspect)} are suspect: {_names(seen, suspect)}"

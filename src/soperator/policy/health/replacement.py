@@ -1,8 +1,8 @@
-"""Which workers move to another machine: those that a check drained, that do not recover, and on which nothing runs any more.
+"""Chooses the workers that move to another machine: those that a check drained, that do not recover, and on which no job runs.
 
-The failure must have been found on the present pod, and the drain must be younger than the pod: a worker that fails on its new machine too, before it
-ever passed there, more likely shows a fault of the check, and would cordon one Node after another. The budget is that of the drains: only drained
-workers move.
+The check must have failed on the present pod, and the drain must be younger than the pod. A worker that also fails on its new machine, before it ever
+passed there, more likely shows a fault of the check, and would cordon one Node after another. The limit of drains limits moves too, because only
+drained workers move.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from soperator.slurm.node import SlurmNode
 
 @dataclass(frozen=True)
 class ReplaceNode:
-    """Take a Kubernetes Node out of use for a worker's failed check, and let the worker's pod move to another one."""
+    """Cordon a Kubernetes Node for a worker's failed check, so that the worker's pod moves to another Node."""
 
     index: int
     machine: str
@@ -24,7 +24,7 @@ class ReplaceNode:
 
 
 def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> list[ReplaceNode]:
-    """Return the workers that move now, of those that checks drained; `after` is in seconds."""
+    """Return the workers that move now; `after` is the time in seconds for which a drained worker may recover."""
     return [
         ReplaceNode(pod.index, pod.machine, bad.check, bad.says)
         for pod, node in out
@@ -33,14 +33,14 @@ def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]
 
 
 def moments(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> Iterator[float]:
-    """In how many seconds the next worker is due to move."""
+    """Yield the seconds until the next worker must move."""
     for pod, node in out:
         if _bad(pod, node) and node.reason_at + after > seen.now:
             yield node.reason_at + after - seen.now + 0.1
 
 
 def _bad(pod: WorkerPod, node: SlurmNode) -> CheckState | None:
-    """Return the failure for which a worker moves; None while a job runs, or where no failure is of its machine."""
+    """Return the failure for which a worker moves; None while a job runs, or if no failure is one of its machine."""
     if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
     found = (each for each in node.report.in_state("failing") if each.then == "replace" and each.since > pod.born)

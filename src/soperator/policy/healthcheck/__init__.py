@@ -1,1 +1,1 @@
-"""Deep checks: which node runs one next, and what the results mean."""
+"""Deep checks: the choice of the next node, and the consequences of a result."""

@@ -1,6 +1,6 @@
-"""The result of a deep check's job.
+"""Computes the result of a deep check from its job.
 
-Only the check's own verdict is a pass or a failure, with one exception: a node that dies during a check does not pass it. A job that was preempted,
+Only the check's own verdict is a pass or a failure, with one exception: a node that fails during a check does not pass it. A job that was preempted,
 that Slurm no longer knows, or that was cancelled before it started, has no result.
 """
 
@@ -22,7 +22,7 @@ _SENTENCE, _LOG = 200, 512
 
 @dataclass(frozen=True)
 class Judge:
-    """How a shipped check is judged: by its file, by thresholds of the spec, and by its peers' readings."""
+    """The rules and values that evaluate a shipped check: its file, the thresholds of the spec, and its peers' readings."""
 
     check: DeepCheck
     limits: Mapping[str, Value]
@@ -30,7 +30,7 @@ class Judge:
 
 
 def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = None) -> RunResult:
-    """Return how a run ended that is over, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
+    """Return the result of a run that has ended, or that Slurm no longer knows (None). Without a judge the script's exit code is the verdict."""
     if job is None or job.states & _AGAIN:
         return RunResult(run, run.at, None)
     at = job.ended or run.at
@@ -64,12 +64,12 @@ def _of_several(run: Run, at: float, verdict: Verdict, said: tuple[int, str] | N
 
 def _verdict(job: CheckJob, said: tuple[int, str] | None, minutes: int) -> Verdict:
     if job.states & {"NODE_FAIL", "BOOT_FAIL"}:
-        return Verdict("fail", "the node died while it ran the check")
+        return Verdict("fail", "the node failed while it ran the check")
     if job.states & _LATE:
         return Verdict("broken", f"it did not end within {minutes} min")
     if said is None:
         states = "+".join(sorted(job.states))
-        return Verdict("broken", f"job {job.number} ended ({states}) without a word in its AdminComment")
+        return Verdict("broken", f"job {job.number} ended ({states}) without a result in its AdminComment")
     code, text = said
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     match code:
@@ -78,6 +78,6 @@ def _verdict(job: CheckJob, said: tuple[int, str] | None, minutes: int) -> Verdi
         case 1 if last:
             return Verdict("fail", last[:_SENTENCE])
         case 1:
-            return Verdict("broken", "exit code 1 without a line that says why")
+            return Verdict("broken", "exit code 1 without a line of output that names the cause")
         case _:
             return Verdict("broken", f"exit code {code}{': ' if last else ''}{last}"[:_SENTENCE])

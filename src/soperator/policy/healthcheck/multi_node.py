@@ -1,4 +1,4 @@
-"""Deep checks whose job measures several nodes: a whole group, then pairs that show which node, or which path between two nodes, is bad.
+"""Deep checks whose job measures several nodes: a whole group first, then pairs that identify the bad node, or the bad path between two nodes.
 
 Nodes are compared in rounds, one at a time. A round is a set of nodes of one NodeSet that were idle together:
 
@@ -50,7 +50,7 @@ _LOG = 8
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """Return the history after these runs have ended, and the actions that come before it is written; as in `single_node`."""
+    """Return the history after these runs have ended, and the actions to take before it is written; as in `single_node`."""
     closes: list[RedrainNode] = []
     book = _with_all(book, wish)
     for each in ended:
@@ -90,7 +90,9 @@ def _of_whole(
     readings: tuple[Reading, ...],
     says: str,
 ) -> CheckHistory:
-    """Return all pass, or pairs are measured next. A bad node spoils the readings of all others, so no node fails here."""
+    """Return the round after the job of the whole group: all nodes pass, or pairs are measured next. A bad node spoils the readings of all others,
+    so no node fails here.
+    """
     shared = _shared(wish)
     alike = [one for one in book.readings if len(deep_evaluate.nodes_of(one)) == len(found.nodes)]
     alike = [one for one in alike if set(deep_evaluate.nodes_of(one)) != set(found.nodes)]
@@ -116,7 +118,7 @@ def _passed(book: CheckHistory, wish: CheckPolicy, found: ComparisonRound, each:
 
 
 def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """Return the history with a finished round concluded, and the next one begun; unchanged where a check measures single nodes."""
+    """Return the history with a finished round evaluated and the next round started; unchanged for a check of single nodes."""
     if wish.shared is None:
         return book
     known = {each.name: each for each in places}
@@ -140,7 +142,7 @@ def advance(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget]
 
 
 def _with_all(book: CheckHistory, wish: CheckPolicy) -> CheckHistory:
-    """Return the history with a round that has all runs: the operator may have died before it wrote the newest one."""
+    """Return the history with the runs that its round lacks, because the operator may have died before it wrote the newest one."""
     names, known = {name for each in book.runs for name in each.nodes}, book.round
     if known is None and book.runs:
         at = min(each.at for each in book.runs)
@@ -190,7 +192,7 @@ def _next(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget
 
 
 def _usable(found: ComparisonRound, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
-    """Return whether a run of this round may begin on a node; the one that is tested is drained for it."""
+    """Return whether a run of this round may start on a node; the node under test is drained for it."""
     if place is None or place.node is None or not place.ready:
         return False
     if place.name == found.tested and place.node.is_draining:
@@ -199,7 +201,7 @@ def _usable(found: ComparisonRound, wish: CheckPolicy, place: CheckTarget | None
 
 
 def _present(found: ComparisonRound, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float) -> set[str]:
-    """Return the nodes of a round that count: measured, or free to be."""
+    """Return the nodes of a round that count: those that were measured or are free for it."""
     return _measured(found) | {name for name in found.nodes if _usable(found, wish, known.get(name), now)}
 
 
@@ -208,7 +210,7 @@ def _measured(found: ComparisonRound) -> set[str]:
 
 
 def _mute(found: ComparisonRound) -> set[str]:
-    """Return the nodes that gave no reading with anybody, though it was tried."""
+    """Return the nodes without a reading in any of their tried pairs."""
     tried: dict[str, set[Pair]] = {}
     for both, times in found.broken.items():
         for name in both:
@@ -226,7 +228,7 @@ def _search(found: ComparisonRound, wish: CheckPolicy, names: Iterable[str], avo
 
 
 def _marked(shared: Shared, limits: Mapping[str, Value], reading: Reading) -> Reading:
-    """Return a reading whose compared values are set to the worst where the reading is invalid, for example by wrong sums."""
+    """Return the reading; if it is invalid, for example by wrong sums, its compared values are set to the worst."""
     compared = {each.value: 0.0 if each.side == "below" else 1e300 for each in shared.check.deviations}
     plain = [each.plain for each in shared.check.rules if not each.deviates and not compared.keys() & each.plain.when]
     return {**reading, **compared} if any(fails(each, reading, limits, {}) for each in plain) else reading
@@ -262,11 +264,11 @@ def _verdict(wish: CheckPolicy, found: ComparisonRound, search: Search, name: st
 
 
 def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, name: str) -> str:
-    """Return which threshold a bad node's readings fail, or its worst reading compared with those among the others."""
+    """Return the message about a bad node: the threshold that its readings fail, or its worst reading compared with the others."""
     mine = [each for each in found.readings if name in deep_evaluate.nodes_of(each)]
     for one in deep_evaluate.judge(_shared(wish).check, mine, (), (), _limits(_shared(wish), mine)):
         if one.outcome == "fail":
-            return f"{one.says}; so it is with each of {len(mine)} partners"
+            return f"{one.says}; the same with each of {len(mine)} partners"
     for each in _shared(wish).check.deviations:
         rates = pairwise_search.rates(each, found.readings)
         own = {both: rate for both, rate in rates.items() if name in both}
@@ -286,28 +288,28 @@ def _failed_limit(wish: CheckPolicy, found: ComparisonRound, search: Search, nam
 
 
 def _line(reading: Reading) -> str:
-    """Return a reading for people."""
+    """Return a reading as text for a message."""
     numbers = [f"{key}={float(value):.6g}" for key, value in reading.items() if key != "job" and is_number(value)]
     return f"{reading['of']}: {' '.join(numbers)}"
 
 
 def _kept(book: CheckHistory, nodes: Collection[str]) -> tuple[RoundNote, ...]:
-    """Return the notes about which a round over these nodes says nothing."""
+    """Return the notes that a round over these nodes does not affect."""
     return tuple(each for each in book.notes if not set(each.nodes) <= set(nodes))
 
 
 def _notes(found: ComparisonRound, search: Search, now: float) -> list[RoundNote]:
     notes = [
-        RoundNote(now, each, f"the way between {each[0]} and {each[1]} is slow, and both are well")
+        RoundNote(now, each, f"the path between {each[0]} and {each[1]} is slow, but both nodes are healthy")
         for each in search.links
     ]
     if search.doubtful:
         notes.append(RoundNote(now, search.doubtful, search.said))
     elif found.says and not search.bad and not search.links and not _mute(found) and len(found.nodes) > 2:
-        notes.append(RoundNote(now, found.nodes, f"{found.says}; no single node and no path between two is slow"))
+        notes.append(RoundNote(now, found.nodes, f"{found.says}; no single node and no path between two nodes is slow"))
     return notes
 
 
 def _shared(wish: CheckPolicy) -> Shared:
-    assert wish.shared is not None, "a check of single nodes is for single_node"
+    assert wish.shared is not None, "a check of single nodes belongs to single_node"
     return wish.shared

@@ -31,9 +31,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Search:
-    """The pairs to measure next, in parallel; the bad nodes; the slow paths; a message; and the nodes that no healthy partner is left to judge.
+    """The pairs to measure next, in parallel; the bad nodes; the slow paths; a message; and the nodes that have no healthy partner left.
 
-    The search is done when there is nothing to measure.
+    The search is done if no pair is left.
     """
 
     runs: tuple[Pair, ...] = ()
@@ -44,7 +44,7 @@ class Search:
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing more to measure."""
+        """Whether no pair is left to measure."""
         return not self.runs
 
 
@@ -79,7 +79,7 @@ def search_check(
 
 
 def rates(deviation: Deviation, readings: Iterable[Reading]) -> dict[Pair, float]:
-    """Return the value of each pair that was measured; the newest where there are several."""
+    """Return the value of each measured pair; the newest if it has several."""
     found: dict[Pair, float] = {}
     for each in readings:
         value = each.get(deviation.value)
@@ -110,7 +110,7 @@ def search(
     if runs:
         return Search(
             runs,
-            said=f"{len(runs)} pairs are to be measured, of {len(wanted)} nodes {len(view.well)} are known to be well",
+            said=f"{len(runs)} pairs are not measured yet; of {len(wanted)} nodes {len(view.well)} are healthy",
         )
     return _conclusion(view, limit)
 
@@ -195,13 +195,13 @@ def _conclusion(view: _View, limit: float | None) -> Search:
         )
     if limit is None and len(view.nodes) <= _WITNESSES:
         return Search(
-            said=f"{len(view.nodes)} nodes have nothing to be compared with: it takes {_WITNESSES + 1}, or a limit",
+            said=f"{len(view.nodes)} nodes have too few peers: at least {_WITNESSES + 1} are required, or a threshold",
             doubtful=tuple(view.nodes),
         )
     said = [
         *([f"slow with every other: {_names(bad)}"] if bad else []),
         *([f"slow only with each other: {_names(' and '.join(each) for each in links)}"] if links else []),
-        *([f"slow, and there is none to tell by: {_names(doubtful)}"] if doubtful else []),
+        *([f"slow, without a healthy node to compare with: {_names(doubtful)}"] if doubtful else []),
     ]
     return Search((), bad, links, "; ".join(said), tuple(doubtful))
 

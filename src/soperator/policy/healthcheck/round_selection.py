@@ -1,4 +1,4 @@
-"""Which of the nodes that are due and idle are compared next: with enough of their kind, so that a slow one stands out."""
+"""Selects the nodes for the next comparison from those that are due and idle, with enough peers for a slow node to be an outlier."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +19,7 @@ AGAIN = 600.0
 def begin(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float
 ) -> ComparisonRound | None:
-    """Return the next round: of nodes that are due, or of a drained node under test; None where not enough nodes are free."""
+    """Return the next round, of due nodes or of a drained node under test; None if not enough nodes are free."""
     due = single_node.due_now(book, wish, known, now)
     tests = sorted(single_node.tests_now(book, wish, known, now), key=lambda name: book.cases[name].at)
     late = [name for name in tests if wish.retest is not None and now - book.cases[name].at >= 2 * wish.retest]
@@ -40,9 +40,7 @@ def _test(book: CheckHistory, known: Mapping[str, CheckTarget], name: str, now: 
 def _of_due(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], members: Sequence[CheckTarget], now: float
 ) -> ComparisonRound | None:
-    """Return a round of these due nodes. Nodes that have failed are confirmed first, among enough healthy ones; a group needs half of its nodes at
-    once.
-    """
+    """Return a round of these due nodes. Failed nodes are confirmed first, among enough healthy ones; a group needs half of its nodes at once."""
     free = [each.name for each in members if single_node.is_free(each, now)]
     doubtful = [name for name in free if name in book.cases and _may_again(book, name, now)]
     if doubtful:
@@ -62,7 +60,7 @@ def _of_due(
 
 
 def _may_again(book: CheckHistory, name: str, now: float) -> bool:
-    """Return whether a failing node is compared now: the first time at once; after a round without a result, only at intervals."""
+    """Return whether a failing node is compared now: at once the first time, and at intervals after a round without a result."""
     case = book.cases[name]
     return int(case.at) <= int(case.standing.since) or now - case.at >= AGAIN
 
@@ -70,7 +68,7 @@ def _may_again(book: CheckHistory, name: str, now: float) -> bool:
 def _company(
     book: CheckHistory, known: Mapping[str, CheckTarget], names: Sequence[str], many: int, now: float
 ) -> list[str] | None:
-    """Return the given number of free healthy nodes of the same NodeSet, longest unchecked first; None if enough exist but are not free."""
+    """Return `count` free healthy nodes of the same NodeSet, longest unchecked first; None if enough exist but are not free."""
     if not names:
         return None
     ours = [each for each in known.values() if _set_of(each.name) == _set_of(names[0]) and each.name not in names]

@@ -1,4 +1,4 @@
-"""Deep checks: which node runs one next, the result of a run, and when a drained node is tested again.
+"""Deep checks of single nodes: which node runs the check next, the consequence of a run, and when a drained node is tested again.
 
 A function of a history (kept in the HealthCheck's status), of Slurm's states of the nodes, and of the runs that ended. `fold` adds ended runs to the
 history, `decide` returns the actions. The history is written before any action that relies on it:
@@ -57,7 +57,7 @@ MOST = 400
 
 
 def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], now: float) -> CheckHistory:
-    """Return the history for these nodes, with a new request and the nodes out of service; nodes that no longer exist are removed."""
+    """Return the history for these nodes, with a new request and the nodes out of service, without nodes that no longer exist."""
     known = {each.name: each for each in places}
     is_new = bool(wish.request) and wish.request != book.request
     latest_run = (
@@ -84,9 +84,9 @@ def begin(book: CheckHistory, wish: CheckPolicy, places: Iterable[CheckTarget], 
 def fold(
     book: CheckHistory, wish: CheckPolicy, ended: Iterable[RunResult], nodes: Mapping[str, SlurmNode]
 ) -> tuple[CheckHistory, tuple[RedrainNode, ...]]:
-    """Return the history after these runs have ended, and the actions that come before it is written.
+    """Return the history after these runs have ended, and the actions to take before it is written.
 
-    A run that the history does not have was counted before. A run that tested a drained node, which still fails and is not drained, stays in the
+    A run that is missing in the history was counted before. A run that tested a drained node, which still fails and is not drained, stays in the
     history until the node is drained.
     """
     closes: list[RedrainNode] = []
@@ -147,7 +147,7 @@ def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistor
 
 
 def _newest(book: CheckHistory, node: str, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Return the readings with those of a node in place of its former ones; the oldest are forgotten."""
+    """Return the readings with new ones of a node in place of its former ones, without the oldest beyond the limit."""
     if not readings:
         return book.readings
     return (*(each for each in book.readings if each["of"] != node), *readings)[-MOST_READINGS:]
@@ -181,7 +181,7 @@ def decide(
 
 
 def is_free(place: CheckTarget, now: float) -> bool:
-    """Return whether a run may begin on a node."""
+    """Return whether a run may start on a node."""
     return bool(place.is_free and place.node and now - place.node.last_busy >= QUIET)
 
 
@@ -206,7 +206,9 @@ def tests_now(book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTa
 def of_runs(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], now: float, waits: frozenset[int]
 ) -> Iterator[Action]:
-    """Yield the actions for runs in progress: cancel one whose node was taken; for a test resume its node, and drain it again when the job has it."""
+    """Yield the actions for runs in progress: cancel a run whose node another job has; for a test, resume the node, and drain it again when the
+    job runs on it.
+    """
     for run in book.runs:
         waiting, found = run.job in waits, {name: known[name].node for name in run.nodes if name in known}
         if waiting and now - run.at > PATIENCE:
@@ -223,10 +225,10 @@ def of_runs(
 
 
 def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
-    """Return whether nothing runs any more on a node that a check has drained, and no other check keeps it drained.
+    """Return whether a node may be opened for a test: a check has drained it, nothing runs on it, and no other check keeps it drained.
 
-    Where a quick check fails, no deep check opens the node: quick checks continue by themselves. Of several deep checks the first by name is tested;
-    while it fails, the node stays drained anyway.
+    If a quick check fails, no deep check opens the node, because quick checks also run on a drained node. Of several deep checks the first by name is
+    tested, because the node stays drained while it fails.
     """
     node = place.node
     if node is None or not node.is_drained or node.is_down or not drain_reasons.is_of_check(node):
@@ -241,7 +243,7 @@ def may_open(place: CheckTarget, wish: CheckPolicy) -> bool:
 
 
 def _wants_test(book: CheckHistory, wish: CheckPolicy, place: CheckTarget | None, now: float) -> bool:
-    """Return whether a drained node is due for a test; a worker that is to move to another machine, only after it has moved."""
+    """Return whether a drained node is due for a test; a worker that must move to another machine is due only after it has moved."""
     if wish.retest is None or place is None or place.node is None or not place.ready:
         return False
     case = book.cases[place.name]
@@ -271,14 +273,14 @@ def _may_be_chance(each: CheckState, wish: CheckPolicy) -> bool:
 
 
 def _idle(place: CheckTarget, now: float) -> float:
-    """For how many seconds a node has been idle."""
+    """Return the seconds for which a node has been idle."""
     return now - max(place.node.last_busy, place.born) if place.node and not place.node.is_busy else 0.0
 
 
 def again(
     book: CheckHistory, wish: CheckPolicy, known: Mapping[str, CheckTarget], left: int, now: float
 ) -> float | None:
-    """In how many seconds the decision may change without any event."""
+    """Return the seconds until the decision may change without an event."""
     moments = [5.0] if book.runs or left else []
     for name, case in book.cases.items():
         node = known[name].node if name in known else None
@@ -290,10 +292,10 @@ def again(
 
 
 def message(book: CheckHistory, wish: CheckPolicy, left: int) -> str:
-    """Return a message about the progress; `left` nodes are due and do not run the check yet."""
+    """Return a message about the progress; `left` are the nodes that are due and do not run the check yet."""
     parts = ["suspended"] if wish.suspended else []
     if len(book.cases) + len(book.runs) >= MOST:
-        parts.append(f"{len(book.cases)} nodes do not pass, so no further run begins: look whether the check is wrong")
+        parts.append(f"{len(book.cases)} nodes do not pass, so no further run starts: look whether the check is wrong")
     if book.runs:
         parts.append(f"{sum(len(each.nodes) for each in book.runs)} run it")
     if left > 0:

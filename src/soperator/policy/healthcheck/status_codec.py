@@ -1,7 +1,7 @@
-"""The history of a deep check, as the status of its HealthCheck stores it.
+"""Reads and writes the history of a deep check in the status of its HealthCheck, which is its only memory.
 
-Nodes are grouped by the second of their last run, so that five thousand nodes are a few host lists. Where there are too many groups, the two nearest
-are merged under the earlier second: some nodes then run the check a little sooner than they have to, never later.
+Nodes are grouped by the second of their last run, so that five thousand nodes are a few host lists. If there are too many groups, the two nearest are
+merged under the earlier second, so that some nodes run the check a little too early, but never too late.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> Che
 
 
 def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """Return the history in a status, empty where there is none. It has neither the name of the check nor what follows a failure (`then`)."""
+    """Return the history in a status, empty if it has none. It lacks the name of the check and the consequence of a failure (`then`)."""
     return replace(
         read_found(name, status, then),
         ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},

@@ -1,4 +1,4 @@
-"""The inputs and outputs of the policy for deep checks: values only.
+"""The inputs and outputs of the policy for deep checks, apart from its rules so that both kinds of checks share them.
 
 The policy itself is in `single_node` and `multi_node`. Times are seconds since 1970.
 """
@@ -18,7 +18,7 @@ _TAKEN = frozenset({"RESERVED", "MAINTENANCE"})
 
 @dataclass(frozen=True)
 class Shared:
-    """A shipped check whose job measures several nodes, and the limits of the spec by their names."""
+    """A shipped check whose job measures several nodes, and the thresholds of the spec by name."""
 
     check: DeepCheck
     limits: Mapping[str, Value] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class CheckPolicy:
-    """The settings of a check, in numbers; times in seconds. `retest` is None where a drained node is not tested again."""
+    """The settings of a check, in numbers; times are in seconds. `retest` is None if a drained node is not tested again."""
 
     name: str
     then: str = "drain"
@@ -45,15 +45,15 @@ class CheckPolicy:
 
     @property
     def check(self) -> Check:
-        """As the standing of a check counts."""
+        """The settings as `check_state` counts with them."""
         return Check(self.name, "", "job", then=self.then, confirm=self.confirm, passes=self.passes)
 
 
 @dataclass(frozen=True)
 class CheckTarget:
-    """One node: when its pod was created, whether the pod is ready, and Slurm's state, None where Slurm has no such node.
+    """One node: when its pod was created, whether the pod is ready, and Slurm's state, None if Slurm has no such node.
 
-    `deep` are the other deep checks that it fails, of `every` existing deep check; `quick` is whether quick checks drain nodes here.
+    `deep` are the other deep checks that it fails, of `every` existing deep check; `quick` says whether quick checks drain nodes here.
     """
 
     name: str
@@ -85,7 +85,7 @@ class CheckTarget:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that, by the last answer, has not ended; `others` are further nodes of a job that measures several."""
+    """A run that had not ended at Slurm's last answer; `others` are further nodes of a job that measures several."""
 
     job: int
     node: str
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes of it."""
+        """All nodes of the run."""
         return (self.node, *self.others)
 
 
@@ -111,7 +111,7 @@ class NodeFailure:
 
 @dataclass(frozen=True)
 class ResolvedFailure:
-    """A failure that is over."""
+    """A failure that has ended."""
 
     node: str
     since: float
@@ -123,10 +123,10 @@ class ResolvedFailure:
 
 @dataclass(frozen=True)
 class ComparisonRound:
-    """Nodes that are compared with each other, in jobs of two; `whole` is whether one job of all of them comes first.
+    """Nodes that are compared with each other, in jobs of two; `whole` says whether one job of all of them comes first.
 
-    `tested` is the drained one of them, if any; `moved` is the time of the last result. `readings` are those of pairs so far, `broken` how often a
-    pair gave none, and `says` is why the whole failed, or the message of the last broken run.
+    `tested` is the drained node under test, if any; `moved` is the time of the last result. `readings` are those of pairs so far, `broken` the number
+    of runs of a pair without one, and `says` is the message about the whole group's failure, or of the last broken run.
     """
 
     at: float
@@ -141,7 +141,7 @@ class ComparisonRound:
 
 @dataclass(frozen=True)
 class RoundNote:
-    """A result of a round that concerns no single node: a slow path between two, or that the slow node could not be identified."""
+    """A result of a round that concerns no single node: a slow path between two nodes, or a slow node that could not be identified."""
 
     at: float
     nodes: tuple[str, ...]
@@ -150,9 +150,10 @@ class RoundNote:
 
 @dataclass(frozen=True)
 class CheckHistory:
-    """All that is remembered. `ran` is by node when its last run that counted was submitted, `top` the highest number of a job that was ever here.
+    """The whole memory of a check. `ran` maps a node to the time when its last valid run was submitted; `top` is the highest id of a job of this
+    check.
 
-    `readings` are the newest of some nodes, the newest last: what others are compared with.
+    `readings` are the newest readings of some nodes, newest last, with which other nodes are compared.
     """
 
     ran: Mapping[str, float] = field(default_factory=dict)
@@ -174,7 +175,7 @@ class CheckHistory:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended. Without a verdict it is neither a pass nor a failure; `again` says whether it is repeated soon."""
+    """The result of a run. Without a verdict it is neither a pass nor a failure; `again` says whether the run is repeated soon."""
 
     run: Run
     at: float
@@ -186,7 +187,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit a job to a node, or to it and others together; a retest waits until its drained node is opened."""
+    """Submit a job to a node, or to several nodes together; a retest is pending until its drained node is resumed."""
 
     node: str
     retest: bool = False
@@ -194,27 +195,27 @@ class Submit:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """All nodes of it."""
+        """All nodes of the run."""
         return (self.node, *self.others)
 
 
 @dataclass(frozen=True)
 class Cancel:
-    """Cancel a run whose node another job has."""
+    """Cancel a run whose node another job uses."""
 
     run: Run
 
 
 @dataclass(frozen=True)
 class ResumeNode:
-    """Resume a drained node for the job that waits there."""
+    """Resume a drained node for its pending retest."""
 
     node: str
 
 
 @dataclass(frozen=True)
 class RedrainNode:
-    """Drain a node again, for this reason."""
+    """Drain a node again, with this reason."""
 
     node: str
     why: str
@@ -225,7 +226,7 @@ Action = Submit | Cancel | ResumeNode | RedrainNode
 
 @dataclass(frozen=True)
 class CheckPlan:
-    """The actions, a message about the progress, and in how many seconds the decision may change without any event."""
+    """The actions, a message about the progress, and the seconds until the decision may change without an event."""
 
     actions: tuple[Action, ...] = ()
     said: str = ""

@@ -1,1 +1,1 @@
-"""The policy over a NodeSet's workers; `policy` is the whole of it."""
+"""The policy for a NodeSet's workers; `policy` is its entry."""

@@ -1,10 +1,10 @@
-"""Draining and resuming a Slurm node: the same way for scale-in, rollout, maintenance, deletion and every other cause.
+"""Drains and resumes a Slurm node in the same way for scale-in, rollout, maintenance, deletion and every other cause.
 
-A drain of ours is recognized by its reason in Slurm, which begins with `soperator: `; nothing else is remembered. When a bounded drain has warned the
-jobs, the reason says until when they may run. They are not ended earlier, even if the policy is made stricter later.
+The policy recognizes a drain of the operator by its reason in Slurm, which begins with `soperator: `; it remembers nothing else. After a drain with a
+timeout has warned the jobs, the reason says until when they may run. The jobs do not end earlier, even if the spec becomes stricter later.
 
-An administrator is never overridden. A drain with another reason is neither hurried nor undone. A node that an administrator resumed after we had
-drained it (which an annotation on the pod records) stays in service until the cause of our drain changes.
+The policy never overrides an administrator. It neither shortens nor undoes a drain with another reason. A node that an administrator resumed after
+the operator had drained it (an annotation on the pod records that drain) stays in service until the cause of the operator's drain changes.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from soperator.slurm.node import SlurmNode
 
 
 def is_refused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether somebody has resumed a node that we had drained."""
+    """Return whether a person has resumed a node that the operator had drained."""
     node = seen.node(pod.index)
     return bool(pod.noted and node and not node.is_draining)
 
 
 def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Return the next action until nothing runs on a node and nothing can start; none when that is reached, or while it has to wait."""
+    """Return the next actions until nothing runs on a node and nothing can start; none after that, or while jobs still run in their time."""
     node = seen.node(pod.index)
     if node is None or node.is_drained:
         return []
@@ -44,7 +44,7 @@ def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def put_back(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Undo a drain of ours when the pod is ready; the pod is protected again before a job can start."""
+    """Resume a node that the operator drained, after protecting its pod again; nothing while the pod is not ready."""
     if not pod.ready or not is_ours(seen.node(pod.index)):
         return guard(seen, pod)
     marked = [] if pod.protected and not pod.noted else [AnnotatePod(pod.index, why, protected=True, noted="")]
@@ -56,11 +56,11 @@ def guard(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
     node = seen.node(pod.index)
     if pod.protected or pod.deleting or seen.nodes is None or (node and node.is_drained):
         return []
-    return [AnnotatePod(pod.index, "its node can take jobs", protected=True, noted=pod.noted)]
+    return [AnnotatePod(pod.index, "jobs may start on its node", protected=True, noted=pod.noted)]
 
 
 def release(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Let the pod of a drained node be evicted."""
+    """Allow the eviction of a drained node's pod."""
     if not pod.protected or pod.deleting:
         return []
     node = seen.node(pod.index)
@@ -68,7 +68,7 @@ def release(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def asks_jobs(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether a drain has come to the point where the jobs themselves matter."""
+    """Return whether the next step of a drain depends on the running jobs themselves."""
     node = seen.node(pod.index)
     if seen.jobs is not None or node is None or not _is_bounded(seen, node):
         return False
@@ -77,7 +77,7 @@ def asks_jobs(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """Yield when to look at a draining node again, in seconds since 1970."""
+    """Yield when the next step of a drain is due, in seconds since 1970."""
     node = seen.node(pod.index)
     if node and is_ours(node):
         if not pod.noted:
@@ -95,7 +95,7 @@ def _note(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]
 
 
 def _press(seen: WorkerSnapshot, pod: WorkerPod, node: SlurmNode) -> list[Action]:
-    """Warn the jobs when the warning is due, and end them after the deadline."""
+    """Return the warning of the jobs when it is due, and their end after the deadline."""
     if seen.jobs is None or not _is_bounded(seen, node):
         return []
     jobs, policy, end = tuple(seen.jobs_of(pod.index)), seen.policy, end_of(node)

@@ -1,4 +1,4 @@
-"""Converts the settings of a NodeSet's spec to the numbers of the policy."""
+"""Converts the settings of a NodeSet's spec to numbers, so that the policy parses no text."""
 
 from soperator.api.fields.change import seconds, share
 from soperator.api.nodeset import NodeSetSpec
@@ -7,7 +7,7 @@ from soperator.policy.workers.types import ChangePolicy
 
 
 def policy_of(spec: NodeSetSpec) -> ChangePolicy:
-    """Return the policy of a NodeSet; percentages are of its size."""
+    """Return the policy's settings for a NodeSet; percentages are of its size."""
     strategy, drain, failure = spec.update_strategy, spec.drain, spec.node_failure
     window = strategy.window
     return ChangePolicy(

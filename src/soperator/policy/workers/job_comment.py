@@ -1,7 +1,7 @@
-"""What was wrong with a job's node: a sentence for the job's AdminComment, for everybody who looks at that job.
+"""Writes the fault of a job's node into the job's AdminComment, because Slurm does not show it to the job's user.
 
-For a requeued job Slurm reports only that it waits, and forgets where it ran. So the sentence is written while the job has the node: when a check has
-drained it, and when it does not answer.
+For a requeued job, Slurm reports only that it is pending, and forgets where it ran. So the operator writes the sentence while the job has the node:
+when a check has drained the node, and when it does not answer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ LONGEST = 1024
 
 
 def hints(seen: WorkerSnapshot) -> Mapping[str, str]:
-    """Return the sentence for the jobs of each Slurm node with a fault, by node name; it stays the same while the fault lasts."""
+    """Return a sentence for the jobs of each faulty Slurm node, by node name; it does not change while the fault lasts."""
     return {seen.name(pod.index): says for pod in seen.restless if (says := _comment(seen, pod))}
 
 
@@ -34,7 +34,7 @@ def _comment(seen: WorkerSnapshot, pod: WorkerPod) -> str:
 
 
 def commented(comment: str, hints: Iterable[str]) -> str:
-    """Return a job's comment with these sentences appended; each is in it once."""
+    """Return a job's comment with these sentences appended, each only once."""
     for each in hints:
         longer = f"{comment}; {each}" if comment else f"{REASON_PREFIX}{each}"
         if each not in comment and len(longer) <= LONGEST:

@@ -29,29 +29,28 @@ PATIENCE = 20.0
 
 
 def due_registrations(seen: WorkerSnapshot, pod: WorkerPod) -> list[Register | AnnotatePod]:
-    """Have a running slurmd register that Slurm has not known for a while; its jobs continue.
+    """Return the registration of a running slurmd that Slurm has not known for a while; its jobs continue.
 
-    Slurm forgot the drain with the node, so the node may get a job at once: a pod that was open to eviction is protected first. The record of that
-    drain on the pod is removed too, or the node would look as if an administrator had resumed it.
+    Slurm forgot the drain with the node, so a job may start on the node at once. So a pod that may be evicted is protected first, and the record of
+    the drain is removed from the pod; otherwise the node would look as if an administrator had resumed it.
     """
     if not _is_unknown(seen, pod) or seen.now < _due(pod):
         return []
     if not pod.protected or pod.noted:
-        return [AnnotatePod(pod.index, "Slurm has forgotten that it is drained", protected=True, noted="")]
-    return [Register(pod.index, "Slurm does not know it although its slurmd runs")]
+        return [AnnotatePod(pod.index, "Slurm has forgotten the drain of its node", protected=True, noted="")]
+    return [Register(pod.index, "Slurm does not know the node although its slurmd runs")]
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """Yield when an unregistered slurmd is told to register."""
+    """Yield when an unregistered slurmd must register again, in seconds since 1970."""
     if _is_unknown(seen, pod):
         yield _due(pod)
 
 
 def shortfall(seen: WorkerSnapshot) -> str:
-    """Return a message about the jobs that slurmctld refuses while it knows fewer nodes of a NodeSet than desired, with the way around it; empty
-    otherwise.
+    """Return a message about jobs that slurmctld refuses while it knows fewer nodes of a NodeSet than desired, with a remedy; empty otherwise.
 
-    slurmctld queues no job over more nodes than it has records of, and a worker's record is created by its registration (docs/decisions/0101).
+    slurmctld refuses a job over more nodes than it has records, and a worker's registration creates its record (docs/decisions/0101).
     """
     if seen.nodes is None or seen.on_demand or seen.ending:
         return ""

@@ -1,27 +1,27 @@
-"""The policy for a NodeSet with power saving: which pods are created and deleted, and what the operator requests from Slurm.
+"""The policy for a NodeSet with power saving: the pods to create and delete, and the requests to Slurm.
 
-Slurm wakes nodes, for jobs or for an administrator; the states of its nodes are the only source of which nodes are to be awake:
+Slurm wakes nodes for jobs or for an administrator. Only the states of its nodes say which nodes must be awake:
 
-| state | pod | what is done |
+| state | pod | action |
 |---|---|---|
-| none | none | a record is made, asleep |
-| asleep (POWERED_DOWN) | any | the pod goes |
-| falling asleep (POWERING_DOWN) | any | the pod goes |
-| waking (POWERING_UP) | none | a pod is made |
-| waking, too long | any | Slurm is told that it is DOWN: its jobs are queued again, and the pod goes; after a while Slurm may try it again |
-| awake, idle for long | there | it is told to sleep, unless too few would be awake |
-| awake | there | as any worker (`policy`): drained and deleted where it is to go; then its record is made anew, asleep |
-| awake, no job | none | it is told to sleep |
-| awake, with a job | none | a pod is made, whose slurmd tells Slurm that the job is lost |
+| none | none | a record is created, asleep |
+| asleep (POWERED_DOWN) | any | the pod is deleted |
+| falling asleep (POWERING_DOWN) | any | the pod is deleted |
+| waking (POWERING_UP) | none | a pod is created |
+| waking, too long | any | the node is set DOWN: Slurm requeues its jobs, and the pod is deleted; after a while Slurm may try it again |
+| awake, idle for long | there | it is powered down, unless too few would be awake |
+| awake | there | as any worker (`policy`): drained and deleted if it must go; then its record is replaced by a new one, asleep |
+| awake, no job | none | it is powered down |
+| awake, with a job | none | a pod is created, whose slurmd reports to Slurm that the job is lost |
 
 Invariants, each tested by interrupting at every step:
 - The pod of a node that is awake is deleted only as `policy` allows, or after Slurm itself has put the node to sleep, which it never does to a node
   with a job. A request to sleep ends no job: Slurm waits until there is none.
-- A node is told to wake, to sleep, or that it is DOWN, only while its state does not say so already.
+- A node is powered up, powered down or set DOWN only if its state does not say so already.
 - Without an answer from Slurm no pod is created or deleted.
-- Nothing is remembered: the time when a node was given up is in its reason.
+- Nothing is remembered: the reason of a node that did not wake has the time.
 
-Where there is no machine for one node, or its image does not start, the other sleeping nodes would fail too. They are set DOWN for the same time, so
+If no machine exists for one node, or its image does not start, the other sleeping nodes would fail too. They are set DOWN for the same time, so
 that jobs run elsewhere, or wait with that reason, instead of trying one node after the other.
 """
 
@@ -59,7 +59,7 @@ _NAMED = 3
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
-    """Return the actions that follow from the states of the nodes; `policy` decides about the workers that are awake."""
+    """Return the actions for the states of the nodes; `policy` decides about the workers that are awake."""
     if seen.on_demand is None or seen.nodes is None:
         return _without_slurm(seen)
     look = _OnDemandPass(seen, seen.on_demand)
@@ -91,7 +91,7 @@ def _without_slurm(seen: WorkerSnapshot) -> WorkerPlan:
 
 @dataclass(frozen=True)
 class _OnDemandPass:
-    """One look at a NodeSet, sorted by phases."""
+    """One observation of a NodeSet, with its nodes sorted by phase."""
 
     seen: WorkerSnapshot
     wish: OnDemand
@@ -108,12 +108,12 @@ class _OnDemandPass:
 
     @cached_property
     def phases(self) -> dict[int, Phase]:
-        """The phase of each."""
+        """The phase of each node, by index."""
         return {index: phase_of(node) for index, node in self.nodes.items()}
 
     @cached_property
     def gone(self) -> frozenset[int]:
-        """The nodes whose records are to be deleted; nothing else is done with them."""
+        """The nodes whose records must be deleted; they get no other action."""
         found = self.nodes.items()
         return frozenset(index for index, node in found if self._is_done(index, node, self.seen.pods.get(index)))
 
@@ -127,18 +127,18 @@ class _OnDemandPass:
         return (each for each in self.in_phases(Phase.ASLEEP) if each[0] not in self.gone)
 
     def is_wanted(self, index: int) -> bool:
-        """Return whether the spec has a node with this index."""
+        """Return whether the index is within the size of the spec."""
         return not self.seen.ending and index < self.wish.most
 
     def records(self) -> Iterator[UpdateNodes]:
-        """Yield records to create, to delete, or to replace; a sleeping node consists of its record only."""
+        """Yield the creation, deletion or replacement of records; a sleeping node consists of its record only."""
         missing = tuple(
             index for index in range(self.wish.most) if index not in self.nodes and index not in self.seen.pods
         )
         if missing and not self.seen.ending:
             yield UpdateNodes(Verb.RECORD, missing, "their records are missing")
         if self.gone:
-            yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records are to be deleted or replaced")
+            yield UpdateNodes(Verb.ERASE, tuple(sorted(self.gone)), "their records must be deleted or replaced")
 
     def _is_done(self, index: int, node: SlurmNode, pod: WorkerPod | None) -> bool:
         if pod is not None or node.is_busy or (node.is_administrators and not self.seen.ending):
@@ -158,14 +158,14 @@ class _OnDemandPass:
         return node_records.field_updates(self.seen, (index for index in self.nodes if index not in self.gone))
 
     def created(self) -> Iterator[Create]:
-        """Yield pods for waking nodes, and for nodes that lost their pod under a job."""
+        """Yield the creation of pods for waking nodes, and for nodes whose pod is gone while they have a job."""
         for index, node, pod in self.in_phases(Phase.WAKING, Phase.AWAKE):
             waits = self.phases[index] is Phase.WAKING or node.is_busy
             if pod is None and waits and not is_denied(node) and not self.seen.ending:
                 yield Create(index, "Slurm wakes it" if self.phases[index] is Phase.WAKING else "its pod is gone")
 
     def deleted(self) -> Iterator[Action]:
-        """Yield pods to delete: of nodes that sleep or were given up, and of waking nodes with an ended, too old or outdated slurmd."""
+        """Yield the deletion of pods: of nodes that sleep or did not wake, and of waking nodes with an ended, too old or outdated slurmd."""
         for index, node, pod in self.in_phases(Phase.ASLEEP, Phase.FALLING, Phase.WAKING, Phase.AWAKE):
             if pod is None or pod.deleting:
                 continue
@@ -184,10 +184,12 @@ class _OnDemandPass:
         if pod.template != self.seen.template and never_ran(self.seen, pod):
             return "its pod template is out of date"
         late = pod.ready and self.seen.now >= pod.ready_since + PATIENCE
-        return "its slurmd was there before Slurm asked for it" if late else ""
+        return "its slurmd started before Slurm requested the node" if late else ""
 
     def given_up(self) -> Iterator[UpdateNodes]:
-        """Set DOWN the waking nodes that exceeded their time, with all sleeping ones where their pods would fail too; then put them to sleep."""
+        """Yield the updates that set DOWN the waking nodes that exceeded resumeTimeout, with all sleeping nodes if their pods would fail too, and
+        then put them to sleep.
+        """
         late = [pod for _, node, pod in self.in_phases(Phase.WAKING) if pod and self._is_late(node, pod)]
         short = [pod for pod in late if not pod.machine or pod.failing]
         if self.seen.ending:
@@ -215,27 +217,31 @@ class _OnDemandPass:
         return late and not (node.is_down or pod.deleting or pod.ready)
 
     def allowed(self) -> Iterator[UpdateNodes]:
-        """Let Slurm try sleeping nodes again that are DOWN, and not by a person: at once where the reason is that of a node that was awake."""
+        """Yield the updates that let Slurm try sleeping nodes again that the operator set DOWN: at once if the reason is that of a node that was
+        awake.
+        """
         found = [
             index
             for index, node, _ in self._sleepers()
             if node.is_down and not node.is_administrators and not node.is_draining and self._is_due(node)
         ]
         if found and not self.seen.ending:
-            yield UpdateNodes(Verb.ALLOW, tuple(found), "they can be tried again")
+            yield UpdateNodes(Verb.ALLOW, tuple(found), "Slurm may try them again")
 
     def _is_due(self, node: SlurmNode) -> bool:
         return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff
 
     def power_down_awaited(self) -> Iterator[UpdateNodes]:
-        """Put sleeping nodes to sleep again from which Slurm expects a response, as after a RESUME: it would skip them for ever otherwise."""
+        """Yield the update that puts sleeping nodes to sleep again if Slurm expects a response of them, as after a RESUME; otherwise Slurm skips
+        them for ever.
+        """
         found = [
             index
             for index, node, pod in self._sleepers()
             if pod is None and "NOT_RESPONDING" in node.states and not node.is_down and self._may_sleep(node)
         ]
         if found and not self.seen.ending:
-            yield UpdateNodes(Verb.SLEEP, tuple(found), "Slurm awaits a response of nodes that sleep")
+            yield UpdateNodes(Verb.SLEEP, tuple(found), "Slurm expects a response from sleeping nodes")
 
     @cached_property
     def awake(self) -> int:
@@ -246,7 +252,7 @@ class _OnDemandPass:
         )
 
     def woken(self) -> Iterator[UpdateNodes]:
-        """Yield the lowest sleepers, where fewer than wanted are awake."""
+        """Yield the waking of the lowest sleeping nodes if fewer nodes are awake than minNodes."""
         ready = [
             index
             for index, node, pod in self._sleepers()
@@ -255,10 +261,10 @@ class _OnDemandPass:
             and not (node.is_down or node.is_draining or node.is_busy or "NOT_RESPONDING" in node.states)
         ]
         if (missing := self.wish.least - self.awake) > 0 and ready and not self.seen.ending:
-            yield UpdateNodes(Verb.WAKE, tuple(ready[:missing]), "so many are to be awake")
+            yield UpdateNodes(Verb.WAKE, tuple(ready[:missing]), "fewer nodes are awake than minNodes")
 
     def to_sleep(self) -> list[UpdateNodes]:
-        """Return those that idled longest, as long as enough are awake; and those that lost their pod without a job."""
+        """Return the powering down of the nodes that idled longest, while enough stay awake, and of nodes whose pod is gone without a job."""
         lost = [
             index
             for index, node, pod in self.in_phases(Phase.AWAKE)
@@ -286,11 +292,11 @@ class _OnDemandPass:
                 yield index, max(node.last_busy, pod.ready_since)
 
     def _may_sleep(self, node: SlurmNode) -> bool:
-        """Return whether there is no job, and no word about it that its sleep would wipe out: POWER_DOWN takes a drain away."""
+        """Return whether a node has no job and no drain; POWER_DOWN would remove a drain."""
         return not (node.is_busy or node.is_draining or node.is_administrators or "POWER_DOWN" in node.states)
 
     def others(self, told_to_sleep: set[int]) -> WorkerSnapshot:
-        """Return the workers that are awake and stay awake, for the rollout, including those that Slurm does not know."""
+        """Return the workers that are awake and stay awake, for the policy of running workers; they include those that Slurm does not know."""
         mine = {
             index: pod
             for index, pod in self.seen.pods.items()
@@ -315,7 +321,7 @@ class _OnDemandPass:
         return awake and not is_denied(node) and "POWER_DOWN" not in node.states
 
     def summary(self) -> str:
-        """Return the waking nodes, and what they wait for."""
+        """Return a message about the waking nodes and what they wait for."""
         waking = [(self.nodes[index].name, pod) for index, _, pod in self.in_phases(Phase.WAKING)]
         if not waking:
             return ""
@@ -324,7 +330,7 @@ class _OnDemandPass:
         return f"waking: {', '.join([*said, *more])}"
 
     def again(self) -> float | None:
-        """In how many seconds something is due without an event."""
+        """Return the seconds until an action is due without an event."""
         due = min((each for each in self._moments() if each > self.seen.now), default=None)
         return None if due is None else due - self.seen.now + 0.1
 

@@ -1,7 +1,7 @@
-"""Slurm's state of a node as a condition of its pod, for people who look from Kubernetes.
+"""Slurm's state of a node as a condition of its pod, for people who work with kubectl.
 
-It is written for lasting states (any drain, or DOWN), with Slurm's reason, and reset when the node is in service again. Idle and allocated are not
-written to the pod, because every start of a job would be a write; the NodeSet's status counts them.
+The condition is written for lasting states (any drain, or DOWN), with Slurm's reason, and reset when the node is in service again. Idle and allocated
+are not written, because every start of a job would be a write; the NodeSet's status counts them.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ IN_SERVICE = "InService"
 
 
 def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodCondition]:
-    """Return the condition to write on a pod, if it is not there already."""
+    """Return the condition to write on a pod; None if the pod has it already."""
     node = seen.node(pod.index)
     if node is None or pod.deleting:
         return []
@@ -34,7 +34,7 @@ def as_text(reason: str, message: str) -> str:
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """Yield when the present state will have lasted long enough."""
+    """Yield when the present state will have lasted long enough to be written, in seconds since 1970."""
     node = seen.node(pod.index)
     if node and _is_out(node):
         yield node.reason_at + LASTING

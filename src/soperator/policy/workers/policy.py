@@ -2,22 +2,22 @@
 
 Each pod is in one of five groups, checked in this order:
 
-1. **replaced by another**: its Node has not reported for long, and its Slurm node is DOWN. It stays unchanged, and a pod with another name takes its
-   place.
+1. **replaced by another**: its Node has not reported for `nodeFailure.replaceAfter`, and its Slurm node is DOWN. It stays unchanged, and a
+   pod with another name takes its place.
 2. **surplus**: there are more pods than desired; those whose removal disturbs least (`removal_order`) are retired.
 3. **chosen**: its template is old and the rollout has room for it; it is retired, and a new pod gets its name.
-4. **leaving**: its Node is to be emptied, or another capability wants it idle; it is drained, and may then be evicted.
-5. **kept**: it is protected, and a drain of ours is undone.
+4. **leaving**: its Node must be emptied, or another capability needs it idle; it is drained, and may then be evicted.
+5. **kept**: it is protected, and a drain of the operator is undone.
 
 To retire is to drain, to wait until nothing runs (`drain` says for how long), to delete the pod, and then to remove Slurm's record.
 
 Invariants, each tested by interrupting at every step:
 - A pod is deleted, or loses its protection, only when its Slurm node is drained (DRAIN set, nothing runs or completes, and no job is suspended on
   it), or when no slurmd can be running in it.
-- A job ends before its time only by `drain.onTimeout`, after `drain.timeout`, and warned.
-- No answer from Slurm means busy. A ready pod that Slurm does not know is busy too, because slurmctld may have forgotten it: its slurmd is told to
-  register.
-- Only drains with a reason of ours are undone, and no drain that an administrator undid is set again.
+- A job ends before its time only by `drain.onTimeout`, after `drain.timeout` and a warning.
+- No answer from Slurm means busy. A ready pod that Slurm does not know is busy too, because slurmctld may have forgotten it: its slurmd is made
+  to register again.
+- Only drains with a reason of the operator are undone, and no drain that an administrator undid is set again.
 - Nothing is remembered: the next call observes what the last one did.
 """
 
@@ -118,7 +118,7 @@ def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod
 
 
 def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
-    """Return the pods that are replaced by another, as many as the budget allows; none in a NodeSet that is to be empty."""
+    """Return the indexes of the pods that are replaced by another, as many as the budget allows; none in a NodeSet of size 0."""
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []
@@ -134,9 +134,9 @@ def _is_lost(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str]:
-    """Return the pods of a former template to replace now, and why the others wait.
+    """Return the pods of a former template to replace now, and the cause why the others wait.
 
-    Pods that are out of service, or never ran, cost nothing. Of those in service, as many as the rollout has room for.
+    Pods that are out of service, or never ran, do not count against maxUnavailable. Pods in service follow up to that number.
     """
     old = [pod for pod in kept if pod.template != seen.template]
     if not old or seen.policy.on_delete:
@@ -162,19 +162,19 @@ def _pause(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> str:
     if failed:
         return f"it stopped, for {failed.trouble or seen.name(failed.index) + ' is not in service'}"
     if seen.policy.window and not seen.policy.window.is_open(seen.now):
-        return f"it waits for its window ({seen.policy.window.schedule} UTC)"
+        return f"the rollout waits for its window ({seen.policy.window.schedule} UTC)"
     return ""
 
 
 def _has_failed(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether a worker of the new template cannot come into service, or has not within its time."""
+    """Return whether a worker of the new template cannot become ready, or has not become ready within its timeout."""
     if pod.template != seen.template or pod.deleting or is_in_service(seen, pod) or leave_of(seen, pod):
         return False
     return pod.failing or (not _is_ours(seen, pod) and seen.now - pod.born > seen.policy.progress_deadline)
 
 
 def retire(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
-    """Drain, wait, delete; a pod in which no job runs or ever ran is deleted at once."""
+    """Return the steps to retire a pod: drain, wait, delete; a pod on which no job can run is deleted at once."""
     if pod.deleting:
         return []
     if never_ran(seen, pod):
@@ -188,7 +188,7 @@ def retire(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
 
 
 def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
-    """Drain, wait, let it be evicted; where its Node expels pods and takes no new ones, delete it."""
+    """Return the steps to empty a pod for its Node: drain, wait, allow its eviction; delete it if its Node expels pods and accepts no new ones."""
     why, machine = drain_reasons.reason(leave_of(seen, pod)), seen.machine(pod)
     if not is_unused(seen, pod):
         return drain.take_out(seen, pod, why)
@@ -198,7 +198,9 @@ def _vacate(seen: WorkerSnapshot, pod: WorkerPod) -> list[Action]:
 
 
 def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Action]:
-    """Return a pod that ended is created again; any other is protected and in service, unless an administrator drained it."""
+    """Return the steps to keep a pod in service: protect it, and resume it unless an administrator drained it; a pod that ended is deleted and
+    created again.
+    """
     if pod.deleting:
         return []
     if pod.phase in ("Failed", "Succeeded"):
@@ -211,21 +213,24 @@ def _keep(seen: WorkerSnapshot, pod: WorkerPod, has_surplus: bool) -> list[Actio
 
 
 def _create(seen: WorkerSnapshot, missing: int) -> list[Create]:
-    """Return pods for all missing workers at once: first under names that Slurm knows and that lost their pod, then under the lowest free ones."""
+    """Return the creation of all missing pods at once: first under names that Slurm knows and that lost their pod, then under the lowest free
+    names.
+    """
     back = [index for index in seen.lone if not _is_done(seen, index)]
     free = (index for index in count() if index not in seen.pods and index not in back)
     return [Create(index, "wanted") for index in (*back, *islice(free, max(0, missing)))][: max(0, missing)]
 
 
 def _forget(seen: WorkerSnapshot, created: Sequence[Create]) -> list[DeleteNodeRecord]:
-    """Delete records without a pod: those that we drained, those whose name a new pod gets, and those that no pod will use. Busy ones stay.
+    """Return the deletion of records without a pod: those that the operator drained, those whose name a new pod gets, and those that no pod will
+    use. Busy records stay.
 
-    Slurm keeps the features and the size of a known node, whatever a new slurmd of that name reports: only a new record has those of the new
+    Slurm keeps the features and the size of a known node, whatever a new slurmd of that name reports. Only a new record has the values of the new
     template.
     """
     coming = {each.index for each in created}
     return [
-        DeleteNodeRecord(index, "its new pod has a record of its own" if index in coming else "it has no pod any more")
+        DeleteNodeRecord(index, "its new pod needs a new record" if index in coming else "it no longer has a pod")
         for index in seen.lone
         if _is_done(seen, index) or (_is_free if index in coming else _is_junk)(seen, index)
     ]
@@ -237,7 +242,7 @@ def _is_done(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_free(seen: WorkerSnapshot, index: int) -> bool:
-    """Return whether a record has nothing that a new pod of its name has to keep: no job, and no state or reason of an administrator."""
+    """Return whether a record may be lost when a new pod gets its name: it has no job, and no state or reason of an administrator."""
     node = seen.node(index)
     return bool(
         node
@@ -248,7 +253,7 @@ def _is_free(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _is_junk(seen: WorkerSnapshot, index: int) -> bool:
-    """Return whether a record only says that the machine is gone; a record with a reason of an administrator stays, unless all are deleted."""
+    """Return whether a record says only that its machine is gone; a record with a reason of an administrator stays, unless all are deleted."""
     node = seen.node(index)
     return bool(
         node and not node.is_busy and (seen.ending or (node.is_down and node.reason.startswith("Not responding")))
@@ -260,12 +265,12 @@ def _is_ours(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_draining(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether a drain of ours still waits for jobs; it may be undone for a node that became idle."""
+    """Return whether a drain of the operator still waits for jobs; the policy may undo it for another node that became idle."""
     return _is_ours(seen, pod) and is_busy(seen, pod)
 
 
 def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
-    """Return whether the jobs matter: which busy node is drained, that a drain is over, or that a drained node has no suspended job."""
+    """Return whether the decision needs the list of jobs: to choose a busy node, to end a drain, or to exclude suspended jobs on a drained node."""
     if seen.jobs is not None or seen.nodes is None:
         return False
     chosen = any(isinstance(each, DrainNode) and is_busy(seen, seen.pods[each.index]) for each in actions)
@@ -277,9 +282,9 @@ def asks_jobs(seen: WorkerSnapshot, actions: Sequence[Action]) -> bool:
 
 
 def ends_jobs(seen: WorkerSnapshot, action: Action) -> bool:
-    """Return whether an action would end a suspended job: it deletes the pod of a node that Slurm calls drained, or allows its eviction.
+    """Return whether an action could end a suspended job: it deletes the pod of a node that Slurm calls drained, or allows its eviction.
 
-    So does the deletion of a record whose slurmd answers: its pod may exist, hidden because somebody removed a label.
+    So could the deletion of a record whose slurmd answers: its pod may exist, hidden because a person removed a label.
     """
     match action:
         case DeleteNodeRecord(index):
@@ -300,7 +305,7 @@ def _answers(seen: WorkerSnapshot, index: int) -> bool:
 
 
 def _again(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> float | None:
-    """In how many seconds something may be due without an event."""
+    """Return the seconds until an action may be due without an event."""
     due = min((each for each in _moments(seen, kept) if each > seen.now), default=None)
     return None if due is None else due - seen.now + 0.1
 

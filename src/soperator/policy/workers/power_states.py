@@ -1,4 +1,6 @@
-"""The phase of a node between asleep and awake, from Slurm's states, and the messages about nodes that do not wake."""
+"""The phase of a node between asleep and awake, from Slurm's states, and the messages about nodes that do not wake. Slurm's states alone decide,
+because Slurm wakes the nodes.
+"""
 
 from collections import Counter
 from enum import Enum, auto
@@ -16,7 +18,7 @@ _SLURMS = "ResumeTimeout reached"
 
 
 class Phase(Enum):
-    """The phase of a node between asleep and awake."""
+    """A phase of a node between asleep and awake."""
 
     ASLEEP = auto()
     FALLING = auto()
@@ -39,7 +41,7 @@ def is_denied(node: SlurmNode) -> bool:
 
 
 def is_of(seen: WorkerSnapshot, name: str) -> bool:
-    """Return whether a Slurm node is one of the NodeSet that is looked at."""
+    """Return whether a Slurm node belongs to the observed NodeSet."""
     prefix = f"{seen.nodeset}-"
     return name.startswith(prefix) and hostlist.number(name.removeprefix(prefix)) is not None
 
@@ -52,7 +54,7 @@ def are_of_shape(seen: WorkerSnapshot) -> bool:
 
 
 def trouble(seen: WorkerSnapshot) -> str:
-    """Return why jobs do not get more of these nodes, as a message; empty where nothing is wrong."""
+    """Return a message about why jobs do not get more of these nodes; empty without a fault."""
     found = sorted(node.name for node in (seen.nodes or {}).values() if is_denied(node) and is_of(seen, node.name))
     if not found:
         return ""
@@ -63,7 +65,7 @@ def trouble(seen: WorkerSnapshot) -> str:
 
 
 def counts(seen: WorkerSnapshot) -> dict[str, int]:
-    """Return how many nodes sleep, how many wake, and how many are desired: those waking or awake, and at least as many as are kept awake."""
+    """Return the numbers of sleeping, of waking and of desired nodes; desired are those waking or awake, and at least minNodes."""
     found = Counter(phase_of(node) for node in (seen.nodes or {}).values() if is_of(seen, node.name))
     wanted = max(found[Phase.WAKING] + found[Phase.AWAKE], seen.on_demand.least if seen.on_demand else 0)
     return {

@@ -1,4 +1,6 @@
-"""Which worker's removal disturbs least, and which workers are in service."""
+"""The order in which workers are removed, least disturbance first, and which workers are in service. One order serves scale-in, rollout and
+eviction.
+"""
 
 from soperator.policy import drain_reasons
 from soperator.policy.workers import drain
@@ -9,7 +11,7 @@ from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
 def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
     """Return whether no slurmd runs in the pod: its containers have not started, or have ended for good.
 
-    The pod's phase Pending may be older than Slurm's answer, so Slurm decides: a node that is up has a slurmd.
+    The pod's phase Pending may be older than Slurm's answer, so Slurm's state decides: a node that is up has a slurmd.
     """
     node = seen.node(pod.index)
     has_begun = _is_silent(seen, pod) or (node is not None and node.is_up and phase_of(node) is Phase.AWAKE)
@@ -17,7 +19,7 @@ def never_ran(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether no job can be on it: no container ran, or the pod is not ready and Slurm never knew it, or its node is drained."""
+    """Return whether no job can be on a worker: no container ran, or the pod is not ready and Slurm never knew it, or its node is drained."""
     node = seen.node(pod.index)
     if node is None:
         unknown = seen.nodes is not None and not seen.jobs_of(pod.index)
@@ -26,19 +28,21 @@ def is_unused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _is_silent(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether the pod's Node does not report its state."""
+    """Return whether the pod's Node no longer reports its state."""
     machine = seen.machine(pod)
     return bool(pod.machine) and (machine is None or not machine.ready)
 
 
 def is_in_service(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether Slurm can give jobs to it; a drain of an administrator's counts as his choice, one of ours does not."""
+    """Return whether a worker counts as in service: Slurm can start jobs on it, or an administrator drained it. A worker that the operator drained
+    does not count.
+    """
     node = seen.node(pod.index)
     return bool(pod.ready and not pod.deleting and node and node.is_up and not drain_reasons.is_ours(node))
 
 
 def is_busy(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
-    """Return whether a job may be on the worker; without an answer of Slurm, yes."""
+    """Return whether a job may be on the worker; True without an answer of Slurm."""
     node = seen.node(pod.index)
     return not is_unused(seen, pod) and (node is None or node.is_busy)
 
@@ -79,6 +83,6 @@ def _rank(seen: WorkerSnapshot, pod: WorkerPod) -> float:
 
 
 def leave_of(seen: WorkerSnapshot, pod: WorkerPod) -> str:
-    """Return why a worker is to get no more jobs on its Node; empty when it may."""
+    """Return why a worker must get no more jobs on its Node; empty if it may."""
     machine = seen.machine(pod)
     return pod.leave or (machine.leaving if machine else "")

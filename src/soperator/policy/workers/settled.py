@@ -1,8 +1,8 @@
-"""Workers about which there is nothing to decide, whatever the others do.
+"""Workers that need no decision, whatever the state of the others.
 
-Such a worker is in service where it is; there is nothing to record about it, and no drain of ours to undo. Unless there are too many workers, or its
-template is a former one, the policy has no action for it (a test compares this with the whole policy). Of five thousand workers nearly all are
-settled nearly always.
+Such a worker is in service, with nothing to record and no drain of the operator to undo. The policy has no action for it unless the NodeSet has too
+many workers or its template is a former one (a test compares this with the whole policy). Of five thousand workers nearly all are settled nearly
+always, so a pass skips them.
 """
 
 from soperator.policy.workers.pod_condition import IN_SERVICE, as_text

@@ -1,4 +1,4 @@
-"""The message about what is being done to a NodeSet's workers."""
+"""The message about the progress of a NodeSet's workers, so that `why` names the cause of each change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Classification:
-    """The policy's decision: the workers that are replaced by another, surplus, chosen for the rollout, or kept; and why no more are chosen."""
+    """The policy's decision: the workers that are replaced by another, surplus, chosen for the rollout, or kept, and the cause why no more are
+    chosen.
+    """
 
     lost: Sequence[WorkerPod]
     surplus: Sequence[WorkerPod]
@@ -22,7 +24,7 @@ class Classification:
 
 
 def summarize(seen: WorkerSnapshot, fates: Classification) -> str:
-    """Return the message, without a full stop; empty when nothing changes."""
+    """Return the message, without a full stop; empty if nothing changes."""
     return "; ".join(_parts(seen, fates))
 
 
@@ -43,7 +45,7 @@ def _parts(seen: WorkerSnapshot, fates: Classification) -> Iterator[str]:
     for why in sorted({leave_of(seen, pod) for pod in restless} - {""}):
         yield f"{why}: {_names(seen, [pod for pod in restless if leave_of(seen, pod) == why])}"
     for pod in fates.lost:
-        yield f"{seen.name(pod.index)} is replaced by another, for its Node {pod.machine} does not answer and Slurm says DOWN"
+        yield f"{seen.name(pod.index)} is replaced by another, because its Node {pod.machine} does not answer and its Slurm node is DOWN"
 
 
 def _names(seen: WorkerSnapshot, pods: Sequence[WorkerPod]) -> str:

@@ -1,4 +1,6 @@
-"""The inputs and outputs of the policy for a NodeSet's workers: values only. The policy itself is `policy`."""
+"""The inputs and outputs of the policy for a NodeSet's workers, apart from its rules so that rendering, reports and tests need only values. The
+rules are in `policy`.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,8 +18,8 @@ from soperator.slurm.node import Shape, SlurmNode, held
 class KubeNode:
     """A Kubernetes Node.
 
-    `leaving` says why its workers are to get no more jobs, empty when they may. `expels` is whether its pods are expected to end without eviction,
-    and no new pod can be scheduled there.
+    `leaving` says why its workers must get no more jobs, empty if they may. `expels` says whether its pods will end without eviction and no new pod
+    can be scheduled there.
     """
 
     name: str
@@ -31,10 +33,10 @@ class KubeNode:
 class WorkerPod:
     """A worker's pod as Kubernetes reports it.
 
-    `trouble` says why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it is to get no more jobs. `protected`
-    and `noted` are our marks on it: whether it may be evicted, and which drain of ours was recorded. `told` is the condition about its Slurm node.
-    `ready_since` is when it became ready, `asked` when its slurmd was last told to register. `uid` and `version` are of the object that this was read
-    from: what is decided is done to that one alone.
+    `trouble` says why it is not ready; `failing` whether that needs a person; `leave` why, besides its Node, it must get no more jobs. `protected`
+    and `noted` are the operator's marks on it: whether it may be evicted, and which drain of the operator was recorded. `told` is the condition about
+    its Slurm node. `ready_since` is when it became ready, `asked` when its slurmd was last requested to register, both in seconds since 1970. `uid`
+    and `version` identify the object that was read; the actions apply only to that object.
     """
 
     index: int
@@ -58,7 +60,7 @@ class WorkerPod:
 
 @dataclass(frozen=True)
 class ChangePolicy:
-    """The settings of a NodeSet about changes, in numbers; `None` means never."""
+    """The settings of a NodeSet for rollout, drain and node failure, in numbers; `None` means never."""
 
     on_delete: bool = False
     max_unavailable: int = 1
@@ -75,7 +77,7 @@ class ChangePolicy:
 
 @dataclass(frozen=True)
 class OnDemand:
-    """The settings of power saving: the fewest awake nodes, the most nodes, times in seconds, and the configuration of a node in Slurm."""
+    """The settings of power saving: the fewest awake nodes, the most nodes, times in seconds, and a node's configuration line for Slurm."""
 
     least: int
     most: int
@@ -95,9 +97,9 @@ class RecordFields:
 
 @dataclass(frozen=True)
 class WorkerSnapshot:
-    """The observed state: pods by index, Kubernetes' Nodes and Slurm's nodes by name, and what is desired.
+    """The observed state: pods by index, Kubernetes Nodes and Slurm nodes by name, and the desired state.
 
-    `nodes` is None without a fresh answer of Slurm, and `jobs` None when the jobs were not listed. `ending` is the reason with which a NodeSet that
+    `nodes` is None without a fresh answer of Slurm, and `jobs` is None if the jobs were not listed. `ending` is the reason with which a NodeSet that
     is being deleted drains, empty for one that is not. `calm` are indexes of the present template for which `settled.is_calm` is known to be true;
     they only save time. `on_demand` is given with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
     the template, in words. `record` is what the records in Slurm have to say, None where that does not matter, and `differing` are workers whose
@@ -125,15 +127,15 @@ class WorkerSnapshot:
         return f"{self.nodeset}-{index}"
 
     def node(self, index: int) -> SlurmNode | None:
-        """Return the Slurm node of an index, where Slurm knows it."""
+        """Return the Slurm node of an index; None if Slurm does not know it."""
         return self.nodes.get(self.name(index)) if self.nodes is not None else None
 
     def machine(self, pod: WorkerPod) -> KubeNode | None:
-        """Return the Kubernetes Node of a pod, where it has one."""
+        """Return the Kubernetes Node of a pod; None if it has none."""
         return self.machines.get(pod.machine)
 
     def jobs_of(self, index: int) -> list[SlurmJob]:
-        """Return the jobs on the Slurm node of an index, as far as they were listed."""
+        """Return the jobs on the Slurm node of an index; none if the jobs were not listed."""
         return self._jobs.get(self.name(index), [])
 
     @cached_property
@@ -145,23 +147,23 @@ class WorkerSnapshot:
         return found
 
     def on(self, nodes: Mapping[str, SlurmNode]) -> "WorkerSnapshot":
-        """Return the same with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
+        """Return this state with a fresh answer of Slurm; a worker whose node has changed is no longer settled."""
         calm = frozenset(index for index in self.calm if nodes.get(self.name(index)) is self.node(index))
         return replace(self, nodes=nodes, calm=calm)
 
     def with_jobs(self, jobs: Iterable[SlurmJob]) -> "WorkerSnapshot":
-        """Return the same with the jobs that have nodes; a node with a suspended job counts as busy."""
+        """Return this state with the list of jobs that have nodes; a node with a suspended job counts as busy."""
         listed = tuple(jobs)
         return replace(self.on(held(self.nodes or {}, listed)), jobs=listed)
 
     @cached_property
     def restless(self) -> list[WorkerPod]:
-        """The pods about which there may be something to decide."""
+        """The pods that are not settled, by index."""
         return [pod for index, pod in self.pods.items() if index not in self.calm]
 
     @cached_property
     def lone(self) -> list[int]:
-        """The indexes of this NodeSet's nodes that Slurm has a record of and that have no pod."""
+        """The indexes of nodes that have a record in Slurm and no pod."""
         prefix, ours = f"{self.nodeset}-", {self.name(index) for index in self.pods}
         found = (name.removeprefix(prefix) for name in self.nodes or () if name not in ours and name.startswith(prefix))
         return sorted(index for tail in found if (index := hostlist.number(tail)) is not None)
@@ -190,7 +192,7 @@ class Delete:
 
 @dataclass(frozen=True)
 class DrainNode:
-    """Let no new job start on the Slurm node of an index; `why` is the reason that Slurm shows."""
+    """Drain the Slurm node of an index; `why` is the reason that Slurm shows."""
 
     index: int
     why: str
@@ -198,7 +200,7 @@ class DrainNode:
 
 @dataclass(frozen=True)
 class Resume:
-    """Undo our drain of the Slurm node of an index."""
+    """Resume the Slurm node of an index, which the operator drained."""
 
     index: int
     why: str
@@ -206,7 +208,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class DeleteNodeRecord:
-    """Remove the record of a Slurm node that has no pod any more."""
+    """Remove the record of a Slurm node that no longer has a pod."""
 
     index: int
     why: str
@@ -214,7 +216,7 @@ class DeleteNodeRecord:
 
 @dataclass(frozen=True)
 class AnnotatePod:
-    """Mark the pod of an index: whether it may be evicted, and which drain of ours its node has."""
+    """Mark the pod of an index: whether it may be evicted, and which drain of the operator its node has."""
 
     index: int
     why: str
@@ -224,7 +226,7 @@ class AnnotatePod:
 
 @dataclass(frozen=True)
 class SignalJobs:
-    """Signal the jobs of a draining node, and then let `why` be the reason that Slurm shows."""
+    """Signal the jobs of a draining node, and then set `why` as the reason that Slurm shows."""
 
     index: int
     why: str
@@ -244,7 +246,7 @@ class EndJobs:
 
 @dataclass(frozen=True)
 class SetPodCondition:
-    """Write Slurm's state of its node as a condition on the pod of an index: a reason in one word, and `why`."""
+    """Write the state of a Slurm node as a condition on the pod of its index, with a reason in CamelCase, and `why`."""
 
     index: int
     why: str
@@ -253,7 +255,7 @@ class SetPodCondition:
 
 @dataclass(frozen=True)
 class Register:
-    """Have the slurmd of an index, which slurmctld does not know, register again."""
+    """Make the slurmd of an index, which slurmctld does not know, register again."""
 
     index: int
     why: str
@@ -262,7 +264,7 @@ class Register:
 class Verb(StrEnum):
     """The updates of several nodes at once; except for the first three, the values are the states of `scontrol update`.
 
-    RESUME makes slurmctld wait for a response of a sleeping node, and skip the node after slurmctld was restarted; IDLE does not (node_mgr.c,
+    After RESUME, slurmctld waits for a response of a sleeping node, and skips the node after a restart; after IDLE it does not (node_mgr.c,
     _require_node_reg; read_config.c, _build_bitmaps).
     """
 
@@ -285,7 +287,7 @@ class UpdateNodes:
 
     @property
     def index(self) -> int:
-        """The first of them."""
+        """The lowest of the indexes."""
         return self.indexes[0]
 
 
@@ -306,7 +308,7 @@ Action = (
 
 @dataclass(frozen=True)
 class WorkerPlan:
-    """The actions, a message about the progress, in how many seconds to look again, and whether the jobs must be listed first."""
+    """The actions, a message about the progress, the seconds until the next pass, and whether the jobs must be listed first."""
 
     actions: tuple[Action, ...] = ()
     said: str = ""
