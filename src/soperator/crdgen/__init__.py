@@ -1,1 +1,1 @@
-"""Files that are generated from the models and checked in: CRDs, the chart's schema, reference pages."""
+"""Files that are generated from the models and checked in, so that they cannot diverge: CRDs, the chart's schema, reference pages."""

@@ -1,4 +1,4 @@
-"""Everything that is computed from the models and checked in, written at once: `make crds`."""
+"""Writes all generated files at once, so that none is forgotten: `make crds`."""
 
 from soperator.crdgen import generate, reference, values
 from soperator.observe import grafana

@@ -1,4 +1,4 @@
-"""The reference page of the shipped quick checks, computed from their files; `make crds` writes it."""
+"""The reference page of the shipped quick checks, computed from their files so that it has their real thresholds; `make crds` writes it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -29,10 +29,13 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "<!-- Generated from src/soperator/checks by `make crds`. -->"
     yield ""
-    yield "What a worker can be asked, one section for each file of `src/soperator/checks/shipped`. [Health](../explain/health.md) says how they"
-    yield "are run, how they are judged, and what follows."
+    yield (
+        "The checks that run on workers, one section for each file of `src/soperator/checks/shipped`. "
+        "[Health](../explain/health.md) explains how they"
+    )
+    yield "run, how they are evaluated, and their consequences."
     yield ""
-    yield "| check | applies to nodes with | fails after | well again after | then |"
+    yield "| check | applies to nodes with | fails after | recovers after | consequence |"
     yield "|---|---|---|---|---|"
     for each in catalog.shipped():
         times = f"{each.confirm} in a row" if each.confirm > 1 else "1"
@@ -94,7 +97,7 @@ def _limit(limit: Any) -> str:
 
 def _machines() -> Iterator[str]:
     yield "\n## Limits by machine type\n"
-    yield "A type is a part of the name by which the device calls itself; the longest one that fits counts. Where a type has no such number, that"
+    yield "A type is a part of the device's model name; the longest match counts. If a type has no such number, that"
     yield "rule is not judged."
     yield ""
     yield "| device | limit | value | source |"

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get` for our kinds, and their short names. REASON is one word; `-o wide` adds WHY, a message with the remedy."""
+"""The columns of `kubectl get` for the operator's kinds, and their short names. REASON is one word; `-o wide` adds WHY, a message with the remedy."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Definition:
-    """The parts of one of our CustomResourceDefinitions, without its rules; `scalable` adds the scale subresource."""
+    """The parts of a CustomResourceDefinition that the model does not have; `scalable` adds the scale subresource."""
 
     kind: str
     plural: str
@@ -43,25 +43,24 @@ class Definition:
 _READY = Column(
     "Ready",
     '.status.conditions[?(@.type=="Ready")].status',
-    description="Whether everything that the spec asks for is there.",
+    description="Whether everything in the spec is ready.",
 )
 _AVAILABLE = Column(
     "Available", '.status.conditions[?(@.type=="Available")].status', description="Whether jobs can run."
 )
 _REASON = Column(
-    "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it is not ready, in one word."
+    "Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Cause why it is not ready, in one word."
 )
 _AGE = Column("Age", ".metadata.creationTimestamp", "date")
-_WHY = Column("Why", ".status.why", description="Why it is not ready, and what to do.", priority=1)
+_WHY = Column("Why", ".status.why", description="Cause why it is not ready, and the remedy.", priority=1)
 
 CLUSTER = Definition(
     kind="SlurmCluster",
     plural="slurmclusters",
     short_names=("slc",),
     description=(
-        "SlurmCluster is one Slurm cluster: its controller, login nodes, shared root file system and "
-        "partitions. "
-        "NodeSets that name it are its workers."
+        "SlurmCluster is one Slurm cluster: its controller, login nodes, shared root file system and partitions. "
+        "NodeSets that refer to it are its workers."
     ),
     spec=SlurmClusterSpec,
     status=SlurmClusterStatus,
@@ -71,7 +70,7 @@ CLUSTER = Definition(
         Column("Controller", ".status.controller.summary", description="Controllers, ready of wanted."),
         Column("Login", ".status.login.summary", description="Login nodes, ready of desired."),
         Column("Workers", ".status.workers.summary", description="Workers of all NodeSets, ready of desired."),
-        Column("Address", ".status.address", description="How to reach the login nodes."),
+        Column("Address", ".status.address", description="The ssh command that reaches the login nodes."),
         _REASON,
         _AGE,
         Column("Slurm", ".status.slurm", description="Version of Slurm.", priority=1),
@@ -90,16 +89,18 @@ NODESET = Definition(
     spec=NodeSetSpec,
     status=NodeSetStatus,
     columns=(
-        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster that they belong to."),
+        Column("Cluster", ".spec.clusterRef.name", description="SlurmCluster of the nodes."),
         Column("Wanted", ".status.desiredReplicas", "integer", "The number of nodes that should exist."),
-        Column("Ready", ".status.readyReplicas", "integer", "Nodes that Slurm can give jobs to."),
+        Column("Ready", ".status.readyReplicas", "integer", "Nodes that Slurm can start jobs on."),
         Column("Asleep", ".status.asleep", "integer", "Nodes that sleep until a job needs them."),
-        Column("Waking", ".status.waking", "integer", "Nodes that Slurm has requested."),
-        Column("Updated", ".status.updatedReplicas", "integer", "Nodes that are as the spec says.", priority=1),
+        Column(
+            "Waking", ".status.waking", "integer", "Nodes that Slurm has requested and that have not registered yet."
+        ),
+        Column("Updated", ".status.updatedReplicas", "integer", "Nodes that match the spec.", priority=1),
         Column("Idle", ".status.idle", "integer", "Nodes that are idle.", priority=1),
         Column("Allocated", ".status.allocated", "integer", "Nodes with jobs.", priority=1),
-        Column("Draining", ".status.draining", "integer", "Nodes that take no more jobs.", priority=1),
-        Column("Down", ".status.down", "integer", "Nodes that Slurm cannot use.", priority=1),
+        Column("Draining", ".status.draining", "integer", "Nodes that are drained or draining.", priority=1),
+        Column("Down", ".status.down", "integer", "Nodes that are down or not responding.", priority=1),
         _AVAILABLE,
         _REASON,
         _AGE,
@@ -113,17 +114,17 @@ HEALTHCHECK = Definition(
     plural="healthchecks",
     short_names=("hchk",),
     description=(
-        "HealthCheck is a check that needs a node to itself. It runs on the nodes of one SlurmCluster as Slurm jobs that make way for users' jobs."
+        "HealthCheck is a check that needs a whole node. It runs on the nodes of one SlurmCluster as Slurm jobs that users' jobs preempt."
     ),
     spec=HealthCheckSpec,
     status=HealthCheckStatus,
     columns=(
-        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster whose nodes it checks."),
-        Column("Schedule", ".spec.when.schedule", description="When it runs on all nodes, in UTC.", priority=1),
+        Column("Cluster", ".spec.clusterRef.name", description="SlurmCluster whose nodes it checks."),
+        Column("Schedule", ".spec.when.schedule", description="Schedule of the runs on all nodes, in UTC.", priority=1),
         Column("Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether it runs."),
-        Column("Last", ".status.last", "date", "When a run began last."),
+        Column("Last", ".status.last", "date", "Start of the last run."),
         Column("Active", ".status.active", "integer", "Runs that go on."),
-        Column("Passed", ".status.nodesPassed", description="Nodes whose last run passed, of all."),
+        Column("Passed", ".status.nodesPassed", description="Nodes whose last run passed, of all nodes."),
         Column("Failing", ".status.failing", "integer", "Nodes that fail it."),
         _REASON,
         _AGE,
@@ -132,18 +133,20 @@ HEALTHCHECK = Definition(
 )
 
 _IN_STEP = Column(
-    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether Slurm has it as the spec says."
+    "Ready", '.status.conditions[?(@.type=="Ready")].status', description="Whether Slurm's database matches the spec."
 )
 
 ACCOUNT = Definition(
     kind="SlurmAccount",
     plural="slurmaccounts",
     short_names=("slacct",),
-    description="SlurmAccount is an account of one SlurmCluster with its users, shares and limits, kept in step with Slurm's database.",
+    description=(
+        "SlurmAccount is an account of one SlurmCluster with its users, shares and limits. The operator keeps Slurm's database in sync with it."
+    ),
     spec=SlurmAccountSpec,
     status=SlurmAccountStatus,
     columns=(
-        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster that has it."),
+        Column("Cluster", ".spec.clusterRef.name", description="SlurmCluster of the account."),
         Column("Account", ".status.account", description="Name of the account in Slurm."),
         Column("Parent", ".spec.parent", description="The account above it."),
         Column("Users", ".status.users", description="Users in Slurm, of desired."),
@@ -158,13 +161,13 @@ QOS = Definition(
     kind="SlurmQOS",
     plural="slurmqos",
     short_names=("slqos",),
-    description="SlurmQOS is a QOS in the database of one SlurmCluster, kept in step with it.",
+    description="SlurmQOS is a QOS in the database of one SlurmCluster. The operator keeps the database in sync with it.",
     spec=SlurmQOSSpec,
     status=SlurmQOSStatus,
     columns=(
-        Column("Cluster", ".spec.clusterRef.name", description="The SlurmCluster whose database has it."),
+        Column("Cluster", ".spec.clusterRef.name", description="SlurmCluster whose database has the QOS."),
         Column("QOS", ".status.qos", description="Name of the QOS in Slurm."),
-        Column("Priority", ".spec.priority", "integer", "What it adds to the priority of jobs."),
+        Column("Priority", ".spec.priority", "integer", "Priority that the QOS adds to its jobs."),
         _IN_STEP,
         _REASON,
         _AGE,

@@ -1,4 +1,4 @@
-"""The reference page of the shipped deep checks, computed from their files; `make crds` writes it."""
+"""The reference page of the shipped deep checks, computed from their files so that it has their real thresholds; `make crds` writes it."""
 
 from collections.abc import Iterator
 
@@ -24,12 +24,12 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "<!-- Generated from src/soperator/checks by `make crds`. -->"
     yield ""
-    yield "What a Slurm job can measure, one section for each file of `src/soperator/checks/deep`."
-    yield "[Health](../explain/health.md#deep-checks) says how it is measured and judged."
-    yield "*Peers* are the nodes (for GPUs their GPUs, for pairs other pairs) of the same NodeSet; a value stands out when"
-    yield "it is so much away from their median, and four times as far as they usually are."
+    yield "The checks that run as Slurm jobs, one section for each file of `src/soperator/checks/deep`."
+    yield "[Health](../explain/health.md#deep-checks) explains how they measure and evaluate."
+    yield "*Peers* are the nodes (for GPUs their GPUs, for pairs other pairs) of the same NodeSet; a value is an outlier if"
+    yield "it differs from their median by the given percentage, and by four times the usual distance."
     yield ""
-    yield "| check | a job measures | applies to nodes with | seconds at most |"
+    yield "| check | a job measures | applies to nodes with | time limit in seconds |"
     yield "|---|---|---|---|"
     for each in shipped_deep():
         yield f"| [{each.name}](#{each.name}) | {_PER[each.per]} | {needed(each.needs)} | {each.time} |"

@@ -1,6 +1,6 @@
-"""The schemas as a reader wants them: field by field, with type, default and limits in words.
+"""Describes the schemas field by field, with type, default and limits as text.
 
-`soperator explain` and the reference pages are both made of this.
+`soperator explain` and the reference pages both use it, so that they agree.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ KINDS: Mapping[str, Definition] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Field:
-    """One field: its path below spec, what it is in words, its default as text (empty: none), and its description."""
+    """One field: its path below spec, its type as text, its default as text (empty: none), and its description."""
 
     path: str
     type: str
@@ -45,12 +45,12 @@ def fields(schema: Schema, prefix: str = "") -> Iterator[Field]:
 
 
 def rules_of(schema: Schema) -> tuple[str, ...]:
-    """Return the messages of the rules on a piece, or on the items of a list."""
+    """Return the messages of the rules on a part of a schema, or on the items of a list."""
     return tuple(rule["message"] for rule in _holder(schema).get("x-kubernetes-validations", []))
 
 
 def type_of(schema: Schema) -> str:
-    """Return the type in words, with its limits."""
+    """Return the type with its limits, as text."""
     if schema.get("x-kubernetes-int-or-string"):
         return "quantity"
     if "enum" in schema:
@@ -78,7 +78,7 @@ def describe(path: str) -> str:
     for step in steps:
         inner = _holder(schema).get("properties", {})
         if step not in inner:
-            raise KeyError(f"{here}: there is no field {step}; there are: {', '.join(inner) or 'none'}")
+            raise KeyError(f"{here}: unknown field {step}: use one of {', '.join(inner) or 'none'}")
         schema, here = inner[step], f"{here}.{step}"
     return "\n".join(_page(here, schema))
 
@@ -108,7 +108,7 @@ def _page(path: str, schema: Schema) -> Iterator[str]:
 
 
 def _holder(schema: Schema) -> Schema:
-    """Return the schema that holds the properties: of the items, for a list."""
+    """Return the schema with the properties; for a list, the schema of its items."""
     items: Schema = schema.get("items", schema)
     return items
 

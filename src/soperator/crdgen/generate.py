@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions, computed from the models.
 
-They are checked in as the chart soperator-crds, so that a reviewer sees what a change of a model does to the API; a
-test compares. `make crds` writes them.
+They are checked in as the chart soperator-crds, so that a reviewer sees the effect of a change of a model on the API. `make crds` writes them, and a
+test compares them.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def definition_of(kind: Definition) -> Schema:
 
 def text_of(kind: Definition) -> str:
     """Return one CustomResourceDefinition as YAML, the same text for the same models."""
-    header = f"# Generated from src/soperator/api by `make crds`; {kind.kind} is described there.\n"
+    header = f"# {kind.kind}, generated from src/soperator/api by `make crds`.\n"
     return header + yaml.safe_dump(definition_of(kind), sort_keys=True, width=10000, allow_unicode=True)
 
 
@@ -70,7 +70,7 @@ def files() -> Mapping[str, str]:
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts by their file names into `folder`, which is made, and return their paths."""
+    """Write texts by file name into `folder`, create the folder if it is missing, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The reference page of the metrics, computed from their registries."""
+"""The reference page of the metrics, computed from their registries so that no metric is missing; `make crds` writes it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,29 +20,32 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "## Of a cluster"
     yield ""
-    yield "The exporter serves them (`spec.metrics`), each series with the label `slurm_cluster` too."
+    yield "The exporter serves them (`spec.metrics`). Each series also has the label `slurm_cluster`."
     nodes = sum(each.most for each in cluster.METRICS if each.per == "node")
     whole = sum(each.most for each in cluster.METRICS if each.per == "cluster")
-    yield f"A cluster has at most {whole} series, and {nodes} more for each Slurm node, none with `metrics.nodes: false`. No job has any here."
-    yield "What there is no series left for is counted under the name `other`."
+    yield (
+        f"A cluster has at most {whole} series, and {nodes} more for each Slurm node (none with `metrics.nodes: "
+        "false`). No job has its own series here."
+    )
+    yield "Values beyond the limit count under the name `other`."
     yield from _table(cluster.METRICS)
     yield ""
     yield "## Of jobs"
     yield ""
     most = sum(each.most for each in jobs.METRICS)
-    yield "Each worker serves them of its own jobs (`spec.metrics.jobs`), on port 6823, each series with the label `slurm_cluster` too."
-    yield f"That is three series for each job on a node, one for each GPU that a job has, and {most} for a node at most."
+    yield "Each worker serves them for its own jobs (`spec.metrics.jobs`) on port 6823. Each series also has the label `slurm_cluster`."
+    yield f"Each job on a node has three series and one more for each of its GPUs; a node has at most {most}."
     yield from _table(jobs.METRICS)
     yield ""
     yield "## Of the operator"
     yield ""
-    yield "The operator serves them on its own port, 8080."
+    yield "The operator serves them on port 8080."
     yield from _table(operator.METRICS)
 
 
 def _table(metrics: Iterable[Metric]) -> Iterator[str]:
     yield ""
-    yield "| name | kind | labels | series at most | meaning |"
+    yield "| name | kind | labels | maximum series | meaning |"
     yield "|---|---|---|---|---|"
     for each in metrics:
         labels = ", ".join(f"`{label}`" for label in each.labels)

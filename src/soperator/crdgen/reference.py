@@ -1,4 +1,6 @@
-"""The reference pages of our kinds, computed from the models, and those of other modules here; `make crds` writes them."""
+"""The reference pages of the operator's kinds, computed from the models, and those of the other modules here; `make crds` writes them. One entry
+collects all pages, so that none is forgotten.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +38,7 @@ def _lines(kind: Definition) -> Iterator[str]:
     yield f"<!-- Generated from src/soperator/api by `make crds`. -->\n\n{_escaped(kind.description)}"
     yield ""
     names = ", ".join(f"`{name}`" for name in (kind.plural, *kind.short_names))
-    yield f"`apiVersion: {API_VERSION}`. `kubectl get` knows it as {names}."
+    yield f"`apiVersion: {API_VERSION}`. Names for `kubectl get`: {names}."
     yield ""
     yield "## Name"
     yield ""

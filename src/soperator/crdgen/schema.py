@@ -1,9 +1,8 @@
-"""From a pydantic model to the structural schema that a CustomResourceDefinition must hold.
+"""Converts a pydantic model to the structural schema that a CustomResourceDefinition requires.
 
-Kubernetes takes a part of OpenAPI v3: no references, no null type, no titles, each default complete where it stands.
-Defaults of nested objects are written as `{}`, because the API server fills the inner ones in only where the outer
-object exists. An empty text, list or map is no default: absence says the same, and stored objects stay as short as
-their author wrote them.
+Kubernetes accepts a part of OpenAPI v3: no references, no null type, no titles, and complete defaults. Defaults of nested objects are written as
+`{}`, because the API server fills inner defaults only if the outer object exists. An empty text, list or map is not a default, because its absence
+means the same, and stored objects stay as short as their author wrote them.
 """
 
 from collections.abc import Mapping
@@ -39,10 +38,10 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class _WithFactories(GenerateJsonSchema):
-    """Pydantic's generator, which also says the defaults that a factory makes."""
+    """Pydantic's generator of schemas, extended by the defaults that a factory creates."""
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
-        """Return the default as a person would have to write it."""
+        """Return the default in the form that a person would write."""
         factory = schema.get("default_factory")
         if factory is None or schema.get("default_factory_takes_data"):
             return schema.get("default", NoDefault)
@@ -75,7 +74,7 @@ def _name_of(reference: str) -> str:
 
 
 def _unwrapped(node: Schema) -> Schema:
-    """Return an optional's inner schema with the outer description; Kubernetes drops a null before it looks."""
+    """Return the inner schema of an optional field with the outer description; Kubernetes drops a null before it validates."""
     options = [option for option in node.get("anyOf", []) if option.get("type") != "null"]
     if len(options) != 1:
         return node
@@ -117,7 +116,7 @@ def _has_defaults(schema: Schema) -> bool:
 
 
 def _defaults(properties: Schema) -> Schema:
-    """Return what defaulting would make of `{}`: the API server evaluates rules on a default before it fills it."""
+    """Return `{}` with all defaults filled in, because the API server evaluates rules on a default before it fills it."""
     return {key: value["default"] for key, value in properties.items() if "default" in value}
 
 

@@ -1,4 +1,6 @@
-"""The reference page of Slurm's settings: those that the operator owns, and its defaults; `make crds` writes it."""
+"""The reference page of Slurm's settings: those that the operator owns, and its defaults, computed from the code that applies them; `make crds`
+writes it.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,11 +12,15 @@ from soperator.slurm.settings import managed
 
 NAME = "slurm-settings.md"
 _OWNED = (
-    ("slurm.conf", "A line of `spec.config.extraLines.slurm` with one of these is refused.", managed.OWNED),
-    ("slurm.conf, where accounting is on", "With `spec.accounting` these are refused too.", managed.ACCOUNTING),
-    ("slurm.conf, with a topology", "With `spec.topology.type` this is refused too.", managed.TOPOLOGY),
-    ("A node", "A word of `extraConf` of a NodeSet with one of these is refused.", managed.OWNED_NODE),
-    ("A partition", "An entry of `spec.partitions[].options` with one of these is refused.", managed.OWNED_PARTITION),
+    ("slurm.conf", "The operator refuses a line of `spec.config.extraLines.slurm` with one of these.", managed.OWNED),
+    ("slurm.conf, where accounting is on", "With `spec.accounting` it also refuses these.", managed.ACCOUNTING),
+    ("slurm.conf, with a topology", "With `spec.topology.type` it also refuses this one.", managed.TOPOLOGY),
+    ("A node", "The operator refuses `extraConf` of a NodeSet with one of these.", managed.OWNED_NODE),
+    (
+        "A partition",
+        "The operator refuses an entry of `spec.partitions[].options` with one of these.",
+        managed.OWNED_PARTITION,
+    ),
 )
 
 
@@ -35,7 +41,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "<!-- Generated from src/soperator/slurm/settings and src/soperator/render by `make crds`. -->"
     yield ""
-    yield "Every setting of slurm.conf(5) that is not in the first tables is yours: write it into `spec.config.extraLines.slurm`."
+    yield "All settings of slurm.conf(5) that the first tables do not list are yours: write them into `spec.config.extraLines.slurm`."
     yield ""
     yield "## Settings that the operator owns"
     for title, said, owned in _OWNED:
@@ -48,13 +54,13 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "## Lists that are shared"
     yield ""
-    yield "What you write is united with ours."
+    yield "The operator merges your values with its own."
     yield ""
     yield from _table(("setting", "ours"), {key: f"`{value}`" for key, value in managed.SHARED.items()})
     yield ""
     yield "## Defaults"
     yield ""
-    yield "A cluster with an empty spec has these lines. Yours stand after them, and of a setting that is written twice Slurm takes the last."
+    yield "A cluster with an empty spec has these lines. Your lines follow them, and Slurm uses the last of two lines with one setting."
     yield ""
     yield from _table(("setting", "value"), {each.key: f"`{each.value}`" for each in defaults()})
 

@@ -1,7 +1,7 @@
-"""The schema of the chart slurm-cluster's values: our two specs, so that there is no second vocabulary.
+"""The schema of the values of the chart slurm-cluster: the specs of SlurmCluster and NodeSet, so that no second vocabulary exists.
 
-Helm checks values against it before it renders, and editors complete from it. It is JSON Schema and knows nothing of
-Kubernetes; unknown fields are refused, because Helm would pass a misspelt one on to be pruned in silence.
+Helm validates values with it before it renders, and editors complete from it. It is plain JSON Schema, without Kubernetes' extensions. It refuses
+unknown fields, because Helm would pass on a misspelt field, which the API server then removes silently.
 """
 
 import json
@@ -27,14 +27,14 @@ def values_schema() -> Schema:
         "additionalProperties": False,
         "properties": {
             "name": {
-                "description": "Name of the SlurmCluster; empty means the release's.",
+                "description": "Name of the SlurmCluster. Empty: the name of the release.",
                 "type": "string",
                 "maxLength": 30,
                 "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
             },
             "cluster": _plain(structural(CLUSTER.spec)) | {"description": "The spec of the SlurmCluster."},
             "nodeSets": {
-                "description": "The specs of NodeSets by their names, without `clusterRef`.",
+                "description": "The specs of NodeSets by name, without `clusterRef`.",
                 "type": "object",
                 "propertyNames": {"pattern": DNS_LABEL, "maxLength": 40},
                 "additionalProperties": node_set,
@@ -50,7 +50,7 @@ def text() -> str:
 
 
 def _plain(schema: Schema) -> Schema:
-    """Return the structural schema without Kubernetes' own words; a map that lists its fields takes no others."""
+    """Return the structural schema without Kubernetes' extensions; a map that lists its fields accepts no others."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":

@@ -32,9 +32,9 @@ def test_good_keys_have_no_fault(key: str) -> None:
     [
         ("", "is not an SSH public key"),
         ("ada@example.org", "is not an SSH public key"),
-        (PUBLIC[:-6], "cut"),
-        (PUBLIC.replace("AAAA", "AAA!"), "cut or damaged"),
-        (PUBLIC.replace("ssh-ed25519 ", "ssh-rsa "), "not of its type ssh-rsa"),
+        (PUBLIC[:-6], "truncated"),
+        (PUBLIC.replace("AAAA", "AAA!"), "truncated or damaged"),
+        (PUBLIC.replace("ssh-ed25519 ", "ssh-rsa "), "does not match its type ssh-rsa"),
         (f"{PUBLIC}\n{PUBLIC}", "one key per entry"),
     ],
 )

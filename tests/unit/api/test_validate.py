@@ -48,8 +48,8 @@ def test_a_partition_over_an_unknown_nodeset_names_the_known_ones() -> None:
     spec = cluster(partitions=[{"name": "gpu", "nodeSets": ["gpus"]}])
     (problem,) = validate_cluster("demo", spec, world(worker=node_set()))
     assert str(problem) == (
-        "SlurmCluster demo: spec.partitions[0].nodeSets[0]: gpus: no NodeSet has this name in the namespace "
-        "(there are: worker): make it, or remove it from the partition"
+        "SlurmCluster demo: spec.partitions[0].nodeSets[0]: gpus: no NodeSet in the namespace has this name "
+        "(existing: worker): create it, or remove it from the partition"
     )
 
 
@@ -59,7 +59,7 @@ def test_a_partition_over_a_feature_of_no_nodeset_names_those_there_are() -> Non
     spec = cluster(partitions=[{"name": "p", "features": ["big", "bug"]}])
     (problem,) = validate_cluster("demo", spec, World({"demo": spec}, sets))
     assert problem.field == "spec.partitions[0].features[1]"
-    assert "(there are: worker, big)" in problem.remedy
+    assert "(existing: worker, big)" in problem.remedy
 
 
 def test_a_partition_over_another_clusters_nodeset_names_that_cluster() -> None:
@@ -81,7 +81,7 @@ def test_a_nodeset_without_its_cluster_names_the_known_ones() -> None:
     where = world(worker=node_set("dmeo"))
     (problem,) = of_nodeset("worker", where)
     assert (problem.field, problem.value) == ("spec.clusterRef.name", "dmeo")
-    assert "there are: demo" in problem.remedy
+    assert "existing: demo" in problem.remedy
 
 
 def test_of_two_nodesets_with_one_pod_name_the_younger_is_blamed() -> None:
@@ -89,14 +89,14 @@ def test_of_two_nodesets_with_one_pod_name_the_younger_is_blamed() -> None:
     where = world({"a": cluster(), "a-b": cluster()}, b_c=node_set("a"), c=node_set("a-b"))
     assert of_nodeset("b-c", where) == []
     (problem,) = of_nodeset("c", where)
-    assert "its pods would be named a-b-c-<n> as those of NodeSet b-c" in problem.remedy
+    assert "its pods would have the names a-b-c-<n> of NodeSet b-c" in problem.remedy
 
 
 def test_a_nodeset_must_not_take_the_names_of_another_clusters_login_pods() -> None:
     """`a` with `b-login` makes pods a-b-login-<n>, which are the login pods of `a-b`."""
     where = world({"a": cluster(), "a-b": cluster()}, b_login=node_set("a"))
     (problem,) = of_nodeset("b-login", where)
-    assert "as the login of SlurmCluster a-b" in problem.remedy
+    assert "of the login of SlurmCluster a-b" in problem.remedy
 
 
 def test_a_nodeset_must_not_be_named_like_a_node_of_another() -> None:
@@ -139,7 +139,7 @@ def test_a_request_above_its_limit_is_a_problem() -> None:
     )
     (problem,) = of_nodeset("a", where)
     assert (problem.field, problem.value) == ("spec.resources.requests.memory", "2Gi")
-    assert "the limit is 1024Mi" in problem.remedy
+    assert "larger than the limit 1024Mi" in problem.remedy
 
 
 def test_a_path_is_mounted_once_by_nodeset_and_cluster() -> None:
@@ -160,7 +160,7 @@ def test_nothing_is_mounted_below_what_each_job_has_anew() -> None:
         "a", world({"demo": spec}, a=node_set(submounts=[{"path": "/scratch/x", "claimName": "x"}]))
     )
     assert (problem.field, problem.value) == ("spec.submounts[0].path", "/scratch/x")
-    assert "each job has /scratch anew" in problem.remedy
+    assert "each job has a new /scratch" in problem.remedy
 
 
 @pytest.mark.parametrize(
@@ -374,4 +374,4 @@ def test_the_older_of_two_nodesets_keeps_the_name_of_its_pods() -> None:
     sets = {"a-b": NodeSetSpec(cluster_ref={"name": "x"}), "b": NodeSetSpec(cluster_ref={"name": "x-a"})}
     world = World(clusters={"x": SlurmClusterSpec(), "x-a": SlurmClusterSpec()}, node_sets=sets)
     assert validate_nodeset("a-b", sets["a-b"], world) == []
-    assert "as those of NodeSet a-b" in str(validate_nodeset("b", sets["b"], world)[0])
+    assert "of NodeSet a-b" in str(validate_nodeset("b", sets["b"], world)[0])

@@ -80,7 +80,7 @@ class TestLint:
         )
         code, lines = lint(tmp_path, text)
         assert code == 1
-        assert "spec.partitions[0].nodeSets[0]: gpu: no NodeSet has this name" in lines[0]
+        assert "spec.partitions[0].nodeSets[0]: gpu: no NodeSet in the namespace has this name" in lines[0]
         assert lines[1].startswith(
             "SlurmCluster demo: spec.config.extraLines.slurm, line 1: NodeName=a: nodes register by themselves"
         )
@@ -137,7 +137,7 @@ class TestLint:
         """A NodeSet refers within its own namespace."""
         code, lines = lint(tmp_path, GOOD.replace("{name: worker}", "{name: worker, namespace: other}"))
         assert code == 1
-        assert "no SlurmCluster has this name" in lines[0]
+        assert "no SlurmCluster in the namespace has this name" in lines[0]
 
 
 def test_crds_prints_what_kubectl_takes() -> None:
@@ -177,7 +177,7 @@ def test_explain_shows_a_field_and_its_inner_fields() -> None:
     done = RUN.invoke(app, ["explain", "nodeset.gpu"])
     assert done.exit_code == 0
     assert "vendor" in done.output
-    assert "belong together" in done.output
+    assert "need each other" in done.output
 
 
 @pytest.mark.parametrize("name", ["cluster", "slurmcluster", "SlurmClusters", "slc"])

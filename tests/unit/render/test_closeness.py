@@ -70,12 +70,12 @@ def test_a_place_is_where_nodes_run():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"topology": {"type": "Block"}}, ("spec.topology.blockSizes", "give the number of nodes of a block")),
-        ({"topology": TREE | {"blockSizes": [2]}}, ("spec.topology.blockSizes", "with another type remove it")),
+        ({"topology": {"type": "Block"}}, ("spec.topology.blockSizes", "set the number of nodes of a block")),
+        ({"topology": TREE | {"blockSizes": [2]}}, ("spec.topology.blockSizes", "remove blockSizes with another type")),
         ({"topology": BLOCK | {"blockSizes": [4, 12]}}, ("spec.topology.blockSizes[1]", "12", "times 2, 4, 8")),
-        ({"topology": BLOCK | {"blockSizes": [4, 4]}}, ("spec.topology.blockSizes[1]", "larger than the one before")),
-        ({"topology": {"type": "Tree", "levels": ["a", "a"]}}, ("spec.topology.levels[1]", "is a level already")),
-        ({"topology": {"type": "Tree", "levels": ["kubernetes.io/arch"]}}, ("what a Node is and not where",)),
+        ({"topology": BLOCK | {"blockSizes": [4, 4]}}, ("spec.topology.blockSizes[1]", "in ascending order")),
+        ({"topology": {"type": "Tree", "levels": ["a", "a"]}}, ("spec.topology.levels[1]", "is already a level")),
+        ({"topology": {"type": "Tree", "levels": ["kubernetes.io/arch"]}}, ("identifies a Node, not its location",)),
         (
             {"topology": TREE, "config": {"topology": "SwitchName=a Nodes=b"}},
             ("spec.topology.type", "remove config.topology"),

@@ -214,5 +214,5 @@ def test_no_submount_may_cover_what_a_node_mounts_itself():
     assert len(targets) > 15
     for target in targets:
         for path in (target, *map(str, PurePosixPath(target).parents)):
-            rule = next(each for each in SUBMOUNT if "every node mounts itself" in each.message)
+            rule = next(each for each in SUBMOUNT if "mounts of every node" in each.message)
             assert not rule.holds(Submount(path=path, claim_name="a")), path

@@ -23,7 +23,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def seconds(duration: str) -> float:
     """Return the length of a duration such as `90s` or `1d12h`; raises ValueError for another text."""
     if not re.fullmatch(DURATION, duration):
-        raise ValueError(f"{duration} is not a duration: write one such as 30s, 10m, 2h or 1d12h")
+        raise ValueError(f"{duration}: write a duration such as 30s, 10m, 2h or 1d12h")
     return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smhd])", duration)))
 
 
