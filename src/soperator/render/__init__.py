@@ -1,1 +1,1 @@
-"""Pure rendering: from what is wanted to Kubernetes objects and Slurm's files."""
+"""Pure rendering: functions from the desired state to Kubernetes objects and Slurm's files, without I/O so that golden files can prove them."""

@@ -1,4 +1,4 @@
-"""The version of what is rendered.
+"""The version of the renderer.
 
 A newer operator that renders an unchanged spec differently must not restart anything (`policy/cluster/render_record`). So each pass records
 the version of its renderer, and a difference under another version waits until the spec changes or an upgrade is requested. The number says

@@ -133,13 +133,13 @@ def test_pieces_name_paths_as_people_write_them() -> None:
 def test_describe_says_type_default_rules_and_inner_fields() -> None:
     """The page of a field holds all that its author needs."""
     page = describe("cluster.login.service")
-    assert "nodePort works with type NodePort or LoadBalancer only" in page
+    assert "nodePort needs type NodePort or LoadBalancer" in page
     assert "externalTrafficPolicy" in page
     assert describe("nodeset.replicas").startswith("nodeset.replicas: integer, 0 to 10000, default 1")
     assert describe("cluster.spec.jail.submounts.path").startswith("cluster.jail.submounts.path: text")
 
 
-@pytest.mark.parametrize(("path", "words"), [("node", "no such kind"), ("cluster.login.x", "there are: replicas")])
+@pytest.mark.parametrize(("path", "words"), [("node", "unknown kind"), ("cluster.login.x", "use one of replicas")])
 def test_describe_names_what_there_is_for_a_wrong_path(path: str, words: str) -> None:
     """The error is a sentence."""
     with pytest.raises(KeyError, match=words):

@@ -105,7 +105,7 @@ def rest_problems(users: RestUsers) -> Iterator[Problem]:
     """Yield the problems of the tokens that a schema cannot express."""
     path, longest = "spec.rest.users", seconds(users.max_lifetime)
     if not _SHORTEST <= longest <= _LONGEST:
-        yield Problem(f"{path}.maxLifetime", users.max_lifetime, "give from 10m to 7d")
+        yield Problem(f"{path}.maxLifetime", users.max_lifetime, "set a time from 10m to 7d")
     seen: set[str] = set()
     for number, each in enumerate(users.tokens):
         here = f"{path}.tokens[{number}]"

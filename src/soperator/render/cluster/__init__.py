@@ -1,1 +1,1 @@
-"""The objects of one SlurmCluster, one module for each role."""
+"""The Kubernetes objects of one SlurmCluster, one module for each role."""

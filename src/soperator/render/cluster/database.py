@@ -1,7 +1,7 @@
-"""The database of slurmdbd, where the operator manages it: its own MariaDB, or a MariaDB resource of mariadb-operator.
+"""The database of slurmdbd, if the operator manages it: its own MariaDB, or a MariaDB resource of mariadb-operator.
 
-Both survive when accounting is turned off or the cluster is deleted, as the users' files do: the claim, the resource and the password have no owner.
-Buffer sizes follow from the pod's memory; Slurm needs a long lock_wait_timeout and large packets.
+Both survive the end of accounting and the deletion of the cluster, as the users' files do, because the claim, the resource and the password have no
+owner. Buffer sizes follow from the pod's memory. Slurm needs a long lock_wait_timeout and large packets.
 """
 
 from soperator.api.common import Resources
@@ -48,13 +48,13 @@ def has_password(said: Accounting | None) -> bool:
 
 
 def buffers(resources: Resources) -> int:
-    """MiB of InnoDB's buffer pool: half of the memory, of which connections, a sort and MariaDB itself take the rest."""
+    """Return the size of InnoDB's buffer pool in MiB: half of the memory, because connections, sorts and MariaDB itself need the rest."""
     said = {**resources.requests, **resources.limits}.get("memory", _MEMORY)
     return max(16, int(amount(said)) // _MIB // 2)
 
 
 def _log(pool: int) -> int:
-    """MiB of InnoDB's redo log, by which it need not write each change of a page at once."""
+    """Return the size of InnoDB's redo log in MiB; the log saves it from writing each change of a page at once."""
     return min(1024, max(48, pool // 4))
 
 
@@ -121,7 +121,7 @@ def _mariadb(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _own_data(cluster: Cluster, defaults: Defaults) -> Object:
-    """Give the folder to MariaDB's user, as slurmctld's state."""
+    """Return the init container that gives the folder to MariaDB's user, as for slurmctld's state."""
     return pod.container(cluster, "own-data", _image(cluster, defaults), Resources()) | {
         "command": ["chown", f"{pod.DATABASE_UID}:{pod.DATABASE_UID}", _DATA],
         "securityContext": pod.file_maker("CHOWN"),
@@ -130,9 +130,9 @@ def _own_data(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _policy(cluster: Cluster, operator: str) -> Object:
-    """Only slurmdbd reaches the database, and the operator the pod's report about its volume.
+    """Return the NetworkPolicy by which only slurmdbd reaches the database, and the operator the pod's report about its volume.
 
-    `render/cluster/network.py` leaves this pod out of what the cluster's pods may reach.
+    `render/cluster/network.py` excludes this pod from the pods that the cluster's pods may reach.
     """
     source = {"podSelector": {"matchLabels": labels.role(cluster.name, "accounting")}}
     rule = {"from": [source], "ports": [{"port": names.DATABASE_PORT, "protocol": "TCP"}]}
@@ -141,7 +141,7 @@ def _policy(cluster: Cluster, operator: str) -> Object:
 
 
 def _resource(cluster: Cluster, said: MariaDb) -> Object:
-    """Return the resource of mariadb-operator, which makes the database, the user and its rights from the first lines."""
+    """Return the resource of mariadb-operator, which creates the database, the user and its rights from the first lines."""
     pool = buffers(said.resources)
     lines = {
         "bind-address": "*",

@@ -1,7 +1,7 @@
-"""Where slurmdbd stores its records, and its files.
+"""The connection of slurmdbd to its database, and its configuration files.
 
-A database of any kind is a `Storage` for slurmdbd. The password is in none of the files: slurmdbd's container adds it (images/slurm/roles/slurmdbd).
-Source of each setting: slurmdbd.conf(5) and slurm.conf(5) of 24.11.
+A database of any kind is a `Storage` for slurmdbd. No file has the password: slurmdbd's container adds it (images/slurm/roles/slurmdbd). Source of
+each setting: slurmdbd.conf(5) and slurm.conf(5) of 24.11.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _PLUGINS = f"{BUNDLE}/lib/slurm"
 
 @dataclass(frozen=True)
 class Storage:
-    """Where slurmdbd stores its records: one value for all three kinds of database."""
+    """A database for slurmdbd's records, as one value for all three kinds of database."""
 
     host: str
     port: int
@@ -63,7 +63,7 @@ def _external(said: ExternalDatabase) -> Storage:
 
 
 def files(cluster: Cluster) -> dict[str, str]:
-    """slurmdbd.conf without the password, and a slurm.conf for the sacctmgr that checks whether slurmdbd answers."""
+    """Return slurmdbd.conf without the password, and a slurm.conf for the sacctmgr that probes slurmdbd."""
     auth = {"AuthType": f"auth/{cluster.spec.auth.type}"}
     known = {"ClusterName": cluster.name, "SlurmctldHost": names.controller(cluster.name), "SlurmUser": "slurm"}
     plugins = {"PluginDir": _PLUGINS}
@@ -108,5 +108,5 @@ def _slurmdbd(cluster: Cluster, more: Mapping[str, str]) -> dict[str, str | int]
 
 
 def _archived(kind: str) -> str:
-    """Return the setting that has records of a kind archived; some are named in the plural."""
+    """Return the setting that archives records of a kind; some settings have a plural name."""
     return f"Archive{kind}{'' if kind in ('Suspend', 'TXN', 'Usage') else 's'}"

@@ -1,10 +1,10 @@
-"""The exporter of a cluster, where its spec has one: it reads slurmrestd, and has no rights in Kubernetes or Slurm.
+"""The exporter of a cluster, if its spec has one; it reads slurmrestd, and has no rights in Kubernetes or Slurm.
 
-The key that signs tokens makes its owner root in Slurm, so the container that answers HTTP, and reads users' texts, does not have it. A second
-container has it, which does not listen on the network and writes tokens of a few minutes (agents/tokens). The tokens are for slurmrestd's own user,
-who sees what every user may see.
+The key that signs tokens makes its owner root in Slurm, so the container that answers HTTP and reads users' texts does not have it. A second
+container has the key; it does not listen on the network, and writes tokens that live a few minutes (agents/tokens). The tokens are for slurmrestd's
+own user, which has the view of an ordinary user.
 
-slurmrestd does not know the users of the jail, whose names are labels. The container that reads them sees only the jail.
+slurmrestd does not know the users of the jail, whose names are labels. A separate container reads them, and has only the jail.
 """
 
 from soperator.api.common import Resources
@@ -78,7 +78,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _signer(cluster: Cluster, defaults: Defaults) -> Object:
-    """Return the container with the key. The exporter begins when there is a token."""
+    """Return the container with the key; the exporter starts when a token exists."""
     command = ["soperator.agents.tokens", "--key", f"{pod.KEYS}/{REST_FILE}", "--user", _user(cluster), "--to", _TOKEN]
     return pod.container(cluster, "token", _image(cluster, defaults), Resources()) | {
         "restartPolicy": "Always",
@@ -114,7 +114,7 @@ def _image(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def _user(cluster: Cluster) -> str:
-    """Return the user of the token: where Slurm hides other users' jobs, only SlurmUser sees everything that is counted."""
+    """Return the user of the token: SlurmUser if Slurm hides other users' jobs, because the exporter counts all jobs."""
     return "slurm" if _is_private(cluster) else "slurmrest"
 
 

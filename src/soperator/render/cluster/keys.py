@@ -1,8 +1,8 @@
-"""Secrets with keys. They are created once, rewritten by a requested rotation, and restored from a copy.
+"""Secrets with keys. The operator creates them once, rewrites them in a requested rotation, and restores them from a copy.
 
-The decisions are those of policy/cluster/key_rotation and policy/cluster/keys.
+policy/cluster/key_rotation and policy/cluster/keys decide about them.
 
-The key material is an argument, so that this stays a pure function.
+Key material is an argument, so that the functions stay pure.
 """
 
 import base64
@@ -47,7 +47,7 @@ def auth_file(cluster: Cluster) -> str:
 
 
 def new(cluster: Cluster, name: str, files: Mapping[str, bytes]) -> Held:
-    """New files. New keys need no rotation, and the password of the database has none."""
+    """Return the content of a Secret with new files. New keys need no rotation, and the password of the database has none."""
     is_password = name == names.database_password(cluster.name)
     noted = (
         {labels.ROTATION: cluster.spec.auth.rotate_request}
@@ -65,7 +65,7 @@ def render_secret(cluster: Cluster, name: str, content: Mapping[str, bytes]) -> 
 def render_held(cluster: Cluster, name: str, held: Held) -> Object:
     """Return a Secret with its content, owned by the cluster.
 
-    Keys that are to be kept or that a person brought have no owner, nor has a password, which stays with its database.
+    Keys that must be kept or that a person provided have no owner; nor has a password, which stays with its database.
     """
     bare: Object = {"name": name, "namespace": cluster.namespace}
     meta = bare if held.is_brought else _metadata(cluster, name, name)
@@ -74,7 +74,9 @@ def render_held(cluster: Cluster, name: str, held: Held) -> Object:
 
 
 def render_kept(cluster: Cluster, name: str, held: Held) -> Object:
-    """Return the copy from which the Secret of this name is restored; it has a checksum of its content, so that an edit is noticed."""
+    """Return the copy from which the operator restores the Secret of this name; it has a hash of its content, so that the operator detects an
+    edit.
+    """
     meta = _metadata(cluster, names.kept(name), name)
     brought = {labels.BROUGHT: "true"} if held.is_brought else {}
     meta["annotations"] = {**meta.get("annotations", {}), **held.notes, **brought, labels.CHECKSUM: held.checksum}
@@ -100,7 +102,7 @@ def version(held: Held) -> Version:
 
 
 def with_record(held: Held, record: RotationRecord) -> Held:
-    """Return the same files with the record of another stage."""
+    """Return a Secret with the same files and the record of another stage."""
     file = next((each for each in ("slurm.jwks", "munge.key", REST_FILE) if each in held.files), "")
     return Held(held.files, turned_notes(record, held.files[file]) if file and record.request else {}, held.is_brought)
 
@@ -124,7 +126,7 @@ def _secret(meta: Object, files: Mapping[str, bytes]) -> Object:
 
 
 def read_record(annotations: Mapping[str, str]) -> RotationRecord:
-    """Return the record on a Secret; empty for one that was never rotated."""
+    """Return the record of a rotation on a Secret; empty if its keys were never rotated."""
     stage: Stage = annotations.get(labels.STAGE, "")  # type: ignore[assignment]
     since = annotations.get(labels.SINCE, "0")
     return RotationRecord(annotations.get(labels.ROTATION, ""), stage, float(since) if since.isdecimal() else 0.0)

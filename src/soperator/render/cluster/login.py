@@ -1,4 +1,4 @@
-"""Login pods: sshd, started inside the jail, and sackd with the key that sshd's container never has."""
+"""Login pods: sshd inside the jail, and sackd in another container, so that the key is never in a container with users."""
 
 from dataclasses import replace
 
@@ -27,14 +27,14 @@ def render_login(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def with_cpu(said: Resources) -> Resources:
-    """Return the same resources with a small CPU request, unless they set CPU themselves: without one a session gets almost no CPU on a busy Node."""
+    """Return the resources with a small CPU request, unless they set CPU: without a request a session gets almost no CPU on a busy Node."""
     if "cpu" in said.requests or "cpu" in said.limits:
         return said
     return said.model_copy(update={"requests": {"cpu": "100m", **said.requests}})
 
 
 def closed(cluster: Cluster) -> Cluster:
-    """Return the same cluster without a login pod, while nobody may be in the jail."""
+    """Return the cluster without login pods, for the time when nobody may be in the jail."""
     spec = cluster.spec
     return replace(cluster, spec=spec.model_copy(update={"login": spec.login.model_copy(update={"replicas": 0})}))
 
@@ -49,7 +49,9 @@ def _files(cluster: Cluster) -> dict[str, str]:
 
 
 def _template_annotations(cluster: Cluster) -> dict[str, str]:
-    """Only what sshd reads at its start replaces the pod; keys of root are read at each login."""
+    """Return the annotation with a hash of the files that sshd reads only at its start, so that their change replaces the pod. sshd reads root's
+    keys at each login.
+    """
     files = _files(cluster)
     return {labels.PLAN: mount_plan.short(files["plan"], files["sshd_config"], files["soperator-sshd.pam"])}
 
@@ -138,7 +140,9 @@ def _sshd(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _sackd(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """Sackd fetches slurm.conf for the clients, and with auth/slurm vouches for them, in a container where no user's process runs."""
+    """Return the container of sackd, which fetches slurm.conf for the clients and with auth/slurm authenticates them; no user's process runs in
+    it.
+    """
     made = pod.container(cluster, "sackd", pod.slurm_image(cluster, defaults), Resources())
     return [
         made
@@ -158,7 +162,7 @@ def _service(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """Only one login pod may be evicted at a time."""
+    """Return the PodDisruptionBudget that allows the eviction of one login pod at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -10,14 +10,14 @@ from soperator.render.parts.model import Cluster, Object
 
 
 def render_network(cluster: Cluster, operator: str = "") -> list[Object]:
-    """Return the headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty where
+    """Return the headless Service, the NetworkPolicies and the workers' PodDisruptionBudget; `operator` is the operator's namespace, empty if
     unknown.
     """
     return [_nodes_service(cluster), *_policies(cluster, operator), _worker_budget(cluster)]
 
 
 def _nodes_service(cluster: Cluster) -> Object:
-    """Return names resolve before a pod is ready, because a daemon becomes ready by connecting to others."""
+    """Return the headless Service. Its names resolve before a pod is ready, because a daemon must connect to others to become ready."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -54,10 +54,11 @@ def _ordered(port: Object) -> Object:
 
 
 def _policies(cluster: Cluster, operator: str) -> list[Object]:
-    """Return pods of a cluster talk to each other on any high port, for srun listens on a random one, and where users are on any at all: a
-    worker's sshd is reached from login and other workers only. Hosts outside Kubernetes that are the cluster's reach the high ports. From
-    elsewhere come SSH to login, and the operator to REST and to what workers say of their jail, and slurmctld's pod of its state. No pod of the
-    cluster but the exporter reaches the operator's slurmrestd: users have one of their own (`render/cluster/user_rest_api.py`), or none.
+    """Return the NetworkPolicies of a cluster. Its pods reach each other on any high port, because srun listens on a random port. Pods with users
+    reach each other on any port: only login pods and other workers reach a worker's sshd. The cluster's hosts outside Kubernetes reach the high
+    ports. From elsewhere, SSH reaches login pods, and the operator reaches REST and the reports of workers about their jail and of slurmctld's pod
+    about its state. Only the exporter among the cluster's pods reaches the operator's slurmrestd: users have a separate one
+    (`render/cluster/user_rest_api.py`), or none.
     """
     high = [{"port": 1024, "endPort": 65535, "protocol": protocol} for protocol in ("TCP", "UDP")]
     outside = [{"ipBlock": {"cidr": str(ip_network(each, strict=False))}} for each in cluster.spec.external_nodes.cidrs]
@@ -87,13 +88,13 @@ def asked(operator: str) -> Object:
 
 
 def scraped(cluster: Cluster, port: int) -> Object:
-    """Return the rule by which a port is scraped; Prometheus is in a namespace that we do not know."""
+    """Return the rule that allows a scrape of a port from every namespace, because the namespace of Prometheus is not known."""
     peers = [*cluster.spec.metrics.allow_from] or [{"namespaceSelector": {}}]
     return {"from": peers, "ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def render_usage(cluster: Cluster) -> list[Object]:
-    """Return who may scrape the usage of workers' jobs: the same peers that may scrape the exporter."""
+    """Return the NetworkPolicy for scrapes of the usage of workers' jobs, with the same peers as the exporter's."""
     if not cluster.spec.metrics.jobs:
         return []
     selector = labels.role(cluster.name, "worker")
@@ -101,21 +102,23 @@ def render_usage(cluster: Cluster) -> list[Object]:
 
 
 def _operator(port: int, namespace: str) -> Object:
-    """Return the rule for the operator: by its label *and* its namespace, because everybody who can create pods can give them any label."""
+    """Return the rule that admits the operator by its label *and* its namespace, because everybody who can create pods can give them any label."""
     where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}} if namespace else {}
     source = {"namespaceSelector": where, "podSelector": {"matchLabels": {"app.kubernetes.io/name": "soperator"}}}
     return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def _but_for_others(made: Object) -> Object:
-    """Return a policy without the pods that have their own: the database's (`render/cluster/database.py`), and the operator's slurmrestd."""
+    """Return the NetworkPolicy without the pods that have their own policy: the database's (`render/cluster/database.py`), and the operator's
+    slurmrestd.
+    """
     expression = {"key": labels.ROLE, "operator": "NotIn", "values": ["database", "rest"]}
     made["spec"]["podSelector"]["matchExpressions"] = [expression]
     return made
 
 
 def _exporter(cluster: Cluster) -> list[Object]:
-    """Return the exporter's way to a slurmrestd that is closed to the cluster's other pods."""
+    """Return the rule that admits the exporter to the operator's slurmrestd, which is closed to the cluster's other pods."""
     if cluster.spec.metrics.exporter is None:
         return []
     exporter = {"podSelector": {"matchLabels": labels.role(cluster.name, "exporter")}}
@@ -123,7 +126,7 @@ def _exporter(cluster: Cluster) -> list[Object]:
 
 
 def policy(cluster: Cluster, name: str, selector: dict[str, str], *rules: Object, role: str = "network") -> Object:
-    """Return a policy that admits the rules' peers to the pods of a selector, and nobody else. `role` is the label of the policy."""
+    """Return a NetworkPolicy that admits only the rules' peers to the pods of a selector. `role` is the label of the policy."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

@@ -1,4 +1,4 @@
-"""All objects of a SlurmCluster, in an order that suits readers and the API server: mounted objects before the pods that mount them."""
+"""All objects of a SlurmCluster in one list, mounted objects before the pods that mount them, so that a first apply needs no retry."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -25,7 +25,7 @@ from soperator.slurm.settings.state import ConfigState
 
 
 def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = False) -> Cluster:
-    """Return the cluster with what its configuration takes from these NodeSets, its own and accepted, and whether a HealthCheck names it."""
+    """Return the cluster with the inputs that its configuration takes from its accepted NodeSets, and whether a HealthCheck refers to it."""
     specs = {each.name: each.spec for each in nodesets}
     return replace(
         cluster,
@@ -37,7 +37,7 @@ def with_members(cluster: Cluster, nodesets: Iterable[NodeSet], checked: bool = 
 
 
 def when_settled(cluster: Cluster) -> Cluster:
-    """Return the cluster after its complete start: slurm.conf names slurmdbd where accounting is on."""
+    """Return the cluster after its complete start: slurm.conf names slurmdbd if accounting is on."""
     return replace(cluster, accounted=cluster.spec.accounting is not None)
 
 
@@ -49,10 +49,10 @@ def render_cluster(
     of: tuple[Cluster, Cluster] | None = None,
     addresses: int = 0,
 ) -> list[Object]:
-    """Everything that a cluster owns except its keys, its configuration (described by `state`) and the populate Job.
+    """Return all objects of a cluster except its keys, its configuration (described by `state`) and the populate Job.
 
-    Login waits for the jail, which it mounts as its root. During a rollout of new images, `of` is the same cluster with slurmrestd's present images,
-    and with those of login. `addresses` is the least number of slurmctlds with a name.
+    Login waits for the jail, which it mounts as its root. During a rollout of new images, `of` has the cluster with slurmrestd's present images, and
+    with those of login. `addresses` is the minimum number of slurmctlds with a Service.
     """
     of_rest, of_login = of or (cluster, cluster)
     known = state or ConfigState()
@@ -70,7 +70,9 @@ def render_cluster(
 
 
 def render_accounted(cluster: Cluster, defaults: Defaults, secrets: str = "") -> list[Object]:
-    """slurmdbd and its database, where accounting is on; `secrets` are the versions of the Secrets that both read at their start."""
+    """Return the objects of slurmdbd and its database, if accounting is on; `secrets` are the versions of the Secrets that both read at their
+    start.
+    """
     if cluster.spec.accounting is None:
         return []
     return [

@@ -1,10 +1,10 @@
-"""slurmctld: a StatefulSet, mostly of one, with its state on a claim, each behind a Service whose address outlives the pod.
+"""slurmctld: a StatefulSet, usually of one pod, with its state on a claim; each pod is behind a Service whose address outlives the pod.
 
-With backups all share the claim, where Slurm's own heartbeat keeps a backup from taking over while the leader is alive. A pod's name is its host
-name, and determines its place in slurm.conf.
+Backups share the claim, on which Slurm's own heartbeat prevents a takeover while the leader is alive. A pod's name is its host name, and determines
+its place in slurm.conf.
 
-The identity sidecar copies the users of the jail to a place where slurmctld's name service finds them; slurmctld itself never reads
-the jail, which users can write and a storage failure can hang.
+The identity sidecar copies the users of the jail for slurmctld's name service. slurmctld itself never reads the jail, which users can write and a
+storage failure can block.
 """
 
 from soperator.api.common import Resources
@@ -27,7 +27,7 @@ USERS = "/var/lib/extrausers"
 def render_controller(cluster: Cluster, defaults: Defaults, fixed: str = "", addresses: int = 0) -> list[Object]:
     """Return the StatefulSet and the Services of slurmctld, and with backups a PodDisruptionBudget.
 
-    `fixed` names the settings that only a restart changes, `addresses` says how many names are to resolve, at least.
+    `fixed` has the settings that only a restart changes; `addresses` is the minimum number of names that must resolve.
     """
     count = cluster.spec.controller.replicas
     services = [_service(cluster, number) for number in range(max(count, addresses))]
@@ -115,7 +115,9 @@ def _slurmctld(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _own_state(cluster: Cluster, defaults: Defaults) -> Object:
-    """Give the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume honours fsGroup."""
+    """Return the init container that gives the state folder to slurmctld's user: a fresh volume belongs to root, and not every kind of volume
+    supports fsGroup.
+    """
     image = pod.slurm_image(cluster, defaults)
     return pod.container(cluster, "own-state", image, Resources()) | {
         "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", _STATE],
@@ -148,7 +150,7 @@ def identity(cluster: Cluster, defaults: Defaults, interval: str = "0.025") -> O
 
 
 def users_volumes(cluster: Cluster) -> list[Object]:
-    """Return the mounts from which `identity` reads, and to which it writes."""
+    """Return the mounts that the identity sidecar reads and writes."""
     return [
         pod.empty("jail", sizeLimit=pod.SMALL)
         if cluster.spec.jail.per_node
@@ -158,7 +160,7 @@ def users_volumes(cluster: Cluster) -> list[Object]:
 
 
 def _apart(cluster: Cluster) -> Object:
-    """Backups on other Nodes, as far as there are any; an affinity in the spec replaces this."""
+    """Return the affinity that prefers different Nodes for backups; an affinity in the spec replaces it."""
     if cluster.spec.controller.replicas == 1:
         return {}
     term = {
@@ -170,7 +172,7 @@ def _apart(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """Only one slurmctld may be evicted at a time."""
+    """Return the PodDisruptionBudget that allows the eviction of one slurmctld at a time."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

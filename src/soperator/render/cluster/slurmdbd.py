@@ -1,7 +1,7 @@
-"""slurmdbd: a StatefulSet of one behind a Service; two on one database would count usage twice.
+"""slurmdbd: a StatefulSet of one pod behind a Service, because two on one database would count usage twice.
 
-The password of the database stays in its Secret: slurmdbd's container puts it into the file that only slurmdbd can read, and this operator never sees
-it. There is no liveness probe, which could end a busy slurmdbd: after an upgrade it may convert its tables for hours before it listens.
+The password of the database stays in its Secret: slurmdbd's container writes it into a file that only slurmdbd can read, and the operator never reads
+it. A liveness probe could kill a busy slurmdbd, which may convert its tables for hours after an upgrade before it listens, so there is none.
 """
 
 import hashlib
@@ -132,7 +132,7 @@ def _container(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _own_archive(cluster: Cluster, defaults: Defaults) -> Object:
-    """Give the archive to slurmdbd's user, as slurmctld's state."""
+    """Return the init container that gives the archive to slurmdbd's user, as for slurmctld's state."""
     return pod.container(cluster, "own-archive", pod.slurm_image(cluster, defaults), Resources()) | {
         "command": ["chown", f"{pod.SLURM_UID}:{pod.SLURM_UID}", ARCHIVE],
         "securityContext": pod.file_maker("CHOWN"),
@@ -150,7 +150,7 @@ def _secret(at: Storage) -> Object:
 
 
 def service(cluster: Cluster, name: str, role: str, of: str, port: int) -> Object:
-    """Return a Service that leads to its pod while the pod is ready, so that a successful connection means that the database answers too."""
+    """Return a Service that routes to its pod only while the pod is ready, so that a successful connection means that the database also answers."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

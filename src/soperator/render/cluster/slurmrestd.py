@@ -1,4 +1,4 @@
-"""slurmrestd, through which the operator reads Slurm's nodes and drains them.
+"""The slurmrestd through which the operator reads and drains Slurm's nodes.
 
 It listens only on its pod's loopback, behind nginx (images/proxy/operator.conf): slurmrestd has 124 connections and keeps idle ones, so every client
 that reaches it could block the operator, and not every cluster's network enforces NetworkPolicies (docs/decisions/0099).
@@ -51,7 +51,7 @@ def _pod(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def slurmrestd(cluster: Cluster, defaults: Defaults, port: int, resources: Resources, plugins: str = "") -> Object:
-    """Return the sidecar with slurmrestd on the pod's loopback. nginx' readiness probe goes through to slurmrestd."""
+    """Return the sidecar with slurmrestd on the pod's loopback; the readiness probe of nginx reaches through to slurmrestd."""
     probe = {"exec": {"command": ["bash", "-c", f": < /dev/tcp/127.0.0.1/{port}"]}, "timeoutSeconds": 5}
     return pod.container(cluster, "slurmrestd", pod.slurm_image(cluster, defaults), resources) | {
         "restartPolicy": "Always",

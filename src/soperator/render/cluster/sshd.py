@@ -1,6 +1,6 @@
 """The configuration of the login pods' sshd, and the PAM service that it uses.
 
-Keys are the way in. Passwords, where the spec allows them, are checked by PAM against the jail's shadow and the directory; root has none.
+Users log in with keys. If the spec allows passwords, PAM checks them against the jail's shadow file and the directory; root cannot use one.
 """
 
 from soperator.render.parts import sssd
@@ -60,7 +60,7 @@ def config(cluster: Cluster) -> str:
 
 
 def pam(cluster: Cluster) -> str:
-    """Return the text of the PAM service: one line a module, all of them of the bundle."""
+    """Return the text of the PAM service, one line for each module; all modules are in the bundle."""
     used = sssd.is_used(cluster)
     lines = [
         *_auth(cluster.spec.login.password_authentication, used),
@@ -82,13 +82,15 @@ def _auth(passwords: bool, used: bool) -> list[str]:
 
 
 def _account(used: bool) -> list[str]:
-    """Return an expired account is refused; the directory may refuse its own accounts, and has no effect while it does not answer."""
+    """Return the lines of PAM's account phase: an expired account is refused, and the directory may refuse its own accounts, without effect while
+    it does not answer.
+    """
     more = ["account [default=bad success=ok user_unknown=ignore authinfo_unavail=ignore] pam_sss.so"] if used else []
     return [*_ONE_ROOT, "account required pam_nologin.so", "account required pam_unix.so", *more]
 
 
 def _session(used: bool) -> list[str]:
-    """Return a user of the directory gets a home at the first session."""
+    """Return the lines of PAM's session phase, which create a home at the first session of a user of the directory."""
     return [
         "session required pam_permit.so",
         *(["session optional pam_mkhomedir.so umask=0077"] if used else []),

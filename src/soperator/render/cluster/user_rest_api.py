@@ -1,7 +1,7 @@
-"""slurmrestd for users, separate from the operator's, so that no load by users blocks the operator.
+"""slurmrestd for users, separate from the operator's, so that load by users cannot block the operator.
 
 slurmrestd listens only on its pod's loopback and has no key: slurmctld verifies each token. nginx in front of it terminates TLS, refuses requests
-without a token, and bounds slow and large requests (images/proxy). Kubernetes ends nginx first, so that pending requests are answered.
+without a token, and limits slow and large requests (images/proxy). Kubernetes stops nginx first, so that slurmrestd answers pending requests.
 """
 
 from soperator.api.common import Resources
@@ -18,9 +18,9 @@ _TLS = "/etc/soperator/tls"
 
 
 def render_rest_users(cluster: Cluster, defaults: Defaults, state: ConfigState | None = None) -> list[Object]:
-    """Return the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; empty where users' REST is off.
+    """Return the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget; empty if users' REST is off.
 
-    They are created when slurmctld's configuration bounds the tokens of `scontrol token`, and restart with each new configuration.
+    The operator creates them when slurmctld's configuration limits the tokens of `scontrol token`; they restart with each new configuration.
     """
     if cluster.spec.rest.users is None or (state is not None and LONGEST not in state.fixed):
         return []
@@ -99,7 +99,7 @@ def _service(cluster: Cluster) -> Object:
 
 
 def _policy(cluster: Cluster) -> Object:
-    """Return the admitted peers. Clients that come through a Service from outside of Kubernetes may have any address."""
+    """Return the admitted peers; clients from outside Kubernetes reach the Service with any address."""
     said = cluster.spec.rest.users_or_default
     peers = [*said.allow_from] or ([{"namespaceSelector": {}}] if said.service.type == "ClusterIP" else [])
     rule: Object = {"ports": [{"port": names.REST_USERS_PORT, "protocol": "TCP"}]}
@@ -108,7 +108,9 @@ def _policy(cluster: Cluster) -> Object:
 
 
 def _budget(cluster: Cluster) -> Object:
-    """Return one pod at a time may be evicted; also a single one, because its successor starts within seconds."""
+    """Return the PodDisruptionBudget that allows the eviction of one pod at a time, also of a single one, because its successor starts within
+    seconds.
+    """
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -1,1 +1,1 @@
-"""The jail: its claims, the Job that fills it, and the mount plan of each node."""
+"""The jail: its claims, the Job that fills it, and the mount plan of each node, as Kubernetes objects."""

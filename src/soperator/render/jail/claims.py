@@ -1,4 +1,6 @@
-"""The jail's claim. `populate_job` has the Job that fills it, and `mount_plan` how a node mounts it."""
+"""The claims of the jail and of slurmctld's state, which outlive the pods. `populate_job` has the Job that fills the jail, and `mount_plan` the
+mounts of a node.
+"""
 
 from soperator.api.common import ClaimRef
 from soperator.render.parts import names, pod
@@ -6,7 +8,7 @@ from soperator.render.parts.model import Cluster, Object
 
 
 def render_claim(cluster: Cluster) -> list[Object]:
-    """Return the jail's claim where the spec names none. It has no owner, so the users' files stay when the cluster is deleted."""
+    """Return the jail's claim, if the spec names none. It has no owner, so the users' files stay when the cluster is deleted."""
     ref = cluster.spec.jail.claim
     if ref.name or cluster.spec.jail.per_node:
         return []
@@ -28,7 +30,7 @@ def claim(cluster: Cluster, name: str, ref: ClaimRef, mode: str, owned: bool) ->
 
 
 def render_state_claim(cluster: Cluster) -> list[Object]:
-    """Return the claim of slurmctld's state where the spec names none."""
+    """Return the claim of slurmctld's state, if the spec names none."""
     if cluster.spec.controller.state.name:
         return []
     mode = "ReadWriteOnce" if cluster.spec.controller.replicas == 1 else "ReadWriteMany"

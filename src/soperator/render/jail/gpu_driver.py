@@ -1,9 +1,9 @@
-"""The GPU driver of a node: its libraries and tools in one folder, which the plan shows to every job of the node.
+"""The GPU driver of a node: its libraries and tools in one folder, which the mount plan gives to every job of the node.
 
-The owner of a machine owns its driver, and two kinds of machines may have two drivers, under one shared root. So nothing of a driver is ever in the
-jail: each node gathers its own in /run/driver, and binds it at one path (decision 18). Where it comes from is one of three: what the container
-runtime put into the pod, a folder (of the Node, or a volume), a CDI specification. For the last two an init container makes the list of files; the
-entry script of slurmd carries it out, for mounts of another container would not be seen there.
+The owner of a machine owns its driver, and two kinds of machines may have two drivers under one shared root. So no driver is ever in the jail: each
+node collects its own in /run/driver, and binds it at one path (decision 18). The source is one of three: the files that the container runtime mounted
+into the pod, a folder (of the Node, or a volume), or a CDI specification. For the last two, an init container lists the files and slurmd's entry
+script mounts them, because mounts of another container would not be visible there.
 """
 
 import json
@@ -28,7 +28,7 @@ _LIST = "/mnt/driver/list"
 
 
 def has_driver(spec: NodeSetSpec) -> bool:
-    """Return whether the nodes show a driver to their jobs."""
+    """Return whether the nodes give a driver to their jobs."""
     return spec.gpu.vendor != "none" or spec.gpu.driver.is_given
 
 
@@ -40,7 +40,7 @@ def environment(nodeset: NodeSet) -> list[Object]:
 
 
 def init_containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[Object]:
-    """Return the container that looks at the folder or at the specification and lists the driver's files."""
+    """Return the init container that lists the driver's files from the folder or the specification."""
     said = nodeset.spec.gpu.driver
     if not said.is_given:
         return []
@@ -75,7 +75,7 @@ def mounts(nodeset: NodeSet) -> list[Object]:
 
 
 def described(spec: NodeSetSpec) -> str:
-    """Return the origin of the driver, in a few words."""
+    """Return the origin of the driver as text for the mount plan."""
     said = spec.gpu.driver
     if said.cdi:
         return f"as {said.cdi.spec} of the Node lists it"

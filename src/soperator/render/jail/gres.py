@@ -1,13 +1,13 @@
-"""The GPUs of a node as Slurm counts them: lines of gres.conf, and what makes the names in them true.
+"""The GPUs of a node in Slurm: the lines of gres.conf, and the links that make their device names valid.
 
-A pod has those GPUs of its Node that the device plugin gave to it: /dev/nvidia2 and /dev/nvidia5, say. Slurm needs the names beforehand, and one
-gres.conf serves all nodes. So the entry script links each node's own, in the order of their numbers, to /run/soperator/gpus/0, 1, …, and these are
-the names in gres.conf. AutoDetect=nvidia does not work here: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not
-have; slurmd 24.11.5 crashes where the driver's folder in /sys is missing; and Debian's has none for AMD.
+A pod has the GPUs of its Node that the device plugin allocated, for example /dev/nvidia2 and /dev/nvidia5. Slurm needs the names beforehand, and all
+nodes share one gres.conf. So the entry script links a node's GPUs, in the order of their numbers, to /run/soperator/gpus/0, 1, …, which are the names
+in gres.conf. AutoDetect=nvidia does not work here: it reads /proc/driver/nvidia, which may list GPUs of the Node that the pod does not have; slurmd
+24.11.5 crashes if the driver's folder in /sys is missing; and Debian's slurmd has none for AMD.
 
-A shard is a part of a GPU by agreement alone: Slurm gives so many to each, and tells a job with shards its GPU as it tells one with GPUs.
+A shard is a part of a GPU only by convention: each GPU has a number of shards, and a job with shards learns its GPU as a job with GPUs does.
 
-Lines of gres.conf in `config.extraLines.gres` replace all of this: then nothing is added.
+Lines in `config.extraLines.gres` replace all of this.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def has_gpus(spec: NodeSetSpec) -> bool:
 
 
 def is_ours(cluster: Cluster) -> bool:
-    """Return whether gres.conf is ours to write."""
+    """Return whether the operator writes gres.conf."""
     return not cluster.spec.config.extra_lines.gres.strip()
 
 
@@ -53,7 +53,7 @@ def gres_types(cluster: Cluster) -> str:
 
 
 def lines(name: str, gpu: Gpu) -> list[conf.Line]:
-    """Return the lines of a NodeSet of this name."""
+    """Return the lines of gres.conf for a NodeSet of this name."""
     numbers = f"[0-{gpu.count - 1}]" if gpu.count > 1 else "0"
     nodes, flags = ("NodeName", f"{name}-[0-{_LAST}]"), ("Flags", _FLAGS[gpu.vendor])
     kind = [("Type", gpu.type)] if gpu.type else []

@@ -1,7 +1,7 @@
 """The container beside slurmd that checks whether a step can enter the jail.
 
-It has no rights and never waits for the jail (spank/watch.c). The pod is ready while the jail can be entered; the operator drains the node with the
-container's message. It is listed after slurmd's container, which it would otherwise delay.
+It has no rights and never waits for the jail (spank/watch.c). The pod is ready while a step can enter the jail; otherwise the operator drains the
+node with the container's message. The container comes after slurmd's in the pod, because it would otherwise delay slurmd.
 """
 
 from soperator.api.common import Resources

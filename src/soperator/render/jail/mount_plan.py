@@ -1,4 +1,4 @@
-"""The mount plan: what a login or worker node mounts for the jail, in which order, and why.
+"""The mount plan: the mounts of a login or worker node for the jail, in order, each with its purpose.
 
 A plan is data: an ordered list of mounts that follows from the specs of the cluster and the NodeSet. The C helper in the pod executes exactly these
 lines and verifies the result; `soperator explain jail` prints them; nothing else mounts anything into the jail (docs/explain/jail.md). Two rules hold
@@ -27,7 +27,7 @@ _CONTAINERS = "/run/soperator/containers"
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount of the jail: kind and options as docs/explain/pods.md lists them; `why` is for people."""
+    """One mount of the jail: kind and options as docs/explain/pods.md lists them; `why` is its purpose, for people."""
 
     kind: str
     source: str
@@ -37,7 +37,7 @@ class Mount:
 
     @property
     def is_mount(self) -> bool:
-        """Whether the line mounts something; the others say something about what is mounted."""
+        """Whether the line is a mount; other lines are properties of the job's view."""
         return self.kind not in ("gpus", "path")
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ def text(mounts: Iterable[Mount]) -> str:
 
 
 def short(*texts: str) -> str:
-    """Return a short hash of the texts; another hash means another plan, and new pods."""
+    """Return a short hash of the texts; a new hash means a new plan and new pods."""
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
@@ -90,7 +90,7 @@ def is_below(path: str, above: str) -> bool:
 
 
 def _with(own: Sequence[Mount], placed: Sequence[submounts.Placed], cluster: Cluster) -> list[Mount]:
-    """Return the node's own mounts, followed by the submounts, one of which may replace /tmp."""
+    """Return the node's own mounts, followed by the submounts; a submount may replace /tmp."""
     taken = {each.submount.path for each in placed}
     return [
         *(each for each in own if each.target not in taken or not each.is_mount),
@@ -123,7 +123,7 @@ def _base(cluster: Cluster, shm_size: str, tmp: Mount) -> list[Mount]:
 
 
 def _worker(cluster: Cluster) -> list[Mount]:
-    """Return what slurmd shares with a job.
+    """Return the mounts that slurmd shares with a job.
 
     Its copy of the configuration names plugins that it loads outside the jail, so a job's root must not be able to write it.
     """
@@ -143,7 +143,9 @@ def _worker(cluster: Cluster) -> list[Mount]:
 
 
 def _gpus(nodeset: NodeSet) -> list[Mount]:
-    """Devices of which a job's /dev has only those that Slurm gave to it, by the number at the end of the name."""
+    """Return the lines for devices that a job's /dev has only if Slurm allocated them to the job; the number at the end of the name identifies
+    each.
+    """
     pattern = gres.DEVICES.get(nodeset.spec.gpu.vendor)
     return [Mount("gpus", pattern, "/dev", (), "of the pod's GPUs those of the job")] if pattern else []
 
@@ -189,5 +191,5 @@ def _submount(placed: submounts.Placed, cluster: Cluster) -> Mount:
 
 
 def _owner(cluster: Cluster) -> str:
-    """Return the owner of jobs' folders on storage that others use too: names and numbers of jobs repeat in every cluster, the UID does not."""
+    """Return the owner of jobs' folders on shared storage: ids of jobs repeat in other clusters, the UID of the cluster does not."""
     return f"{cluster.name}.{cluster.uid}" if cluster.uid else cluster.name

@@ -1,8 +1,8 @@
-"""Mount points that a jail may lack, and the Job that makes them.
+"""Mount points that a jail may lack, and the Job that creates them.
 
-A mount needs an existing folder. The populate Job creates those of every node; a submount's path is the author's choice, and a node must not write to
-the shared root. So where the specs name a path that is not known to exist, one Job creates it, before any pod mounts it (decision 17). An annotation
-of the Job lists its paths: a spec that names fewer needs no new Job.
+A mount needs an existing folder. The populate Job creates the folders that every node needs. The path of a submount is the author's choice, and a
+node must not write to the shared root. So one Job creates the paths of the specs that may not exist, before any pod mounts them (decision 17). An
+annotation of the Job lists its paths, so that a spec with fewer paths needs no new Job.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ CLAIMS = "/mnt/claims"
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """A mount point as `soperator.agents.mountpoints` takes it: `path` below `base` of the Job's pod, `target` in the jail."""
+    """A mount point in the format of `soperator.agents.mountpoints`: `path` below `base` in the Job's pod, `target` in the jail."""
 
     base: str
     path: str
@@ -52,7 +52,7 @@ class Point:
 
 
 def points(cluster: Cluster, nodesets: Sequence[NodeSet]) -> list[Point]:
-    """Return the mount points that the plans need in what nodes share, and that no populate Job makes."""
+    """Return the mount points that the plans need on shared storage and that the populate Job does not create."""
     return [each for each in _points(cluster, nodesets) if each.base != ROOT or not cluster.spec.jail.per_node]
 
 
@@ -75,7 +75,7 @@ def keys(needed: Sequence[Point]) -> frozenset[str]:
 def render_mount_points(
     cluster: Cluster, nodesets: Sequence[NodeSet], defaults: Defaults, fill: str = ""
 ) -> list[Object]:
-    """Return the Job that creates the plans' mount points; none where they need none. `fill` identifies the filling of the jail on which it works."""
+    """Return the Job that creates the plans' mount points; none if they need none. `fill` identifies the fill of the jail that the Job changes."""
     needed = points(cluster, nodesets)
     if not needed:
         return []
@@ -90,7 +90,7 @@ def render_mount_points(
 
 
 def _is_ours(submount: Submount) -> bool:
-    """Return whether mount points can be created in it beforehand: not in a read-only mount, nor in one that is new for each job."""
+    """Return whether mount points can be created beforehand in a mount: not if it is read-only or new for each job."""
     return bool(submount.claim_name) and not submount.read_only and not submount.per_job
 
 

@@ -1,8 +1,8 @@
-"""A root for each node: the variant where the jail is not shared (`jail.perNode`).
+"""A separate root for each node: the variant without a shared jail (`jail.perNode`).
 
-Each pod has a claim of its own, which Kubernetes makes and removes with it (a generic ephemeral volume), and fills it before it starts, by the very
-steps by which the populate Job fills a shared one. So a node starts with its image's content, whatever was changed on its predecessor, and a lost
-Node keeps no claim that another pod waits for (decision 19).
+Each pod has its own claim, which Kubernetes creates and deletes with the pod (a generic ephemeral volume). The pod fills it before it starts, with
+the steps of the populate Job. So a node starts with the content of its image, whatever changed on its predecessor, and a lost Node keeps no claim
+that another pod waits for (decision 19).
 """
 
 import json
@@ -33,7 +33,7 @@ def volumes(cluster: Cluster) -> list[Object]:
 
 
 def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point]) -> list[Object]:
-    """Return the init containers that fill a pod's own root; each detects that there is nothing to do. None where the jail is shared."""
+    """Return the init containers that fill a pod's own root; each detects a filled root. None if the jail is shared."""
     if not cluster.spec.jail.per_node:
         return []
     agent, image = cluster.spec.images.agents or defaults.agents, cluster.spec.jail.image or defaults.jail
@@ -60,7 +60,7 @@ def init_containers(cluster: Cluster, defaults: Defaults, points: Sequence[Point
 
 
 def users_of_the_image(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """Return the init container that copies the image's users into slurmctld's pod, where there is no shared jail."""
+    """Return the init container that copies the image's users into slurmctld's pod, which has no shared jail to read."""
     if not cluster.spec.jail.per_node:
         return []
     made = pod.container(cluster, "users", cluster.spec.jail.image or defaults.jail, Resources())

@@ -1,7 +1,7 @@
-"""The Job that fills the jail, and carries out requests to repair or replace it.
+"""The Job that fills the jail, and executes requests to repair or replace it.
 
-Each attempt is a separate pod, so that the log of a failed one stays readable. A pod is created only after the former one has ended (two would work
-on one claim), an evicted one does not count, and a refusal that no retry can solve ends the Job at once.
+Each attempt is a separate pod, so that the log of a failed attempt stays readable. A pod is created only after the former one has ended, because two
+must not write to one claim. An evicted pod does not count as an attempt, and a refusal that no retry can solve ends the Job at once.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ def jail_image(cluster: Cluster, defaults: Defaults) -> str:
 
 
 def request(cluster: Cluster, carried_out: str) -> Refill:
-    """Return the request that is yet to be carried out; an empty one where the last that was is still the present one."""
+    """Return the request that is not complete; empty if the present request is complete."""
     refill = cluster.spec.jail.refill
     return Refill() if refill.request == carried_out else refill
 
 
 def render_populate(cluster: Cluster, defaults: Defaults, carried_out: str = "") -> list[Object]:
-    """Return the Job for the present request, or without one for a claim that may be empty; the Job itself detects that there is nothing to do."""
+    """Return the Job for the present request, or without one for a claim that may be empty; the Job itself detects a filled claim."""
     if not cluster.spec.jail.has_job:
         return []
     asked = request(cluster, carried_out)

@@ -1,6 +1,6 @@
 """Submounts: other storage at paths of the jail. Kubernetes mounts it into the pod, and the mount plan binds it into the jail.
 
-The folder in the pod has a number, not the path as its name, so that a path may have any characters.
+The folder in the pod is named by a number, so that a path may have any characters.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ FOLDER = "/mnt/submounts"
 
 @dataclass(frozen=True)
 class Placed:
-    """A submount with its number among those of a pod, and the object whose spec has it."""
+    """A submount, its number among the submounts of a pod, and the object whose spec defines it."""
 
     number: int
     submount: Submount
@@ -23,12 +23,12 @@ class Placed:
 
     @property
     def volume(self) -> str:
-        """The name of its volume."""
+        """The name of the submount's volume."""
         return f"submount-{self.number}"
 
     @property
     def folder(self) -> str:
-        """Where the pod has it."""
+        """The path of the submount in the pod."""
         return f"{FOLDER}/{self.number}"
 
 
@@ -55,7 +55,7 @@ def mounts(placed: Sequence[Placed]) -> list[Object]:
 
 
 def described(each: Submount) -> str:
-    """Return the storage in the words of its author, in one short line."""
+    """Return a short description of the storage, such as the name of its claim."""
     if each.claim_name:
         words = f"claim {each.claim_name}" + (f", folder {each.sub_path}" if each.sub_path else "")
     elif each.tmpfs:

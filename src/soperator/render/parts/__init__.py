@@ -1,1 +1,1 @@
-"""Pieces that objects of all roles are made of: names, labels, pods, capabilities."""
+"""Parts that objects of all roles share: names, labels, pods, capabilities."""

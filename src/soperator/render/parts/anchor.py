@@ -1,4 +1,6 @@
-"""The ConfigMap that owns every child of a cluster too, and that nobody owns (docs/decisions/0089)."""
+"""The ConfigMap that is a second owner of every child of a cluster, so that a foreground deletion keeps the children while jobs run
+(docs/decisions/0089).
+"""
 
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Object
@@ -17,7 +19,7 @@ def render_anchor(namespace: str, name: str) -> Object:
 
 
 def anchor_marks(namespace: str, name: str) -> Object:
-    """Return what an anchor that another release made is to have as well; its content cannot change."""
+    """Return the metadata that an anchor of another release must also have; the content of an anchor cannot change."""
     meta = {
         "name": names.anchor(name),
         "namespace": namespace,

@@ -1,8 +1,8 @@
-"""The capabilities that containers get, one by one, each with its reason. All others are dropped, the runtime's defaults included.
+"""The capabilities of containers, each with its reason. Containers drop all others, including the runtime's defaults.
 
-In a user namespace a capability is a right over what the pod itself owns; with the Node's own (`security.userNamespace: false`) it is one over
-the Node, and this list, the seccomp profile and the mount namespace are all that holds. docs/explain/isolation.md prints it, and
-tests/cluster/test_rights.py takes each away and sees what stops.
+In a user namespace a capability is a right over the pod's own resources. Without one (`security.userNamespace: false`) it is a right over the Node,
+and only this list, the seccomp profile and the mount namespace isolate the pod. docs/explain/isolation.md prints the list, and
+tests/cluster/test_rights.py removes each capability and checks the failure.
 """
 
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from types import MappingProxyType
 #: What root of the jail keeps: the list of spank/caps.c. A container cannot hand on what it does not have.
 JAIL: Mapping[str, str] = MappingProxyType(
     {
-        "CHOWN": "dpkg and useradd give files to users; slurmd gives a job's folder to its user",
-        "DAC_OVERRIDE": "root of the jail reads and writes the users' files",
-        "FOWNER": "root of the jail changes modes of the users' files",
+        "CHOWN": "dpkg and useradd change the owner of files; slurmd gives a job's folder to its user",
+        "DAC_OVERRIDE": "root of the jail reads and writes users' files",
+        "FOWNER": "root of the jail changes the modes of users' files",
         "FSETID": "dpkg keeps setgid bits when it unpacks",
         "KILL": "slurmd signals the tasks of users, root of the jail the processes that it sees",
-        "SETGID": "slurmstepd and sshd become the user, sudo another one",
-        "SETUID": "slurmstepd and sshd become the user, sudo another one",
-        "SETPCAP": "the plugin takes capabilities out of what a user's programs can ever have",
-        "NET_BIND_SERVICE": "sshd listens on port 22, where the runtime does not open low ports to everybody",
+        "SETGID": "slurmstepd and sshd become the user, and sudo another user",
+        "SETUID": "slurmstepd and sshd become the user, and sudo another user",
+        "SETPCAP": "the plugin removes capabilities from the bounding set of a user's programs",
+        "NET_BIND_SERVICE": "sshd listens on port 22, if the runtime restricts low ports",
         "SYS_CHROOT": "the jail becomes the root; sandboxes of apt and sshd",
-        "AUDIT_WRITE": "sshd and sudo end where an audit record is refused (only with the Node's own user namespace)",
+        "AUDIT_WRITE": "sshd and sudo exit if an audit record is refused (only in the Node's own user namespace)",
         "SETFCAP": "dpkg sets capabilities of files",
     }
 )
@@ -39,9 +39,9 @@ BINDER: Mapping[str, str] = MappingProxyType({"SYS_NICE": "slurmstepd sets the a
 POPULATE: Mapping[str, str] = MappingProxyType(
     {
         "CHOWN": "files get their owners",
-        "DAC_OVERRIDE": "files are written in folders of others",
-        "FOWNER": "modes and times of files of others are set",
+        "DAC_OVERRIDE": "the container writes files in folders of other users",
+        "FOWNER": "the container sets modes and times of other users' files",
         "FSETID": "setgid bits are kept",
-        "SETFCAP": "capabilities of files are kept",
+        "SETFCAP": "the container keeps the capabilities of files",
     }
 )

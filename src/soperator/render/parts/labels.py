@@ -1,4 +1,4 @@
-"""Labels and annotations: the keys that identify our objects, and the records on them."""
+"""Labels and annotations: the keys that identify the operator's objects, and the records on them. They are the operator's memory in Kubernetes."""
 
 from soperator.api.base import GROUP
 
@@ -54,21 +54,21 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
 def cluster(name: str) -> dict[str, str]:
-    """Return labels of everything that belongs to a cluster."""
+    """Return the labels of all objects of a cluster."""
     return {MANAGED_BY: MANAGER, CLUSTER: name}
 
 
 def role(name: str, of: str) -> dict[str, str]:
-    """Return labels of the pods of a role, and their selector."""
+    """Return the labels of the pods of a role, which are also their selector."""
     return {**cluster(name), ROLE: of}
 
 
 def recommended(ours: dict[str, str]) -> dict[str, str]:
-    """Our labels of an object, and Kubernetes' recommended ones, which say the same to tools that do not know us."""
+    """Return the operator's labels of an object, and Kubernetes' recommended labels with the same content for other tools."""
     component = {COMPONENT: ours[ROLE]} if ROLE in ours else {}
     return {**ours, APP: APP_NAME, INSTANCE: ours[CLUSTER], **component}
 
 
 def worker(name: str, nodeset: str) -> dict[str, str]:
-    """Return labels of the workers of a NodeSet, and their selector."""
+    """Return the labels of the workers of a NodeSet, which are also their selector."""
     return {**role(name, "worker"), NODESET: nodeset}

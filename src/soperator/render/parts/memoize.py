@@ -1,4 +1,4 @@
-"""Caches results of functions that a pass calls many times."""
+"""Caches results of functions that a pass calls many times, because a pass over thousands of workers must not render each template again."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 def once(function: Callable[[K], V]) -> Callable[[K], V]:
-    """Compute a pure function of a frozen value once for each value; the result is kept with the value, goes with it, and is not to be changed."""
+    """Compute a pure function of a frozen value once for each value. The value keeps the result, which callers must not change."""
     name = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)

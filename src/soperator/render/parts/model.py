@@ -1,6 +1,7 @@
-"""The inputs of the renderer: our two kinds with their names, and the operator's defaults.
+"""The inputs of the renderer: the two kinds with their names, and the operator's defaults.
 
-Everything here is a value. Keys, times and the state of the cluster are arguments of the functions that need them.
+All inputs are values, so that equal inputs render equal objects. Keys, times and the state of the cluster are arguments of the functions that need
+them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Defaults:
-    """Images for roles whose spec names none, the DNS domain of the Kubernetes cluster, and the namespace of the operator, empty where unknown."""
+    """Images for roles whose spec names none, the DNS domain of the Kubernetes cluster, and the namespace of the operator, empty if unknown."""
 
     slurm: str
     login: str
@@ -37,13 +38,12 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A SlurmCluster object, and what its configuration takes from its NodeSets.
+    """A SlurmCluster object, and the inputs that its configuration takes from its NodeSets.
 
-    `shares` is the memory per CPU of each in MiB, None where unknown (`job_limits.shares`); `gpus` those of each that has any (`gres.counted`).
-    `checked` is whether a HealthCheck names it, `accounted` whether slurmctld is to tell slurmdbd of its jobs by now,
-    `places` where each node lies that topology.conf is to name.
-    `sleeps` are the longest times in which its nodes wake and go to sleep, None where none ever sleeps (`power_saving.timeouts`).
-    `anchor` is the uid of the second owner of all that it owns (`anchor.render_anchor`), empty where that is not known.
+    `shares` is the memory per CPU of each NodeSet in MiB, None if unknown (`job_limits.shares`); `gpus` are the GPUs of each NodeSet that has any
+    (`gres.counted`). `checked` says whether a HealthCheck refers to the cluster, `accounted` whether slurmctld reports jobs to slurmdbd; `places` is
+    the location of each node in topology.conf. `sleeps` are the longest times in seconds in which its nodes wake and power down, None without power
+    saving (`power_saving.timeouts`). `anchor` is the uid of the second owner of its children (`anchor.render_anchor`), empty if not known.
     """
 
     namespace: str
@@ -65,28 +65,28 @@ class Cluster:
 
     @property
     def has_topology(self) -> bool:
-        """Whether Slurm gets a topology.conf, ours or the user's."""
+        """Whether Slurm gets a topology.conf, from the operator or from the user."""
         return self.spec.topology.is_on or bool(self.spec.config.topology.strip())
 
     @property
     def owner(self) -> Object:
-        """The owner reference for what this object owns."""
+        """The owner reference to this object, for its children."""
         return _owner("SlurmCluster", self.name, self.uid)
 
     @property
     def owners(self) -> list[Object]:
-        """The owner references for this object's children: itself, and the anchor where there is one."""
+        """The owner references for this object's children: itself, and the anchor if one exists."""
         return [self.owner, *self.anchored]
 
     @property
     def anchored(self) -> list[Object]:
-        """The owner reference to the anchor, as a list; empty where there is none."""
+        """The owner reference to the anchor as a list; empty without an anchor."""
         return [anchor_owner(self.name, self.anchor)] if self.anchor else []
 
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """A HealthCheck object; `since` is when it was made, in seconds since 1970."""
+    """A HealthCheck object; `since` is its creation time in seconds since 1970."""
 
     namespace: str
     name: str
@@ -97,7 +97,7 @@ class HealthCheck:
 
 @dataclass(frozen=True)
 class NodeSet:
-    """A NodeSet object."""
+    """A NodeSet object with its name, its namespace and its spec."""
 
     namespace: str
     name: str
@@ -111,12 +111,12 @@ class NodeSet:
 
     @property
     def owner(self) -> Object:
-        """The owner reference for what this object owns."""
+        """The owner reference to this object, for its children."""
         return _owner("NodeSet", self.name, self.uid)
 
 
 def anchor_owner(cluster: str, uid: str) -> Object:
-    """Return the owner reference to a cluster's anchor; it controls nothing, and nothing waits for it."""
+    """Return the owner reference to a cluster's anchor, which is no controller and blocks no deletion."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": names.anchor(cluster), "uid": uid}
 
 

@@ -1,7 +1,7 @@
-"""Every name that we give to an object in Kubernetes or to a node in Slurm. Names come from nowhere else.
+"""Every name of an object in Kubernetes and of a node in Slurm. Names are defined only here, so that two names cannot collide unnoticed.
 
-SlurmCluster names end at 30 characters and NodeSet names at 40 (the CRD says so), so that `<cluster>-<nodeset>-<n>` fits in the
-63 characters of a DNS label only when both are not long at once: `worker_pod` cuts and hashes the rest.
+The CRD limits SlurmCluster names to 30 characters and NodeSet names to 40. So `<cluster>-<nodeset>-<n>` may exceed the 63 characters of a DNS label
+if both are long; `worker_pod` then shortens the name and appends a hash.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ METRICS_PORT = 8080
 
 
 def fit(name: str) -> str:
-    """Return the name, or for one longer than a DNS label its beginning and a hash of the whole name."""
+    """Return the name; if it is longer than a DNS label, its beginning and a hash of the whole name."""
     if len(name) <= LABEL_LIMIT:
         return name
     return f"{name[: LABEL_LIMIT - 9].rstrip('-')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
@@ -50,7 +50,7 @@ def controller_host(cluster: str, number: int) -> str:
 
 
 def controller_address(cluster: str, number: int) -> str:
-    """Return the Service of a slurmctld: the first has the name that everybody begins with."""
+    """Return the name of the Service of a slurmctld; the first slurmctld has the name that clients try first."""
     return controller_host(cluster, number) if number else controller(cluster)
 
 
@@ -85,7 +85,7 @@ def database_password(cluster: str) -> str:
 
 
 def usage(cluster: str) -> str:
-    """Return the NetworkPolicy of who may ask workers what their jobs use."""
+    """Return the name of the NetworkPolicy for scrapes of the usage of workers' jobs."""
     return f"{cluster}-usage"
 
 
@@ -105,7 +105,7 @@ def anchor(cluster: str) -> str:
 
 
 def generation(cluster: str, generation: str) -> str:
-    """Return the ConfigMap that keeps one generation of them."""
+    """Return the ConfigMap that keeps one generation of Slurm's files."""
     return f"{cluster}-config-{generation}"
 
 
@@ -130,17 +130,17 @@ def host_keys(cluster: str) -> str:
 
 
 def kept(secret: str) -> str:
-    """Return the Secret from which one with keys is put back."""
+    """Return the name of the copy from which a Secret with keys is restored."""
     return f"{secret}-kept"
 
 
 def jail_claim(cluster: str) -> str:
-    """Return the claim of the jail where the spec names none."""
+    """Return the claim of the jail, if the spec names none."""
     return f"{cluster}-jail"
 
 
 def state_claim(cluster: str) -> str:
-    """Return the claim of slurmctld's state where the spec names none."""
+    """Return the claim of slurmctld's state, if the spec names none."""
     return f"{cluster}-state"
 
 
@@ -150,7 +150,7 @@ def populate(cluster: str) -> str:
 
 
 def mount_points(cluster: str) -> str:
-    """Return the Job that makes the mount points which the jail lacks."""
+    """Return the Job that creates the mount points that the jail lacks."""
     return f"{cluster}-mount-points"
 
 

@@ -1,6 +1,6 @@
-"""A key pair in the files that ssh-keygen writes (PROTOCOL.key of OpenSSH).
+"""Writes a key pair in the format of ssh-keygen (PROTOCOL.key of OpenSSH).
 
-The library that draws the key can write these too, but its serializers of all formats cost the operator 8 MiB of memory, a tenth of what it has.
+The library that generates the key could write it too, but its serializers of all formats cost the operator 8 MiB of memory, a tenth of its memory.
 """
 
 import base64
@@ -18,7 +18,7 @@ def public_line(public: bytes, comment: str) -> bytes:
 
 
 def private_file(seed: bytes, public: bytes, check: bytes, comment: str) -> bytes:
-    """Return the unencrypted private key; `seed` and `public` have 32 bytes, `check` has 4 that were drawn at random."""
+    """Return the unencrypted private key; `seed` and `public` have 32 bytes, `check` has 4 random bytes."""
     secret = check * 2 + _public(public) + _text(seed + public) + _text(comment.encode())
     secret += bytes(range(1, 1 + -len(secret) % BLOCK))
     whole = MAGIC + _text(b"none") * 2 + _text(b"") + struct.pack(">I", 1) + _text(_public(public)) + _text(secret)

@@ -1,7 +1,7 @@
-"""The pieces that pods of all roles are made of.
+"""Parts of pods that all roles share, so that every pod has the same isolation.
 
-Every pod of ours has no Kubernetes credentials, the runtime's default seccomp profile, a host name in the cluster's headless Service and a search
-domain that makes the bare names of all nodes resolve. Whatever a role needs beyond this stands in the role's own file.
+Every pod has no Kubernetes credentials, the runtime's default seccomp profile, a host name in the cluster's headless Service, and a search domain
+that resolves the bare names of all nodes. The file of a role has its other needs.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ JAIL = "/mnt/jail"
 
 
 def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Object:
-    """Metadata of an object of a role, owned by the cluster unless it has to stay after the cluster."""
+    """Return the metadata of an object of a role, owned by the cluster unless the object must outlive it."""
     meta: Object = {
         "name": name,
         "namespace": cluster.namespace,
@@ -42,7 +42,7 @@ def metadata(cluster: Cluster, name: str, role: str, owned: bool = True) -> Obje
 
 
 def slurm_image(cluster: Cluster, defaults: Defaults) -> str:
-    """Return the image of Slurm, by which the operator sees how far an upgrade has come; a NodeSet may have one of its own."""
+    """Return the image of Slurm, by which the operator observes the progress of an upgrade; a NodeSet may have its own image."""
     return cluster.spec.images.slurm or defaults.slurm
 
 
@@ -64,9 +64,9 @@ def base(cluster: Cluster, defaults: Defaults, scheduling: Scheduling) -> Object
 
 
 def leaving_lost_nodes(spec: Object) -> Object:
-    """Return the pod spec with tolerations that evict the pod from a lost Node after 15 s instead of 300 s, unless it has its own.
+    """Return the pod spec with tolerations that evict the pod from a lost Node after 15 s instead of 300 s, unless it sets tolerations.
 
-    For pods without state.
+    They suit pods without state.
     """
     own = spec.get("tolerations", [])
     lost = [key for key in _LOST if not any(each.get("key") in (None, "", key) for each in own)]
@@ -94,7 +94,7 @@ def container(cluster: Cluster, name: str, image: str, resources: Resources) -> 
 
 
 def unprivileged(uid: int) -> Object:
-    """Return the security context of a container that needs no rights at all."""
+    """Return the security context of a container that needs no rights."""
     return {
         "runAsUser": uid,
         "runAsGroup": uid,
@@ -122,7 +122,7 @@ def jail_maker(*more: str) -> Object:
 
 
 def file_maker(*capabilities: str) -> Object:
-    """Return the security context of a container that is root for the sake of files alone."""
+    """Return the security context of a container that is root only to access files."""
     return {
         "runAsUser": 0,
         "runAsGroup": 0,
@@ -133,7 +133,7 @@ def file_maker(*capabilities: str) -> Object:
 
 
 def id_count(cluster: Cluster) -> int:
-    """Return the first id that no user can have: the size of the pods' user namespaces, where they have one."""
+    """Return the first id that no user can have: the size of the pods' user namespaces, if they have one."""
     return cluster.spec.security.id_count if cluster.spec.security.user_namespace else 4294967294
 
 
@@ -163,7 +163,7 @@ SMALL, LARGE = "64Mi", "1Gi"
 
 
 def users_files(size: str | None) -> Object:
-    """Return the volume of users' temporary files, bounded by the Node's disk where there is no size: over one the whole pod is evicted."""
+    """Return the volume of users' temporary files. Above its size the kubelet evicts the whole pod; without a size the Node's disk is the limit."""
     return empty("tmp", **({"sizeLimit": size} if size else {}))
 
 
@@ -173,7 +173,7 @@ def scratch() -> list[Object]:
 
 
 def scratch_mounts() -> list[Object]:
-    """Return the folders to which a daemon that is root writes, because its image is read-only: sockets, pids, temporary files."""
+    """Return the mounts of folders that a root daemon writes to, because its image is read-only: sockets, pid files, temporary files."""
     return [mount("run", "/run"), mount("host-tmp", "/tmp")]
 
 
@@ -194,17 +194,17 @@ def keys(*secrets: str, mode: int = GROUP_READS) -> Object:
 
 
 def reads_secrets(spec: Object) -> Object:
-    """Return the same pod spec, whose daemons that are not root read Secrets of the mode `GROUP_READS`: by a supplementary group."""
+    """Return the pod spec with a supplementary group, by which daemons that are not root read Secrets with the mode `GROUP_READS`."""
     return spec | {"securityContext": spec["securityContext"] | {"supplementalGroups": [0]}}
 
 
 def tcp_probe(port: int, period: int, failures: int) -> Object:
-    """Return a probe that a port is open."""
+    """Return a probe that succeeds if a port is open."""
     return {"tcpSocket": {"port": port}, "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5}
 
 
 def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """Return the munged sidecar, where the cluster authenticates by munge."""
+    """Return the munged sidecar, if the cluster authenticates with munge."""
     if cluster.spec.auth.type != "munge":
         return []
     sidecar = container(cluster, "munged", cluster.spec.images.munge or defaults.munge, Resources())
@@ -225,7 +225,7 @@ def munged(cluster: Cluster, defaults: Defaults) -> list[Object]:
 
 
 def key_mounts(private: str = "private") -> list[Object]:
-    """Keys as Kubernetes gives them, and a place in memory where the entry script puts them as one user wants them, and no other can read them."""
+    """Return the mounts of the keys, and of a folder in memory into which the entry script copies them for one user, unreadable for others."""
     return [mount("keys", KEYS, readOnly=True), mount(private, PRIVATE)]
 
 
@@ -237,7 +237,7 @@ def auth_mounts(cluster: Cluster) -> list[Object]:
 
 
 def munge_socket() -> list[Object]:
-    """Return the folder of munged's socket for a container that talks to munged; munged alone writes there."""
+    """Return the mount of the folder with munged's socket for a container that uses munged; only munged writes there."""
     return [mount("munge", "/run/munge", readOnly=True)]
 
 

@@ -1,8 +1,8 @@
-"""SSSD beside every daemon that looks users up, where the spec names a directory service.
+"""SSSD beside every daemon that looks up users, if the spec names a directory service.
 
-Each pod has an SSSD of its own, in a container without any capability; its configuration, with the password to the directory, is mounted there and
-nowhere else. What it shares are its sockets: with the daemons, and through the mount plan with the jail. The sockets on which SSSD's own
-processes talk to each other stay in its container, for to them every root is the same.
+Each pod has its own SSSD, in a container without any capability; only this container mounts its configuration, with the password to the directory.
+SSSD shares its sockets with the daemons, and through the mount plan with the jail. The sockets between SSSD's own processes stay in its container,
+because they trust every root.
 """
 
 from soperator.render.parts import pod
@@ -18,7 +18,7 @@ def is_used(cluster: Cluster) -> bool:
 
 
 def sidecar(cluster: Cluster, defaults: Defaults) -> list[Object]:
-    """Return the container of SSSD; it answers before what comes after it in the pod starts."""
+    """Return the container of SSSD, which answers before the next containers of the pod start."""
     if not is_used(cluster):
         return []
     image = cluster.spec.images.sssd or defaults.sssd
@@ -50,7 +50,7 @@ def mounts(cluster: Cluster) -> list[Object]:
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """Return the volumes behind both."""
+    """Return the volumes behind the mounts of SSSD and of its clients."""
     if not is_used(cluster):
         return []
     secret = {"secretName": cluster.spec.sssd.config_secret_name, "defaultMode": 0o400}

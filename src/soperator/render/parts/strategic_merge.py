@@ -1,4 +1,4 @@
-"""Strategic merge of a pod template over a generated pod, as Kubernetes does it for `kubectl patch`.
+"""Strategic merge of a pod template over a generated pod, with the rules of `kubectl patch`, because people know them.
 
 Maps are merged key by key and null removes a key. Lists with a merge key are merged by it, other lists are replaced. Of a volume and of a claim only
 the fields stay that the patch has, as `kubectl apply` does it, because two sources of a volume are refused. One thing differs: entries that are new

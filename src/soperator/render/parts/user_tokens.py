@@ -1,4 +1,4 @@
-"""Secrets with a user's token, which the operator keeps fresh. The token comes in as an argument."""
+"""Secrets with a user's token, which the operator renews. The token is an argument, so that the functions stay pure."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ def render_token(cluster: Cluster, name: str, token: str, note: TokenNote) -> Ob
 
 
 def read_note(annotations: Mapping[str, str]) -> TokenNote | None:
-    """Return the note on a Secret; None where there is none that can be read."""
+    """Return the record of the token on a Secret; None if it is missing or invalid."""
     try:
         said = json.loads(annotations[labels.TOKEN])
         return TokenNote(str(said["user"]), float(said["ends"]), float(said["lifetime"]), str(said["key"]))

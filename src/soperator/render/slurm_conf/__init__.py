@@ -1,1 +1,1 @@
-"""slurm.conf and the files beside it."""
+"""slurm.conf and its companion files, rendered from the specs."""

@@ -1,4 +1,4 @@
-"""The lines of slurm.conf by which slurmctld and the clients find slurmdbd.
+"""The lines of slurm.conf by which slurmctld and the clients find slurmdbd, apart because slurmdbd's own probe needs them too.
 
 Source of each setting: slurm.conf(5) of 24.11.
 """

@@ -21,8 +21,8 @@ def is_on(spec: SlurmClusterSpec) -> bool:
 
 
 def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
-    """Return the lines of slurm.conf: every node at the same time, whatever it does, so that a job over many nodes waits once and not for each in
-    turn.
+    """Return the lines of slurm.conf by which all nodes run checks at the same time, busy or not, so that a job over many nodes is delayed only
+    once.
     """
     if not is_on(spec):
         return {}
@@ -31,8 +31,8 @@ def settings(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def hooks(spec: SlurmClusterSpec) -> dict[str, str]:
-    """Return the scripts around jobs by the key of slurm.conf that names them. None ever fails: Slurm would drain the node by itself, past every
-    budget.
+    """Return the scripts around jobs by their key in slurm.conf. They never fail, because Slurm would then drain the node itself, without any
+    limit.
     """
     if not is_on(spec) or not spec.health.prolog_epilog:
         return {}
@@ -52,7 +52,7 @@ def facts(nodeset: NodeSet) -> dict[str, Any]:
 
 
 def render(cluster: Cluster, nodeset: NodeSet) -> list[Object]:
-    """Return the ConfigMap with the plan, where there is one."""
+    """Return the ConfigMap with the plan; none if no checks run."""
     if not is_on(cluster.spec):
         return []
     meta = {

@@ -1,12 +1,12 @@
-"""How jobs are held to the CPUs and the memory that they were given: `spec.jobs.limits`.
+"""The settings that limit jobs to their allocated CPUs and memory: `spec.jobs.limits`.
 
-Memory is given out like CPUs as soon as a NodeSet says how large its nodes are. A job that asks for none then gets its share, the
-node's memory divided by its CPUs, for each CPU: with Slurm's own default it would get the whole node's, and no two jobs could share one.
-The share is the one line of slurm.conf that follows from NodeSets, and how many nodes there are does not matter to it. A NodeSet that does
-not say its size has the memory of the machine (images/slurm/roles/slurmd), and so room for the share of the others.
+Slurm allocates memory like CPUs as soon as a NodeSet sets the size of its nodes. A job that requests no memory then gets a share for each CPU: the
+node's memory divided by its CPUs. With Slurm's own default it would get all memory of the node, and two jobs could never share a node. The share is
+the only line of slurm.conf that depends on NodeSets, but not on the number of nodes. A NodeSet without a size has the memory of the machine
+(images/slurm/roles/slurmd), which suffices for the share of the others.
 
-Who holds a job to it depends on the Nodes: the kernel, where a pod may write its own cgroups, or slurmstepd, which looks every few seconds.
-Sources: slurm.conf(5) and cgroup.conf(5) of 24.11.
+The kernel enforces the limit if a pod may write its own cgroups; otherwise slurmstepd samples it every few seconds. Sources: slurm.conf(5) and
+cgroup.conf(5) of 24.11.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ _DEFAULTS = ("defmempercpu", "defmempergpu", "defmempernode")
 
 
 def shares(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, int | None]:
-    """Return the memory per CPU of each NodeSet's nodes in MiB; None where its resources do not say it."""
+    """Return the memory per CPU of each NodeSet's nodes in MiB; None if its resources do not set it."""
     return {name: share(spec) for name, spec in nodesets.items()}
 
 
 def share(spec: NodeSetSpec) -> int | None:
-    """Return the memory per CPU of a node in MiB, without what `MemSpecLimit` sets aside; None where resources do not say it."""
+    """Return the memory per CPU of a node in MiB, without the memory that `MemSpecLimit` reserves; None if the resources do not set it."""
     resources = {**spec.resources.requests, **spec.resources.limits}
     cpus, memory = quantity.cpus(resources) or 1, quantity.memory_mib(resources)
     if memory is None:
@@ -82,7 +82,7 @@ def cgroup_settings(cluster: Cluster) -> dict[str, str | int]:
 
 
 def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str, str]]:
-    """Return the memory of a job that asks for none, unless the administrator says it for the partition or for all of them."""
+    """Return the memory of a job that requests none, unless the administrator sets it for the partition or for all partitions."""
     said = [*partition.options, *(each.key for each in read(cluster.spec.config.extra_lines.slurm))]
     if not is_memory_given_out(cluster) or any(key.lower() in _DEFAULTS for key in said):
         return []
@@ -93,30 +93,30 @@ def partition_options(cluster: Cluster, partition: Partition) -> list[tuple[str,
 
 
 def is_memory_given_out(cluster: Cluster) -> bool:
-    """Return whether Slurm counts memory: not where limits are None, nor while every NodeSet leaves open how large its nodes are."""
+    """Return whether Slurm counts memory: not if limits are None, and not while no NodeSet sets the size of its nodes."""
     known = [each for each in cluster.shares.values() if each]
     return cluster.spec.jobs.limits != "None" and bool(known or not cluster.shares)
 
 
 def unsized(cluster: Cluster) -> list[str]:
-    """Return the NodeSets whose resources do not say their memory."""
+    """Return the names of the NodeSets whose resources do not set memory."""
     return sorted(name for name, each in cluster.shares.items() if each is None)
 
 
 def shortfall(cluster: Cluster) -> tuple[str, str]:
-    """Return why jobs may exceed what they were given, as a reason and a sentence; an empty sentence where the kernel holds them."""
+    """Return why jobs may exceed their allocation, as a reason and a message; the message is empty if the kernel limits them."""
     if cluster.spec.jobs.limits == "None":
-        return "Off", "spec.jobs.limits is None: CPUs are counted, memory is not, and nothing holds a job to either"
+        return "Off", "spec.jobs.limits is None: Slurm counts CPUs but not memory, and nothing limits a job to either"
     if names := unsized(cluster):
         return "SizeUnknown", (
-            f"NodeSet {names[0]} does not say its memory in spec.resources, so Slurm gives out the whole machine's, "
-            "which Kubernetes gives to others too: say cpu and memory"
+            f"NodeSet {names[0]} does not set its memory in spec.resources, so Slurm allocates the whole machine, which "
+            "other pods use too: set cpu and memory"
         )
     if cluster.spec.jobs.limits == "Sampled":
         return "Sampled", (
-            f"memory is looked at every {SAMPLE} s, and a step that is above its own is ended; CPUs are counted, and a job may use "
-            "more of them: where Nodes give pods a writable cgroup v2, set spec.jobs.limits to Cgroup; where workers have CPUs of "
-            "their own, set spec.jobs.bindCpus"
+            f"Slurm samples memory every {SAMPLE} s and ends a step above its memory, but a job may use more CPUs than "
+            "allocated: if Nodes give pods a writable cgroup v2, set spec.jobs.limits to Cgroup; if workers have "
+            "exclusive CPUs, set spec.jobs.bindCpus"
         )
     return "Cgroup", ""
 

@@ -1,4 +1,6 @@
-"""What Slurm is to know of a node: for slurmd, which says it when it registers, and for scontrol, where the node sleeps. Source: scontrol(1)."""
+"""The configuration of a node for Slurm: for slurmd, which reports it at registration, and for scontrol, which creates the record of a sleeping
+node. Source: scontrol(1).
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -60,7 +62,7 @@ def record(nodeset: NodeSet, indexes: Iterable[int]) -> list[str]:
 
 
 def shape(nodeset: NodeSet) -> Shape:
-    """Return what Slurm says of a node that was made so."""
+    """Return the shape that Slurm reports for a node with this configuration."""
     said = dict(word.split("=", 1) for word in node_conf(nodeset).split() if "=" in word)
     return Shape(
         cpus=int(said.get("CPUs", 1)),

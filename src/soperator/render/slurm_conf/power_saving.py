@@ -1,8 +1,8 @@
-"""The settings of slurm.conf with which nodes sleep.
+"""The settings of slurm.conf for power saving.
 
-Slurm decides who wakes, by its jobs; the programs that wake and suspend do nothing, for the operator sees the states of the nodes and makes the
-pods (docs/decisions/0073). The one that runs before each job waits for the job's nodes (docs/decisions/0081). When a node sleeps is the operator's
-to say, so SuspendTime never comes. Source: slurm.conf(5) of 24.11.
+Slurm decides which nodes wake for its jobs. The programs to resume and suspend do nothing, because the operator observes the states of the nodes and
+creates the pods (docs/decisions/0073). The program that runs before each job waits for the job's nodes (docs/decisions/0081). The operator decides
+when a node sleeps, so SuspendTime never elapses. Source: slurm.conf(5) of 24.11.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _SPARE = 60
 
 
 def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
-    """Return the longest times, in seconds, in which a node of these NodeSets wakes and goes to sleep; None where none ever sleeps."""
+    """Return the longest times, in seconds, in which a node of these NodeSets wakes and powers down; None without power saving."""
     found = [spec.power_saving for spec in nodesets.values() if spec.power_saving]
     if not found:
         return None
@@ -29,7 +29,7 @@ def timeouts(nodesets: Mapping[str, NodeSetSpec]) -> tuple[int, int] | None:
 
 
 def settings(limits: tuple[int, int] | None) -> dict[str, str | int]:
-    """Return the lines of slurm.conf, where nodes sleep. Rates are the operator's queue's to limit."""
+    """Return the lines of slurm.conf for power saving; none if no node sleeps. The operator's queue limits the rates."""
     if limits is None:
         return {}
     resume, suspend = limits

@@ -1,11 +1,11 @@
-"""slurm.conf and its companions, from the SlurmCluster, and the memory per CPU and the GPUs of its NodeSets.
+"""slurm.conf and its companion files, from the SlurmCluster and the memory per CPU and GPUs of its NodeSets.
 
-No line depends on how many workers there are: they register as dynamic nodes, and a partition over a NodeSet is a partition over the feature
-that its nodes carry. So scaling changes no file.
+No line depends on the number of workers: they register as dynamic nodes, and a partition over a NodeSet selects the feature of its nodes. So scaling
+changes no file.
 
-The files together are a *generation*, named by a hash of them. Its name stands in SlurmctldParameters, among which Slurm passes over what it
-does not know: so slurmctld itself can say which generation it runs with (`scontrol show config`), and so can every copy that it hands out.
-Source of each setting: slurm.conf(5) of 24.11.
+The files together are a *generation*, named by their hash. Its name is in SlurmctldParameters, where Slurm ignores unknown values. So slurmctld
+itself reports the generation that it runs with (`scontrol show config`), and every copy that it sends has the name. Source of each setting:
+slurm.conf(5) of 24.11.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ _CHECKS = "checks-{}.sh"
 
 @once
 def generation(cluster: Cluster) -> str:
-    """Return the name of the generation that a cluster's spec asks for: a short hash of all files."""
+    """Return the name of the generation of a cluster's spec: a short hash of all files."""
     return _name(_files(cluster, ""))
 
 
@@ -58,7 +58,7 @@ def _name(content: Mapping[str, str]) -> str:
 
 
 def is_generation(name: str, content: Mapping[str, str]) -> bool:
-    """Return whether these files are the ones that the name of a generation stands for."""
+    """Return whether these files have the hash in the name of a generation."""
     marked = {file: text.replace(f"{MARK}{name}", MARK) for file, text in content.items()}
     return bool(name) and _name(marked) == name
 
@@ -70,11 +70,11 @@ def files(cluster: Cluster) -> Mapping[str, str]:
 
 
 def too_large(cluster: Cluster) -> list[Problem]:
-    """Return the problem of files that no ConfigMap holds."""
+    """Return a problem if the files are too large for a ConfigMap."""
     size = sum(len(text.encode()) for text in files(cluster).values())
     if size <= LARGEST:
         return []
-    remedy = f"Slurm's files are {size // 1024} KiB together, and a ConfigMap holds {LARGEST // 1024}: say less in spec.config and spec.partitions"
+    remedy = f"Slurm's files have {size // 1024} KiB together, but a ConfigMap holds {LARGEST // 1024}: shorten spec.config and spec.partitions"
     return [Problem("spec.config", f"{size} bytes", remedy, f"SlurmCluster {cluster.name}")]
 
 
@@ -99,7 +99,7 @@ def _files(cluster: Cluster, mark: str) -> dict[str, str]:
 
 
 def slurm_conf(cluster: Cluster) -> str:
-    """Return the text of slurm.conf: ours, then the partitions, then the user's lines."""
+    """Return the text of slurm.conf: the operator's lines, then the partitions, then the user's lines."""
     return files(cluster)["slurm.conf"]
 
 
@@ -123,7 +123,7 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
 
 
 def _shared(cluster: Cluster, mark: str) -> dict[str, str]:
-    """Return the lists that hold values of ours beside the user's."""
+    """Return the lists that merge the operator's values with the user's."""
     mine = {"JobSubmitPlugins": "lua"} if cluster.spec.config.job_submit.strip() else {}
     mine |= {"GresTypes": gres.gres_types(cluster)}
     return {**SHARED, "SlurmctldParameters": f"{SHARED['SlurmctldParameters']},{MARK}{mark}", **mine}
@@ -140,7 +140,9 @@ def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def plugstack_conf(spec: SlurmClusterSpec) -> str:
-    """Return the text of plugstack.conf. Where a step ends, a container is saved before the jail's plugin ends what is left, so it stands first."""
+    """Return the text of plugstack.conf. The containers' plugin comes first, because it saves a container before the jail's plugin ends the
+    remaining processes of a step.
+    """
     ours = [*_containers(spec.job_containers), f"required {BUNDLE}/lib/slurm/spank_jail.so plan={PLAN_PATH}\n"]
     return _with_extra("".join(ours), spec.config.extra_lines.plugstack)
 
@@ -165,7 +167,7 @@ _MAIN = Partition(name="main", default=True)
 
 
 def _hosts(cluster: Cluster) -> list[conf.Line]:
-    """Return the slurmctlds in the order in which they take over. Each is reached by a Service, whose address outlives its pod."""
+    """Return the slurmctlds in the order of takeover; each has the address of its Service, which outlives its pod."""
     count, name = cluster.spec.controller.replicas, cluster.name
     hosts = [(names.controller_host(name, number), names.controller_address(name, number)) for number in range(count)]
     return [conf.line(SlurmctldHost=f"{host}({address})") for host, address in hosts]
@@ -191,9 +193,9 @@ def _auth(spec: SlurmClusterSpec) -> dict[str, str | int]:
 
 
 def _users_tokens(spec: SlurmClusterSpec) -> str:
-    """Return what users get by `scontrol token`: a token of bounded life where they have a slurmrestd, and none where they have not.
+    """Return the settings for `scontrol token`: tokens with a limited lifetime if users have a slurmrestd, otherwise none.
 
-    By itself Slurm gives everybody tokens without end, which are good at the operator's slurmrestd too.
+    By default Slurm gives every user tokens without an expiry, which the operator's slurmrestd also accepts.
     """
     users = spec.rest.users
     return f"{LONGEST}{seconds(users.max_lifetime):.0f}" if users else "disable_token_creation"
@@ -211,7 +213,7 @@ def _paths() -> dict[str, str | int]:
 
 
 def _behaviour(shared: Mapping[str, str]) -> dict[str, str | int]:
-    """Settings that users may override: they stand before the extra lines, and Slurm takes the last."""
+    """Return the settings that users may override: they come before the extra lines, and Slurm uses the last value."""
     return {
         "ReturnToService": 2,
         "SlurmctldTimeout": 30,
@@ -247,14 +249,14 @@ def _partition(cluster: Cluster, partition: Partition) -> conf.Line:
 
 
 def _preemption(cluster: Cluster) -> dict[str, str | int]:
-    """Return what lets every job displace a deep check, and nothing else; an administrator who says any of it has decided."""
+    """Return the settings by which every job preempts a deep check and nothing else; none if an administrator sets any of them."""
     if not cluster.checked or _user_value(cluster, "preempttype") or _user_value(cluster, "preemptmode"):
         return {}
     return {"PreemptType": "preempt/partition_prio", "PreemptMode": "CANCEL"}
 
 
 def _preempts(cluster: Cluster) -> bool:
-    """Return whether a partition may have a PreemptMode: Slurm goes by partitions, and preempts at all."""
+    """Return whether a partition may have a PreemptMode: if Slurm preempts, and by partitions."""
     kind, mode = _user_value(cluster, "preempttype"), _user_value(cluster, "preemptmode")
     return bool(_preemption(cluster)) or (kind.lower() == "preempt/partition_prio" and mode.lower() not in ("", "off"))
 
@@ -269,7 +271,7 @@ def _with_extra(ours: str, extra: str) -> str:
 
 
 def place(cluster: Cluster, said: str) -> str:
-    """Return what Slurm said of a line of slurm.conf or of a partition, with the place in the spec that it is."""
+    """Return Slurm's message about a line of slurm.conf or a partition, extended by the field of the spec."""
     for number, each in enumerate(cluster.spec.partitions):
         words = rf"\b[Pp]artition \(?{re.escape(each.name)}\b(?![.-])\)?"
         said = re.sub(words, lambda found, at=number: f"{found[0]} (spec.partitions[{at}])", said)  # type: ignore[misc]

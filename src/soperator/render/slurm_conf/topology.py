@@ -1,6 +1,6 @@
-"""Which nodes lie close to each other: topology.conf for Slurm, and for Kubernetes a wish that the pods of a NodeSet lie together.
+"""The locations of nodes: topology.conf for Slurm, and for Kubernetes a preferred affinity that places the pods of a NodeSet close to each other.
 
-The wish is no part of what tells an old pod from a current one: it matters when a pod is placed, and no job has to make way for it.
+The affinity is not part of the template's hash: it matters only when a pod is scheduled, and no job should be interrupted for it.
 """
 
 import json
@@ -15,7 +15,9 @@ _HEAVIEST = 100
 
 
 def topology_conf(cluster: Cluster) -> str:
-    """Return the file, empty where there is none. A user's own ends in who is there, for slurmctld is to read it anew when a node has come."""
+    """Return topology.conf, empty if there is none. A user's own file ends with the known nodes, because slurmctld must read it again when a node
+    has registered.
+    """
     spec, places = cluster.spec, cluster.places
     if own := spec.config.topology.rstrip():
         return f"{own}\n# read with {hostlist.compress(places)}" if places else own
@@ -27,20 +29,20 @@ def topology_conf(cluster: Cluster) -> str:
 
 
 def settings(cluster: Cluster) -> dict[str, str | int]:
-    """Return what makes Slurm use it. Without a node that it knows slurmctld has none: it would turn away every job."""
+    """Return the settings that make Slurm use topology.conf; none while slurmctld knows no node of it, because it would then refuse every job."""
     if cluster.spec.config.topology.strip():
         return {"TopologyPlugin": "topology/tree"}
     return {"TopologyPlugin": f"topology/{cluster.spec.topology.type.lower()}"} if topology_conf(cluster) else {}
 
 
 def spares(cluster: Cluster) -> list[conf.Line]:
-    """Return the line of slurm.conf with the nodes that keep a block from being too small."""
+    """Return the line of slurm.conf with the spare nodes that keep blocks from being too small."""
     wanted = cluster.spec.topology
     return [topology.spares(cluster.places, wanted.block_sizes)] if cluster.places and wanted.type == "Block" else []
 
 
 def noted(cluster: Cluster) -> dict[str, str]:
-    """Return the annotation that tells a later pass what the file says."""
+    """Return the annotation with the locations in the file, for a later pass."""
     return {labels.PLACES: json.dumps(topology.note(cluster.places))} if cluster.places else {}
 
 

@@ -1,9 +1,9 @@
-"""The objects through which a generation of Slurm's files passes: a ConfigMap of its own that never changes, the pod that tries it, and the
-ConfigMap that slurmctld and slurmrestd mount.
+"""The objects of a generation of Slurm's files: its own ConfigMap that never changes, the pod of its trial, and the ConfigMap that slurmctld and
+slurmrestd mount.
 
-The trial is a slurmctld as the real one, which takes its host's name for its own, so that it reads the very files, line for line. It has no
-credentials, no key of the cluster, no state and no name that resolves; its controller's names are its own address, and those of backups lead
-nowhere, for a leader that begins tells its backups to give way, and would tell itself.
+The trial is a slurmctld with the host name of the real one, so that it reads exactly the same files. It has no credentials, no key of the cluster, no
+state and no name that resolves. The controller's names resolve to its own address, and those of backups to none, because a starting leader requests
+its backups to step down, and would request that of itself.
 """
 
 import re
@@ -27,7 +27,7 @@ _HOST = re.compile(r"^SlurmctldHost=([^(\s]+)(?:\(([^)\s]+)\))?", re.MULTILINE)
 
 
 def render_live(cluster: Cluster, files: Mapping[str, str], state: ConfigState) -> Object:
-    """Return the ConfigMap that is mounted, with what is known of its content."""
+    """Return the ConfigMap that pods mount, with the record of its generation."""
     meta = pod.metadata(cluster, names.config(cluster.name), "controller")
     meta["annotations"] = {labels.TRANSACTION: state.text(), **topology.noted(cluster)}
     return _config_map(meta, files)
@@ -41,7 +41,7 @@ def render_generation(cluster: Cluster, generation: str, files: Mapping[str, str
 
 
 def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
-    """Return the pod that tries a generation."""
+    """Return the pod of a trial slurmctld for a generation."""
     image, auth = pod.slurm_image(cluster, defaults), cluster.spec.auth.type
     meta = pod.metadata(cluster, names.trial(cluster.name, generation), "trial")
     meta["labels"][labels.GENERATION] = generation
@@ -81,7 +81,7 @@ def render_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Objec
 
 
 def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) -> Object:
-    """Return the pod that tries the cluster's image of Slurm with a generation that slurmctld runs with."""
+    """Return the pod of a trial slurmctld for the cluster's image of Slurm, with the generation that slurmctld runs with."""
     made, image = render_trial(cluster, defaults, generation), pod.slurm_image(cluster, defaults)
     meta = made["metadata"]
     name = names.trial(cluster.name, mount_plan.short(generation, image))
@@ -90,7 +90,7 @@ def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) ->
 
 
 def _aliases(hosts: Sequence[tuple[str, str]]) -> list[Object]:
-    """Addresses for each controller's name and its Service's name, the leader first."""
+    """Return the addresses for each controller's name and its Service's name, the leader first."""
     own, *backups = ({name for name in host if name} for host in hosts)
     said = {_HERE: own - {hosts[0][0]}, _NOWHERE: {name for each in backups for name in each}}
     return [{"ip": ip, "hostnames": sorted(hostnames)} for ip, hostnames in said.items() if hostnames]

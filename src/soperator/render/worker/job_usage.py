@@ -1,7 +1,7 @@
-"""What the jobs of a worker use, where the spec asks for it: measured in slurmd's container, and served by one beside it.
+"""The usage of a worker's jobs, if the spec enables it: slurmd's container measures it, and a second container serves it.
 
-Only in slurmd's container can the processes of jobs be looked into. Another container answers Prometheus, and so any client: it has no rights and no
-file except the one with the numbers (agents/usage).
+Only slurmd's container can inspect the processes of jobs. The second container answers Prometheus, and so any client; it has no rights, and no file
+except the one with the numbers (agents/usage).
 """
 
 from soperator.api.common import Resources
@@ -24,7 +24,7 @@ def is_on(cluster: Cluster) -> bool:
 
 
 def containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[Object]:
-    """Return the container that answers, if any."""
+    """Return the container that serves the numbers, if the spec enables it."""
     if not is_on(cluster):
         return []
     image = nodeset.spec.image or pod.slurm_image(cluster, defaults)
@@ -38,7 +38,7 @@ def containers(cluster: Cluster, nodeset: NodeSet, defaults: Defaults) -> list[O
 
 
 def volumes(cluster: Cluster) -> list[Object]:
-    """Return the volume with the numbers, if any."""
+    """Return the volume with the numbers, if the spec enables it."""
     return [pod.empty("usage", medium="Memory", sizeLimit="4Mi")] if is_on(cluster) else []
 
 

@@ -1,7 +1,7 @@
 """Workers: pods that a NodeSet owns directly, one for each Slurm node.
 
-slurmd runs as root of the pod's own user namespace with SYS_ADMIN there and nowhere else: it needs mounts, not the machine. The pod is
-protected from eviction from its creation. A hash of everything but the index tells an old pod from a current one.
+slurmd runs as root of the pod's own user namespace, with SYS_ADMIN only there, because it needs mounts but not the machine. The pod is protected from
+eviction from its creation on. A hash of everything except the index distinguishes an outdated pod from a current one.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ _GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 
 
 def render_worker(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults, template: str = "") -> Object:
-    """Return the pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, if the caller has it already."""
+    """Return the pod of the Slurm node `<nodeset>-<index>`; `template` is the template's hash, if the caller already has it."""
     made = topology.together(cluster, nodeset, _pod(cluster, nodeset, index, defaults))
     made["metadata"]["annotations"][labels.TEMPLATE] = template or template_hash(cluster, nodeset, defaults)
     made["metadata"]["ownerReferences"] += (
@@ -158,17 +158,20 @@ def _spec(cluster: Cluster, nodeset: NodeSet, index: int, defaults: Defaults) ->
 
 
 def _tolerations(nodeset: NodeSet) -> list[Object]:
-    """Return a pod that does not tolerate NoExecute is deleted at once, or after five minutes of a network failure, and its job with it.
+    """Return the tolerations of workers. Kubernetes deletes a pod without a toleration of NoExecute at once, or after a network failure of five
+    minutes, with its job.
 
-    Slurm may know more than Kubernetes about a Node that does not answer, so its workers stay (`nodeFailure` replaces them); on a Node whose taint
-    means maintenance they are drained first. The scheduler places no new pod there: both come with a NoSchedule taint or a cordon.
+    Slurm may know more than Kubernetes about a Node that does not answer, so its workers stay (`nodeFailure` replaces them). On a Node with a taint
+    for maintenance they are drained first. The scheduler places no new pod there, because both taints come with NoSchedule or a cordon.
     """
     keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", *nodeset.spec.maintenance.taints]
     return [{"key": key, "operator": "Exists", "effect": "NoExecute"} for key in keys]
 
 
 def _spread(cluster: Cluster, nodeset: NodeSet) -> Object:
-    """Return workers of a NodeSet are spread over different Nodes as far as possible: users expect two nodes to be two machines."""
+    """Return the constraint that spreads the workers of a NodeSet over different Nodes as far as possible, because users expect two nodes to be
+    two machines.
+    """
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -231,7 +234,7 @@ def _ssh_volumes(cluster: Cluster) -> list[Object]:
 
 
 def _with_devices(container: Object, nodeset: NodeSet) -> Object:
-    """GPUs and RDMA devices are extended resources: request and limit are equal, and set once."""
+    """Return the container with limits for GPUs and RDMA devices; for extended resources Kubernetes sets the request to the limit."""
     gpu = nodeset.spec.gpu
     devices = dict(nodeset.spec.rdma.resources)
     if gpu.vendor != "none":

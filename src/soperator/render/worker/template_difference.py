@@ -1,7 +1,7 @@
-"""The first difference between a worker's pod as it runs and as it would be made now, in the words of a pod's spec.
+"""The first difference between a worker's running pod and the present template, in the words of a pod's spec, so that a rollout names its cause.
 
-The API server fills defaults into a pod, and webhooks add to it. So only what is rendered is compared, part by part; what a pod has
-beside that counts only when nothing else differs, and then only where no default can have put it there.
+The API server fills defaults into a pod, and webhooks add to it. So only rendered fields are compared, part by part. Other fields of a pod count only
+if nothing else differs, and only if no default can have set them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _EXACT = ("nodeSelector", "affinity", "command", "args")
 
 
 def first_difference(old: Mapping[str, Any], new: Object) -> str:
-    """Return a short text such as `image a → b`; empty where there is no difference."""
+    """Return the first difference as a short text such as `image a → b`; empty without a difference."""
     found = next(_differences(old, new), "")
     return found if len(found) <= _LENGTH else f"{found[: _LENGTH - 1]}…"
 
@@ -140,7 +140,7 @@ def _gone(was: Mapping[str, Any], spec: Object) -> Iterator[str]:
 
 
 def _same(old: Any, new: Any, exact: bool = False) -> bool:
-    """Return whether a pod has everything that is rendered; unless `exact`, it may have more."""
+    """Return whether a pod has all rendered fields; unless `exact`, it may have more."""
     if isinstance(new, Mapping):
         if not isinstance(old, Mapping):
             return not new
