@@ -154,7 +154,7 @@ CASES = (
         _cluster(f"spec.{path}.service.{field}", words, _service(path, **said))
         for path in ("login", "rest.users")
         for field, words, said in (
-            ("loadBalancerClass", "LoadBalancer only", {"type": "ClusterIP", "loadBalancerClass": "a.b/c"}),
+            ("loadBalancerClass", "needs type LoadBalancer", {"type": "ClusterIP", "loadBalancerClass": "a.b/c"}),
             ("ipFamilies", "the same family twice", {"type": "ClusterIP", "ipFamilies": ["IPv6", "IPv6"]}),
             ("ipFamilies", "needs ipFamilyPolicy", {"type": "ClusterIP", "ipFamilies": ["IPv6", "IPv4"]}),
         )

@@ -89,8 +89,9 @@ class SlurmClusterStatus(Model):
         max_length=64,
         description="Hash of the configuration that slurmctld runs with and has sent to all daemons.",
     )
+    refilled: str = Field(default="", max_length=63, description="The last completed request of spec.jail.refill.")
     slurm: str = Field(
-        default="", max_length=63, description="Version of Slurm, as the operator's slurmrestd named it last: 24.11.5."
+        default="", max_length=63, description="Version of Slurm that slurmrestd reported last, such as 24.11.5."
     )
     images: ImagesRecord = Field(
         default_factory=ImagesRecord, description="Images that the cluster keeps until spec.upgrade asks for others."
@@ -114,7 +115,7 @@ class SlurmClusterStatus(Model):
     )
     why: Sentence = Field(
         default="",
-        description="The first cause why the cluster is not ready, in at most 120 characters; empty when it is.",
+        description="First cause why the cluster is not ready, in at most 120 characters. Empty if it is.",
     )
 
 
@@ -147,5 +148,7 @@ class NodeSetStatus(Model):
     rendered: RenderedNote = Field(default_factory=RenderedNote, description="Record of the last rendering.")
     why: Sentence = Field(
         default="",
-        description="Why the NodeSet is not available, or what is being done to its workers, in at most 120 characters; empty when nothing is.",
+        description=(
+            "First cause why the NodeSet is not available, or the progress of its workers, in at most 120 characters. Empty without either."
+        ),
     )

@@ -70,7 +70,7 @@ def type_of(schema: Schema) -> str:
 
 
 def describe(path: str) -> str:
-    """Return the documentation of `cluster.login.service` and the like; KeyError says what is wrong with a path."""
+    """Return the documentation of a path such as `cluster.login.service`; raises KeyError with a message for an unknown path."""
     named, *steps = path.replace("[]", "").split(".")
     kind = _kind(named)
     steps = steps[1:] if steps[:1] == ["spec"] else steps
@@ -84,12 +84,12 @@ def describe(path: str) -> str:
 
 
 def _kind(name: str) -> str:
-    """The kind of this name: ours, or one that kubectl knows, in any case. Raises KeyError."""
+    """Return the kind of a name, either short or as kubectl knows it, in any case; raises KeyError for an unknown name."""
     wanted = name.lower()
     for kind, each in KINDS.items():
         if wanted in (kind, each.kind.lower(), each.plural, *each.short_names):
             return kind
-    raise KeyError(f"{name}: there is no such kind: choose {' or '.join(KINDS)}")
+    raise KeyError(f"{name}: unknown kind: use one of {' or '.join(KINDS)}")
 
 
 def _page(path: str, schema: Schema) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The text of a WHY column: the first cause of a longer message, on one line. The conditions keep the whole message."""
+"""Shortens a message to the first cause on one line for a WHY column, because kubectl shows one line. The conditions keep the whole message."""
 
 #: The most characters of a text that `kubectl get -o wide` shows in a column.
 LENGTH = 120
@@ -10,7 +10,7 @@ _PART = 12
 
 
 def in_column(message: str) -> str:
-    """The message as one line of at most LENGTH characters: its first sentences as far as they fit, or the first without its middle."""
+    """Return the message as one line of at most LENGTH characters: its first sentences, as many as fit, or the first without its middle."""
     line = " ".join(message.split())
     if len(line) <= LENGTH:
         return line
@@ -26,7 +26,7 @@ def in_column(message: str) -> str:
 
 
 def _without_middle(sentence: str, room: int) -> str:
-    """The sentence within `room` characters: its begin, which names the object, and the last link of a chain of causes."""
+    """Return the sentence in at most `room` characters: its beginning, which names the object, and the last cause of a chain."""
     if len(sentence) <= room:
         return sentence
     links = sentence.split(": ")

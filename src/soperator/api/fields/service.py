@@ -1,4 +1,4 @@
-"""The Services by which people come from outside: one shape for each role, in the words of Kubernetes' ServiceSpec."""
+"""The fields of Services for clients outside: one model for each role, with the names of Kubernetes' ServiceSpec because people know them."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _OURS = ("slurm.soperator.io/", "app.kubernetes.io/")
 
 
 class ExposedService(Model):
-    """How clients reach a role of the cluster."""
+    """The Service by which clients reach a role of the cluster."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
         default="ClusterIP", description="Type of the Service."
@@ -31,36 +31,36 @@ class ExposedService(Model):
     labels: dict[str, Annotated[str, Field(pattern=_LABEL_VALUE, max_length=63)]] = Field(
         default_factory=dict,
         max_length=64,
-        description="Labels of the Service beside the operator's, by which address pools and DNS programs select it.",
+        description="Labels of the Service in addition to the operator's, by which address pools and DNS programs select it.",
     )
     load_balancer_source_ranges: list[str] = Field(
-        default_factory=list, max_length=64, description="Networks that a load balancer lets in."
+        default_factory=list, max_length=64, description="Client networks that the load balancer admits."
     )
     load_balancer_class: Annotated[str, Field(pattern=_LABEL_KEY, max_length=253)] | None = Field(
         default=None,
-        description="Which program makes the load balancer; without it the cluster's default. Kubernetes fixes it while the type is LoadBalancer.",
+        description="Class of the load balancer. Not set: the default of Kubernetes. It cannot change while the type is LoadBalancer.",
     )
     external_traffic_policy: Literal["Cluster", "Local"] = Field(
         default="Cluster",
-        description="Cluster: every Node answers. Local: only Nodes that run such a pod do, and the pod sees the address of the client.",
+        description="Cluster: every Node accepts connections. Local: only Nodes with such a pod do, and the pod receives the client's address.",
     )
     session_affinity: Literal["ClientIP", "None"] = Field(
         default="None",
-        description="ClientIP: a client comes to the pod of its last connection. None: to any.",
+        description="ClientIP: a client reaches the pod of its last connection. None: it reaches any pod.",
     )
     ip_family_policy: Literal["SingleStack", "PreferDualStack", "RequireDualStack"] | None = Field(
         default=None,
-        description="Whether the Service has addresses of IPv4 and of IPv6; without it as Kubernetes does.",
+        description="Whether the Service has IPv4 and IPv6 addresses. Not set: the default of Kubernetes.",
     )
     ip_families: list[Literal["IPv4", "IPv6"]] = Field(
         default_factory=list,
         max_length=2,
-        description="Which families it has, the first one for good; without it those of the Kubernetes cluster.",
+        description="Address families of the Service. The first cannot change. Not set: those of the Kubernetes cluster.",
     )
 
 
 class LoginService(ExposedService):
-    """How users reach the login nodes."""
+    """The Service by which users reach the login nodes."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
         default="NodePort", description="Type of the Service for SSH."
@@ -69,13 +69,13 @@ class LoginService(ExposedService):
     session_affinity: Literal["ClientIP", "None"] = Field(
         default="ClientIP",
         description=(
-            "ClientIP: a client comes to the login node of its last session, where its tmux and its editor's server run. None: to any."
+            "ClientIP: a client reaches the login node of its last session, where its tmux and editor server run. None: it reaches any login node."
         ),
     )
 
 
 class RestService(ExposedService):
-    """How users reach slurmrestd."""
+    """The Service by which users reach slurmrestd."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = Field(default=6820, description="Port of the Service.")
 
@@ -90,27 +90,26 @@ SERVICE = (
     Rule(
         cel="self.type != 'ClusterIP' || self.externalTrafficPolicy != 'Local'",
         message=(
-            "externalTrafficPolicy Local works with type NodePort or LoadBalancer only: choose one of them, or "
-            "remove externalTrafficPolicy"
+            "externalTrafficPolicy Local needs type NodePort or LoadBalancer: choose one of them, or remove externalTrafficPolicy"
         ),
         holds=lambda service: service.type != "ClusterIP" or service.external_traffic_policy != "Local",
         field="external_traffic_policy",
     ),
     Rule(
         cel="self.type == 'LoadBalancer' || size(self.?loadBalancerSourceRanges.orValue([])) == 0",
-        message="loadBalancerSourceRanges works with type LoadBalancer only: choose it, or remove loadBalancerSourceRanges",
+        message="loadBalancerSourceRanges needs type LoadBalancer: choose it, or remove loadBalancerSourceRanges",
         holds=lambda service: service.type == "LoadBalancer" or not service.load_balancer_source_ranges,
         field="load_balancer_source_ranges",
     ),
     Rule(
         cel="self.type == 'LoadBalancer' || !has(self.loadBalancerClass)",
-        message="loadBalancerClass works with type LoadBalancer only: choose it, or remove loadBalancerClass",
+        message="loadBalancerClass needs type LoadBalancer: choose it, or remove loadBalancerClass",
         holds=lambda service: service.type == "LoadBalancer" or service.load_balancer_class is None,
         field="load_balancer_class",
     ),
     Rule(
         cel=f"self.type != 'LoadBalancer' || oldSelf.type != 'LoadBalancer' || ({cel_same('loadBalancerClass')})",
-        message="loadBalancerClass cannot be changed while the type is LoadBalancer, as Kubernetes has it: choose another type first",
+        message="loadBalancerClass cannot be changed while the type is LoadBalancer, because Kubernetes forbids it: choose another type first",
         field="load_balancer_class",
     ),
     Rule(
@@ -129,11 +128,11 @@ SERVICE = (
 
 
 def service_problems(path: str, service: ExposedService) -> Iterator[Problem]:
-    """Labels and annotations that Kubernetes would refuse, or that are the operator's."""
+    """Yield the problems of labels and annotations that Kubernetes would refuse, or that belong to the operator."""
     for field, said in (("labels", service.labels), ("annotations", service.annotations)):
         for key in said:
             if key.startswith(_OURS):
-                remedy = "labels and annotations of this prefix find the Service again: choose another prefix"
+                remedy = "the operator identifies the Service by labels and annotations with this prefix: choose another prefix"
                 yield Problem(f"{path}.{field}", key[:80], remedy)
             elif not re.fullmatch(_LABEL_KEY, key if field == "labels" else key.lower()) or len(key) > 253 + 64:
                 remedy = (

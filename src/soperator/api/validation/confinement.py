@@ -59,8 +59,8 @@ def _template(at: str, template: Mapping[str, Any], has_users: bool) -> Iterator
     yield from _volumes(f"{at}.spec.volumes", _list(pod.get("volumes")))
 
 
-_OPEN_KERNEL = "every system call of the Node's kernel is open"
-_OWN_RIGHTS = "the operator's own limits of rights are gone"
+_OPEN_KERNEL = "the pod may use every system call of the Node's kernel"
+_OWN_RIGHTS = "the operator's own limits no longer apply"
 
 
 def _pod(at: str, pod: Mapping[str, Any]) -> Iterator[Problem]:
@@ -103,31 +103,36 @@ def _containers(at: str, pod: Mapping[str, Any], has_users: bool) -> Iterator[Pr
 
 
 def _rights(security: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """What a container's security context opens, empty where it does not, by its field, with the effect."""
+    """Return the fields of a container's security context that weaken the isolation, with value and effect; the value is empty if a field does
+    not.
+    """
     capabilities = _map(security.get("capabilities"))
     added, is_kept = capabilities.get("add"), "drop" in capabilities and not capabilities["drop"]
     is_kept = is_kept or _is_null(security, "capabilities")
     is_unconfined = _type(security.get("seccompProfile")) == "Unconfined"
     return {
-        "privileged": ("True" if security.get("privileged") is True else "", "it has every right on the Node"),
+        "privileged": (
+            "True" if security.get("privileged") is True else "",
+            "the container has every right on the Node",
+        ),
         "capabilities.add": (
             ", ".join(map(str, added)) if isinstance(added, list) else "",
-            "rights that the pod does not need",
+            "the container gets rights that it does not need",
         ),
-        "capabilities.drop": ("nothing" if is_kept else "", "rights that the pod does not need"),
+        "capabilities.drop": ("nothing" if is_kept else "", "the container gets rights that it does not need"),
         "procMount": (
             "Unmasked" if security.get("procMount") == "Unmasked" else "",
-            "settings of the Node's kernel are in its /proc",
+            "the container's /proc exposes settings of the Node's kernel",
         ),
         "seccompProfile": ("Unconfined" if is_unconfined else "", _OPEN_KERNEL),
     }
 
 
 def _root(security: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """The same of root, in a pod without a user namespace."""
+    """Return the fields that give root's rights to a container in a pod without a user namespace, with value and effect."""
     is_root = "runAsUser" in security and security["runAsUser"] in (0, None)
     return {
-        "runAsUser": (str(security.get("runAsUser")) if is_root else "", "its root is root of the Node"),
+        "runAsUser": (str(security.get("runAsUser")) if is_root else "", "root of the container is root of the Node"),
         "allowPrivilegeEscalation": (
             "True" if security.get("allowPrivilegeEscalation") is True else "",
             "a program may gain rights that its user does not have",
@@ -143,11 +148,11 @@ def _volumes(field: str, volumes: Iterable[Mapping[str, Any]]) -> Iterator[Probl
         sources = _list(_map(volume.get("projected")).get("sources"))
         if any("serviceAccountToken" in each for each in sources):
             at = f"spec.{field}[{number}].projected.sources"
-            yield Problem(at, "serviceAccountToken", "credentials of Kubernetes are in the pod: remove it")
+            yield Problem(at, "serviceAccountToken", "the pod has Kubernetes credentials: remove it")
 
 
 def _is_null(fields: Mapping[str, Any], key: str) -> bool:
-    """Whether a template removes what the operator put there."""
+    """Return whether a template removes a field that the operator sets."""
     return key in fields and fields[key] is None
 
 

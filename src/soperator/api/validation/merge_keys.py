@@ -1,6 +1,6 @@
-"""By which field Kubernetes merges each list of a pod, and what a podTemplate may not say of such a list.
+"""The field by which Kubernetes merges each list of a pod, and the problems of such lists in a podTemplate.
 
-Source: the patchMergeKey and patchStrategy tags of PodSpec, Container and PodTemplateSpec. Lists that are not here are replaced whole.
+Source: the patchMergeKey and patchStrategy tags of PodSpec, Container and PodTemplateSpec. Other lists are replaced as a whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,13 +29,13 @@ RETAINED = frozenset({"volumes", "resourceClaims"})
 
 
 def list_problems(field: str, value: object) -> Iterable[Problem]:
-    """Lists in a podTemplate that cannot be merged: no list at all, or entries without the field by which they are merged."""
+    """Yield the problems of lists in a podTemplate that cannot be merged: not a list, or entries without the merge key."""
     for key, below in value.items() if isinstance(value, Mapping) else ():
         here = f"{field}.{key}"
         if key not in MERGE_KEYS:
             yield from list_problems(here, below)
         elif not isinstance(below, list):
-            yield Problem(here, str(below)[:80], f"it must be a list, whose entries are merged by {MERGE_KEYS[key]}")
+            yield Problem(here, str(below)[:80], f"it must be a list with entries that are merged by {MERGE_KEYS[key]}")
         else:
             for number, each in enumerate(below):
                 yield from _entry_problems(f"{here}[{number}]", each, MERGE_KEYS[key])
@@ -46,4 +46,4 @@ def _entry_problems(field: str, entry: object, key: str) -> Iterable[Problem]:
     if not isinstance(entry, Mapping):
         yield Problem(field, str(entry)[:80], f"it must be a map of fields, with {key}")
     elif not isinstance(entry.get(key), str | int) or not entry[key]:
-        yield Problem(f"{field}.{key}", str(entry.get(key, ""))[:80], f"entries are merged by {key}: give it")
+        yield Problem(f"{field}.{key}", str(entry.get(key, ""))[:80], f"entries are merged by {key}: set it")

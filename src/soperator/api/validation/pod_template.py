@@ -62,7 +62,7 @@ _ROLE_CONTAINER: Mapping[str, str] = MappingProxyType(
     {
         "command": _STARTED,
         "args": _STARTED,
-        "image": "say it in images of the SlurmCluster",
+        "image": "set images of the SlurmCluster instead",
         "resources": "say resources, beside podTemplate",
     }
 )
@@ -117,7 +117,7 @@ def pod_problems(spec: NodeSetSpec) -> list[Problem]:
 
 @dataclass(frozen=True)
 class RoleTemplate:
-    """The podTemplate of a role: its path in the spec, and what it must not say of the role's own containers."""
+    """The podTemplate of a role: its path in the spec, and the fields of the role's own containers that it must not set."""
 
     path: str
     template: Mapping[str, Any]

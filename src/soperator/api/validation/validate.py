@@ -214,7 +214,7 @@ def _keys(spec: SlurmClusterSpec) -> Iterator[Problem]:
 
 
 def _services(spec: SlurmClusterSpec) -> dict[str, ExposedService]:
-    """The Services that a person configures, by their paths in the spec."""
+    """Return the Services that a person configures, by their paths in the spec."""
     users = {"spec.rest.users.service": spec.rest.users.service} if spec.rest.users else {}
     return {"spec.login.service": spec.login.service, **users}
 

@@ -1,5 +1,5 @@
-"""Names, doors and walls: the headless Service behind every host name, the Services by which clients come from outside, the NetworkPolicies, and the
-budget over protected workers.
+"""The network of a cluster: the headless Service behind every host name, the Services for clients outside, the NetworkPolicies, and the
+PodDisruptionBudget of protected workers.
 """
 
 from ipaddress import ip_network
@@ -27,7 +27,7 @@ def _nodes_service(cluster: Cluster) -> Object:
 
 
 def exposed(cluster: Cluster, name: str, role: str, said: ExposedService, port: Object) -> Object:
-    """The Service of a role; `port` has the name and the target of its one port."""
+    """Return the Service of a role; `port` has the name and the target of its one port."""
     ours: Object = {**port, "port": said.port, **({"nodePort": said.node_port} if said.node_port else {})}
     spec: Object = {"type": said.type, "selector": labels.role(cluster.name, role), "ports": [_ordered(ours)]}
     spec["sessionAffinity"] = said.session_affinity
@@ -49,7 +49,7 @@ def exposed(cluster: Cluster, name: str, role: str, said: ExposedService, port: 
 
 
 def _ordered(port: Object) -> Object:
-    """The fields of a port in the order in which people write them."""
+    """Return a port with its fields in the order in which people write them."""
     return {key: port[key] for key in ("name", "port", "targetPort", "nodePort") if key in port}
 
 

@@ -1,9 +1,9 @@
 """Strategic merge of a pod template over a generated pod, with the rules of `kubectl patch`, because people know them.
 
-Maps are merged key by key and null removes a key. Lists with a merge key are merged by it, other lists are replaced. Of a volume and of a claim only
-the fields stay that the patch has, as `kubectl apply` does it, because two sources of a volume are refused. One thing differs: entries that are new
-follow ours instead of preceding them, because init containers start in this order. Directives such as `$patch`, and lists that cannot be merged, are
-refused beforehand (`api/validation/pod_template.py`).
+Maps are merged key by key and null removes a key. Lists with a merge key are merged by it, other lists are replaced. A volume or claim keeps only the
+fields of the patch, as with `kubectl apply`, because Kubernetes refuses two sources of a volume. One thing differs: entries that are new follow ours
+instead of preceding them, because init containers start in this order. Directives such as `$patch`, and lists that cannot be merged, are refused
+beforehand (`api/validation/pod_template.py`).
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def strategic(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
 
 
 def _merged(base: list[Any], patch: list[Any], field: str) -> list[Any]:
-    """The entries of the base in their order, each merged with the patch's of the same key, then the patch's others."""
+    """Return the entries of the base in their order, each merged with the patch's of the same key, then the patch's others."""
     merged, key = list(base), MERGE_KEYS[field]
     for each in patch:
         found = next((number for number, old in enumerate(merged) if old.get(key) == each.get(key)), None)
