@@ -163,7 +163,7 @@ CASES = (
         "spec.login.service.loadBalancerClass",
         "should match",
         _service("login", type="LoadBalancer", loadBalancerClass="a b"),
-        "so that it matches",
+        "the value must match",
     ),
     _cluster(
         "spec.rest.users.service.externalTrafficPolicy",

@@ -184,7 +184,7 @@ def read_check_job(record: QueuedJob) -> CheckJob:
 
 
 def number(raw: object) -> float:
-    """Return a number of the REST parser, NEVER for an infinite one, 0 for one that is not set."""
+    """Return a number of the data parser: NEVER for an infinite one, 0 for one that is not set."""
     if isinstance(raw, Mapping):
         raw = msgspec.convert(raw, Number, strict=False)
     if isinstance(raw, Number):

@@ -47,7 +47,7 @@ class Shape:
 class SlurmNode:
     """One Slurm node at the time of one answer of slurmrestd.
 
-    `is_held` is true where only the list of jobs shows that a job is on it: a suspended job whose memory Slurm does not count leaves its node IDLE,
+    `is_held` is true if only the list of jobs shows a job on it: a suspended job whose memory Slurm does not count leaves its node IDLE,
     with its processes in memory (24.11, SelectTypeParameters=CR_Core).
     """
 

@@ -29,7 +29,7 @@ async def records(
     take: Callable[[T], None],
     bound: Bound,
 ) -> dict[str, Any] | None:
-    """Pass on the records of the list `what`, and return the rest of the answer; None where Slurm reports that nothing has changed.
+    """Pass on the records of the list `what`, and return the rest of the answer; None if Slurm reports no change.
 
     Raises SlurmError, perhaps after some records were passed on.
     """

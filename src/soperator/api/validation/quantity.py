@@ -14,7 +14,7 @@ _FACTORS = MappingProxyType(
 
 
 def amount(text: str) -> Decimal:
-    """Return the exact number of a quantity; raise ValueError for an invalid one."""
+    """Return the exact number of a quantity; raises ValueError for an invalid one."""
     digits = text.rstrip("mkKMGTPEi")
     factor = _FACTORS.get(text[len(digits) :])
     if factor is None or not digits.replace(".", "", 1).isdigit():

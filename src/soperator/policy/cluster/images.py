@@ -1,10 +1,10 @@
 """Computes the images of each part of a cluster, and when a part gets a new image, from the observed state.
 
 - An image that the spec does not name is the operator's default at the time when it first saw the cluster, until a person requests the present
-  default. So an upgrade of the operator restarts nothing.
-- New images are rolled out in the order of a Slurm upgrade: first slurmdbd, where there is one; then slurmctld; then slurmrestd and the workers;
-  login pods when every worker has the new image. A daemon or a client of Slurm may be up to three releases older than the slurmctld or slurmdbd that
-  it speaks to, and never newer (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
+  default, so that an upgrade of the operator restarts nothing.
+- New images are rolled out in the order of a Slurm upgrade: first slurmdbd, if it exists, then slurmctld, then slurmrestd and the workers,
+  and login pods when every worker has the new image. A daemon or a client of Slurm may be up to three releases older than the slurmctld or slurmdbd
+  that it connects to, and never newer (slurm.schedmd.com/upgrades.html). The order is kept for any two images.
 - slurmctld gets a new image only when a trial slurmctld of that image has read the cluster's configuration. The trial also reports the version of
   Slurm. slurmctld is never downgraded: an older release refuses the state that a newer one wrote, and would not start.
 

@@ -1,14 +1,14 @@
 """Computes when the jail is filled, repaired or replaced, and which parts stop during that time, from the observed state.
 
-An overwrite goes through draining (no new job starts), closing (no login pod is left) and filling (the Job runs), and ends by
-resuming. Invariants, each tested by interrupting at every step:
-- The Job of an overwrite is made only when every Slurm node is drained, no job is suspended on one, every worker is known to Slurm, and no login pod
-  is left. Login closes under the same conditions.
+An overwrite has the stages draining (no new job starts), closing (no login pod is left), filling (the Job runs) and resuming. Invariants, each tested
+by interrupting at every step:
+- The Job of an overwrite is created only when every Slurm node is drained, no job is suspended on one, every worker is known to Slurm, and no login
+  pod is left. Login closes under the same conditions.
 - Until such a Job has completed, nothing is resumed and no login pod runs, even if the request is gone: the claim may be half written.
 - No answer from Slurm means busy.
-- Only drains whose reason is ours are undone.
-- Nothing is drained and no Job is created for an overwrite while another cluster has pods in the same jail: this operator neither sees nor ends its
-  jobs.
+- Only drains with the operator's reason are undone.
+- Nothing is drained and no Job is created for an overwrite while another cluster has pods in the same jail: this operator neither observes nor ends
+  its jobs.
 - Two Jobs never work on one claim: while a pod of a former Job may run, no Job is created.
 - Only the Job's own annotations, and the last request in the status, are remembered.
 """

@@ -1,18 +1,18 @@
 """Computes the next step of a rotation of keys while the cluster runs, from the observed state.
 
-Slurm's daemons can know several keys and sign with one (slurm.jwks), so its key is replaced in stages, each of which every daemon has
-reached before the next begins:
+Slurm's daemons can know several keys and sign with one (slurm.jwks), so its key is replaced in stages. Every daemon reaches a stage
+before the next one starts:
 
-    Known      the new key is known to all, the former one still signs
-    Signing    the new key signs; the former one is still believed
-    Settling   nobody signs with the former key any more; what it has signed expires
-    Alone      the former key is nowhere any more
+    Known      every daemon knows the new key, the former key still signs
+    Signing    the new key signs, the former key is still accepted
+    Settling   no daemon signs with the former key, its signatures expire
+    Alone      no daemon has the former key
 
-munge knows one key. It is brought to all (Laid), and then all munged take it as close together as can be (Taken). The key of REST is
-slurmctld's and the operator's alone, and changes on the way, at Signing or Taken.
+munge knows one key. Every munged gets the new key (Laid), and then all use it at nearly the same time (Taken). Only slurmctld and the operator have
+the key of REST, which changes at Signing or Taken.
 
 Invariants, tested by interrupting at every step: every daemon accepts what any daemon signed, until it expires; two stages never overlap; a host
-outside Kubernetes has the new key before anybody signs with it; a rotation that has begun is finished, even if its request is gone. Only the
+outside Kubernetes has the new key before any daemon signs with it; a started rotation is completed, even if its request is removed. Only the
 annotations of the Secret are remembered.
 """
 

@@ -1,14 +1,14 @@
 """Computes the repair of a Secret with keys that a person deleted or edited, from the observed state.
 
 Running daemons have the key with which they started. Another key in the Secret has no effect until the next daemon starts; then two halves of the
-cluster do not accept each other's messages, and jobs are lost. So each Secret has a copy, which is written first.
+cluster do not accept each other's messages, and jobs are lost. So the operator writes a copy of each Secret first.
 
 Invariants, tested over all combinations:
-- A key is created only where no daemon runs with a former one, or where daemons need not agree on it.
-- While daemons run, only a key that the status names is right: the key of the last look, or the one that a rotation was about to write. A key is in
-  the status before it is in a Secret. Where the status was lost and names none, every key is right.
+- A key is created only if no daemon runs with a former key, or if daemons need not agree on it.
+- While daemons run, only a key that the status names is right: the key of the last pass, or the key that a rotation was about to write. A key is in
+  the status before it is in a Secret. If the status was lost and names none, every key is right.
 - A copy that nobody edited, and whose key is right, is the source for the Secret. Without such a copy the Secret is the source, if its key is right.
-- Where neither is right, the operator reports it and changes nothing.
+- If neither is right, the operator reports it and changes nothing.
 """
 
 from collections.abc import Sequence

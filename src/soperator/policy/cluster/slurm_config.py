@@ -1,12 +1,12 @@
 """Computes the steps by which a generation of Slurm's configuration reaches every daemon, and by which the former one is restored if slurmctld
 refuses it.
 
-A generation is tried on a trial slurmctld, written, activated when slurmctld's pod has the new files, and good when slurmctld reports that it runs
-with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself again, so a file that it refuses shows as a slurmctld
-that does not come back: then the last good generation is written again. Invariants, tested by interrupting at every step:
+A trial slurmctld reads a generation before it is written. It is activated when slurmctld's pod has the new files, and good when slurmctld reports
+that it runs with it. slurmctld in the foreground answers *success* to a reconfigure and then executes itself again, so after a refusal
+slurmctld does not start again: then the last good generation is written again. Invariants, tested by interrupting at every step:
 - A generation that replaces a good one, or an unknown one under a slurmctld that has run, has passed its trial.
 - The last good generation is kept until slurmctld has reported that it runs with another.
-- A generation that was rolled back is not written again, until somebody requests it.
+- A generation that was rolled back is written again only after a person requests it.
 - No generation is rolled back without a sign that it is the cause: a slurmctld that ended, or one that reports another generation.
 - Only `ConfigState` is remembered, which is written together with the files.
 """

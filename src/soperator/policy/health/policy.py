@@ -1,21 +1,21 @@
 """The consequences of health checks for a NodeSet's nodes: the nodes to drain, the nodes to resume, and the failures that are only reported.
 
-A function of the nodes' reports (`checks.report`), of Slurm's states, and of an annotation on the pod. Nothing is remembered:
+The policy is a function of the nodes' reports (`checks.report`), of Slurm's states, and of an annotation on the pod. Nothing is remembered:
 
 ```
-                     a failing check             room in the budget             nothing runs any more
+                     a failing check             room in the budget             nothing runs
   Unchecked   Healthy ─────────▶ Failing ──────────────────────────▶ Draining ────────────────────▶ Out
               Suspect               │ no room, or another drain           ╲                        ╱ passes begin
                  ▲                  ▼                                      ╲                      ▼
-                 │              it is told                                  ╲───────────────▶ Testing
+                 │              reported                                    ╲───────────────▶ Testing
                  └────── Returned ◀─────────────────────────────── enough passes in a row ────────┘
 ```
 
 Invariants, each tested by generated histories in which the operator forgets everything at every step:
 - Only drains whose reason begins with `soperator: check` are undone, and no other drain is overwritten.
-- Through checks at most `HealthPolicy.most` nodes are out at once. Beyond that, the nodes that fail longest are drained first and the others are
+- Checks drain at most `HealthPolicy.most` nodes at once. Beyond that, the nodes that fail longest are drained first and the others are
   reported: a check that fails everywhere is more likely itself at fault.
-- A node is resumed only when its runner reports success: after enough passes in a row, and where the runner cannot know of the drain (a new pod)
+- A node is resumed only when its runner reports success: after enough passes in a row, and if the runner cannot know of the drain (a new pod)
   after some intervals of success. A missing report, or a check that does not work, is not a pass.
 - A node that an administrator resumed is not drained again until its checks have passed.
 """

@@ -3,15 +3,15 @@
 Nodes are compared in rounds, one at a time. A round is a set of nodes of one NodeSet that were idle together:
 
 ```
-   due ──▶ round ──▶ (group) one job of all ── well ─────────────────▶ all pass
+   due ──▶ round ──▶ (group) one job of all ── pass ─────────────────▶ all pass
                           │ fails, is broken, or has nothing to be compared with
                           ▼
-                     disjoint pairs, as pairwise_search asks for them ──▶ who is bad fails, a slow way is told, all others pass
+                     disjoint pairs, as pairwise_search asks for them ──▶ a bad node fails, a slow path is reported, others pass
 ```
 
-A failure is confirmed, and a drained node tested, in a round of its own, together with some healthy nodes. What is due, how failures count, and how a
-drained node is opened for a test is as for single nodes (`single_node`), and so are the invariants, also where the operator dies at every step: at
-most `CheckPolicy.most` nodes at once, no two jobs on a node, only on idle nodes. What was preempted is repeated.
+A separate round with some healthy nodes confirms a failure or tests a drained node. The rules of `single_node` decide which nodes are due, how
+failures count, and how a drained node is opened for a test. Its invariants also hold, even if the operator dies at every step: at most
+`CheckPolicy.most` nodes at once, no two jobs on a node, only idle nodes. A preempted job is repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -3,17 +3,17 @@
 A pair is as slow as the slowest of its two nodes and the path between them. So the best rate that a node reaches with any partner is its own rate,
 and a pair that is slower than both of its nodes has a slow path:
 
-1. All nodes once, in disjoint pairs, in parallel. A node in a fast pair is healthy.
-2. Each node of a slow pair again, with a healthy one. If both are fast now, the path between the two is slow; a node that is slow with two healthy
-   ones is bad.
+1. The first round measures all nodes in disjoint pairs, in parallel. A node in a fast pair is healthy.
+2. The second round measures each node of a slow pair with a healthy node. If both are fast then, the path between the two is slow; a node that is
+   slow with two healthy nodes is bad.
 
-This takes two rounds for any number of nodes, and a third where two bad ones had met, against log n rounds of halving a group; it finds several bad
-machines, which halving does not. Nothing is remembered: the next pairs follow from the rates so far. Why it is so: docs/decisions/0057.
+This takes two rounds for any number of nodes, and a third if two bad nodes were a pair; halving a group takes log n rounds, and finds only one bad
+machine. Nothing is remembered: the next pairs follow from the rates so far. Source: docs/decisions/0057.
 
 Invariants, each tested by generated clusters:
-- A node that was fast with any partner is never called bad; one that is slow with all is found whenever most others are healthy.
+- A node that was fast with any partner is never called bad; a node that is slow with all is found if most others are healthy.
 - Pairs that run at the same time are disjoint, no pair is measured twice, and the search ends.
-- Where more than a third would be bad, no node is called bad: another cause is more likely (their location, or what they share).
+- If more than a third would be bad, no node is called bad: another cause is more likely (their location, or what they share).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,24 +1,24 @@
 """Deep checks of single nodes: which node runs the check next, the consequence of a run, and when a drained node is tested again.
 
-A function of a history (kept in the HealthCheck's status), of Slurm's states of the nodes, and of the runs that ended. `fold` adds ended runs to the
-history, `decide` returns the actions. The history is written before any action that relies on it:
+The policy is a function of a history (kept in the HealthCheck's status), of Slurm's states of the nodes, and of the ended runs. `fold` adds ended
+runs to the history, `decide` returns the actions. The history is written before any action that relies on it:
 
 ```
             due, and idle           ended: pass ─────────────▶ ran
    node ───────────────▶ run ───────┤      fail, or broken ──▶ ran, and a case (checks.standing)
      ▲                              │
-     └──── not yet ─────────────────┘ ended for another reason: preempted, its node died, Slurm lost it
+     └──── not yet ─────────────────┘ ended for another reason: preempted, its node failed, Slurm lost it
 
    a case that fails, on a node that policy.health has drained:
-   drained ──submit──▶ drained, the job waits ──Open: resume──▶ the job starts, and before anybody else ──Close: drain──▶ drained, it runs
+   drained ──submit──▶ drained, the job waits ──Open: resume──▶ the job starts before any other ──Close: drain──▶ drained, it runs
 ```
 
 Invariants, tested by generated histories in which the operator dies at every step:
 - At most `CheckPolicy.most` runs at once, and never two on a node. Runs and cases together are at most `MOST`: a check that fails everywhere stops.
-- A run begins only on a node that has been idle for a while, or that this check alone has drained.
+- A run starts only on a node that has been idle for a while, or that this check alone has drained.
 - A failure counts after `confirm` failures in a row; a run that was ended from outside is neither a pass nor a failure, and is repeated. A broken
-  check is repeated too, `confirm` times in all.
-- A node that was opened for a test is closed again, whatever happened in between.
+  check is also repeated, `confirm` times in total.
+- A node that was opened for a test is drained again, whatever happened in between.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -51,7 +51,7 @@ def cost(seen: WorkerSnapshot, pod: WorkerPod) -> tuple[float, ...]:
     """Return the sort key for removal: the least disturbing worker first, in the same order in each pass.
 
     Order: being deleted, never started, unknown to Slurm and not ready, out of service, drained, idle (longest first), busy (warned, then draining,
-    then by the earliest end of its last job), unknown but ready, resumed by an administrator. Among equals, first a worker on a Node that is to be
+    then by the earliest end of its last job), unknown but ready, resumed by an administrator. Among equals, first a worker on a Node that must be
     emptied, then one of a former template, then the highest number.
     """
     node, rank = seen.node(pod.index), _rank(seen, pod)

@@ -35,12 +35,12 @@ def fit(name: str) -> str:
 
 
 def nodes_service(cluster: str) -> str:
-    """Return the headless Service that gives every pod of the cluster a host name."""
+    """Return the name of the headless Service that gives every pod of the cluster a host name."""
     return f"{cluster}-nodes"
 
 
 def controller(cluster: str) -> str:
-    """Return the StatefulSet and the Service of slurmctld."""
+    """Return the name of the StatefulSet and the Service of slurmctld."""
     return f"{cluster}-controller"
 
 
@@ -55,32 +55,32 @@ def controller_address(cluster: str, number: int) -> str:
 
 
 def login(cluster: str) -> str:
-    """Return the StatefulSet, Service and ConfigMap of login."""
+    """Return the name of the StatefulSet, Service and ConfigMap of login."""
     return f"{cluster}-login"
 
 
 def rest(cluster: str) -> str:
-    """Return the Deployment and the Service of slurmrestd."""
+    """Return the name of the Deployment and the Service of slurmrestd."""
     return f"{cluster}-rest"
 
 
 def rest_users(cluster: str) -> str:
-    """Return the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget of the users' slurmrestd."""
+    """Return the name of the Deployment, the Service, the NetworkPolicy and the PodDisruptionBudget of the users' slurmrestd."""
     return f"{cluster}-rest-users"
 
 
 def accounting(cluster: str) -> str:
-    """Return the StatefulSet, the Service and the ConfigMap of slurmdbd."""
+    """Return the name of the StatefulSet, the Service and the ConfigMap of slurmdbd."""
     return f"{cluster}-accounting"
 
 
 def database(cluster: str) -> str:
-    """Return the StatefulSet and the Service of the operator's MariaDB, its claim, or the MariaDB resource."""
+    """Return the name of the StatefulSet and the Service of the operator's MariaDB, its claim, or the MariaDB resource."""
     return f"{cluster}-database"
 
 
 def database_password(cluster: str) -> str:
-    """Return the Secret with the password of slurmdbd's user in a database that the operator creates."""
+    """Return the name of the Secret with the password of slurmdbd's user in a database that the operator creates."""
     return f"{cluster}-database-password"
 
 
@@ -90,42 +90,42 @@ def usage(cluster: str) -> str:
 
 
 def exporter(cluster: str) -> str:
-    """Return the Deployment, the Service and the NetworkPolicy of the exporter."""
+    """Return the name of the Deployment, the Service and the NetworkPolicy of the exporter."""
     return f"{cluster}-exporter"
 
 
 def config(cluster: str) -> str:
-    """Return the ConfigMap with slurm.conf and Slurm's other files, as they are mounted."""
+    """Return the name of the ConfigMap with slurm.conf and Slurm's other files, as they are mounted."""
     return f"{cluster}-config"
 
 
 def anchor(cluster: str) -> str:
-    """Return the ConfigMap that is a second owner of every object of the cluster."""
+    """Return the name of the ConfigMap that is a second owner of every object of the cluster."""
     return f"{cluster}-anchor"
 
 
 def generation(cluster: str, generation: str) -> str:
-    """Return the ConfigMap that keeps one generation of Slurm's files."""
+    """Return the name of the ConfigMap that keeps one generation of Slurm's files."""
     return f"{cluster}-config-{generation}"
 
 
 def trial(cluster: str, generation: str) -> str:
-    """Return the pod in which a slurmctld tries a generation."""
+    """Return the name of the pod in which a slurmctld tries a generation."""
     return f"{cluster}-trial-{generation}"
 
 
 def auth_key(cluster: str) -> str:
-    """Return the Secret with slurm.key or munge.key."""
+    """Return the name of the Secret with slurm.key or munge.key."""
     return f"{cluster}-auth-key"
 
 
 def jwt_key(cluster: str) -> str:
-    """Return the Secret with the key that signs tokens for REST."""
+    """Return the name of the Secret with the key that signs tokens for REST."""
     return f"{cluster}-jwt-key"
 
 
 def host_keys(cluster: str) -> str:
-    """Return the Secret with the SSH host keys of login."""
+    """Return the name of the Secret with the SSH host keys of login."""
     return f"{cluster}-ssh-host-keys"
 
 
@@ -135,45 +135,45 @@ def kept(secret: str) -> str:
 
 
 def jail_claim(cluster: str) -> str:
-    """Return the claim of the jail, if the spec names none."""
+    """Return the name of the claim of the jail, if the spec names none."""
     return f"{cluster}-jail"
 
 
 def state_claim(cluster: str) -> str:
-    """Return the claim of slurmctld's state, if the spec names none."""
+    """Return the name of the claim of slurmctld's state, if the spec names none."""
     return f"{cluster}-state"
 
 
 def populate(cluster: str) -> str:
-    """Return the Job that fills the jail."""
+    """Return the name of the Job that fills the jail."""
     return f"{cluster}-populate"
 
 
 def mount_points(cluster: str) -> str:
-    """Return the Job that creates the mount points that the jail lacks."""
+    """Return the name of the Job that creates the mount points that the jail lacks."""
     return f"{cluster}-mount-points"
 
 
 def workers(cluster: str) -> str:
-    """Return the PodDisruptionBudget over protected workers."""
+    """Return the name of the PodDisruptionBudget over protected workers."""
     return f"{cluster}-workers"
 
 
 def jail_plan(cluster: str, nodeset: str, plan: str) -> str:
-    """Return the ConfigMap with a mount plan of a NodeSet's nodes; each plan, by its hash, has one."""
+    """Return the name of the ConfigMap with a mount plan of a NodeSet's nodes; each plan, by its hash, has one."""
     return fit(f"{cluster}-{nodeset}-jail-{plan}")
 
 
 def checks(cluster: str, nodeset: str) -> str:
-    """Return the ConfigMap with the checks of a NodeSet's nodes."""
+    """Return the name of the ConfigMap with the checks of a NodeSet's nodes."""
     return fit(f"{cluster}-{nodeset}-checks")
 
 
 def slurm_node(nodeset: str, index: int) -> str:
-    """Return the Slurm node, which is also the pod's host name."""
+    """Return the name of the Slurm node, which is also the pod's host name."""
     return f"{nodeset}-{index}"
 
 
 def worker_pod(cluster: str, nodeset: str, index: int) -> str:
-    """Return the pod of a Slurm node."""
+    """Return the name of the pod of a Slurm node."""
     return fit(f"{cluster}-{nodeset}-{index}")
