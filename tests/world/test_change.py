@@ -91,9 +91,9 @@ async def test_a_node_that_slurmctld_drained_is_told_and_left_alone(town):
     town.slurm.set("worker-0", "IDLE", "DRAIN", "DYNAMIC_NORM", reason="Kill task failed")
     town.slurm.nodes["worker-0"]["reason_set_by_user"] = "slurm"
     await town.told(kinds.NODESET, "worker", "worker-0 is DRAIN+IDLE (Kill task failed): slurmctld drained it")
-    await town.told(kinds.SLURMCLUSTER, "demo", "when the cause is gone, resume it with scontrol")
+    await town.told(kinds.SLURMCLUSTER, "demo", "when the cause is gone, resume the node with scontrol")
     town.slurm.nodes["worker-0"]["reason"] = "Duplicate jobid"
-    await town.told(kinds.NODESET, "worker", "slurmctld drained it; run scontrol reconfigure, then resume it")
+    await town.told(kinds.NODESET, "worker", "slurmctld drained it; run scontrol reconfigure, then resume the node")
     town.slurm.nodes["worker-0"]["reason_set_by_user"] = "root"
     await town.settle(quiet=0.3)
     assert town.slurm.nodes["worker-0"]["reason"] == "Duplicate jobid"

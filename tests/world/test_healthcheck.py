@@ -211,8 +211,8 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
     [
         ({"check": "net"}, "no shipped check has this name: use one of allreduce, burn, cpu, dcgm"),
         ({"check": "cpu", "thresholds": {"gflops": 5}}, "the check has no threshold of this name: use one of none"),
-        ({"check": "cpu", "script": "#!/bin/sh"}, "give check, the name of a shipped one, or script, one of your own"),
-        ({}, "give check, the name of a shipped one, or script, one of your own"),
+        ({"check": "cpu", "script": "#!/bin/sh"}, "set check to the name of a shipped check, or set script"),
+        ({}, "set check to the name of a shipped check, or set script"),
     ],
 )
 async def test_a_check_that_cannot_be_meant_is_refused(town, spec, says):

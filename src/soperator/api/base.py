@@ -1,4 +1,4 @@
-"""The base of all our kinds.
+"""The base of all kinds of the API.
 
 The models are the only source of the CRDs, of the command line's help and of the reference pages, so a field's description is written for the person
 who sets it. They are frozen: a pass reads a spec and never changes it. Reading is tolerant (a field of a newer version is skipped, so that a rollback

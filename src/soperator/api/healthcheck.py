@@ -198,7 +198,7 @@ class RoundStatus(Model):
     broken: list[BrokenStatus] = Field(
         default_factory=list, max_length=MOST_PAIRS, description="Pairs that gave no reading."
     )
-    says: Short = Field(default="", description="Cause why pairs are measured, or the message of a broken run.")
+    says: Short = Field(default="", description="Why pairs are measured, or the message of a broken run.")
 
 
 class NoteStatus(Model):
@@ -262,7 +262,7 @@ HEALTHCHECK = (
     ),
     Rule(
         cel="(self.?script.orValue('') == '') != (self.?check.orValue('') == '')",
-        message="what is to run must be said once: give check, the name of a shipped one, or script, one of your own",
+        message="exactly one of check and script must be set: set check to the name of a shipped check, or set script",
         holds=lambda spec: bool(spec.script) != bool(spec.check),
     ),
     Rule(

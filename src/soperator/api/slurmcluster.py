@@ -157,7 +157,7 @@ class Jail(Model):
     )
     pod_template: Opaque = Field(
         default_factory=dict,
-        description="The same escape hatch as of a role, for the Jobs that fill the jail and make mount points in it.",
+        description="Escape hatch, as of a role, for the Jobs that fill the jail and create mount points in it.",
     )
 
     @property

@@ -115,7 +115,7 @@ class SlurmClusterStatus(Model):
     )
     why: Sentence = Field(
         default="",
-        description="First cause why the cluster is not ready, in at most 120 characters. Empty if it is.",
+        description="Why the cluster is not ready, in at most 120 characters. Empty if it is.",
     )
 
 
@@ -149,6 +149,6 @@ class NodeSetStatus(Model):
     why: Sentence = Field(
         default="",
         description=(
-            "First cause why the NodeSet is not available, or the progress of its workers, in at most 120 characters. Empty without either."
+            "Why the NodeSet is not available, or the progress of its workers, in at most 120 characters. Empty without either."
         ),
     )

@@ -45,7 +45,7 @@ MARKS = (
          "The reason of a lasting drain by the operator. The operator does not drain again a node that a person resumed."),
     Mark(labels.GIVES_WAY, "annotation", "pods of workers",
          "`true`: a deleted pod ends only when its node is drained (`preemptible`)."),
-    Mark(labels.IN_SERVICE, "condition", "pods of workers", "Whether Slurm starts jobs on the node, or the cause why not."),
+    Mark(labels.IN_SERVICE, "condition", "pods of workers", "Whether Slurm starts jobs on the node, and if not, why."),
     Mark(labels.CONFIG, "annotation", "pods of slurmrestd and slurmdbd", "The generation of Slurm's files in the pod."),
     Mark(labels.SECRETS, "annotation", "pods of slurmdbd and the database", "The versions of the Secrets with which the pod started."),
     Mark(labels.GENERATION, "label", "what judges a configuration", "The generation that the trial reads."),

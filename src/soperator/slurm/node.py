@@ -112,9 +112,9 @@ class SlurmNode:
         itself again, and knows only running jobs (slurmd/req.c, `_launch_job_test`).
         """
         return (
-            "run scontrol reconfigure, then resume it"
+            "run scontrol reconfigure, then resume the node"
             if self.reason == "Duplicate jobid"
-            else "when the cause is gone, resume it with scontrol"
+            else "when the cause is gone, resume the node with scontrol"
         )
 
     @property

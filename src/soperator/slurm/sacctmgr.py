@@ -63,7 +63,7 @@ _SHAPES: Mapping[Sort, tuple[str, str]] = MappingProxyType(
             "minutes, or days-hours:minutes:seconds",
         ),
         "tres": (rf"{_TRES}=[0-9]{{1,15}}[KMGTP]?(,{_TRES}=[0-9]{{1,15}}[KMGTP]?)*", "TRES such as cpu=64,gres/gpu=8"),
-        "set": (r"[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*", "names with commas between them"),
+        "set": (r"[A-Za-z0-9_.-]+(,[A-Za-z0-9_.-]+)*", "names separated by commas"),
         "word": (r"[A-Za-z0-9_.-]+", "one word"),
     }
 )

@@ -89,7 +89,7 @@ def test_the_note_of_places_is_read_back(places):
             "SwitchName=a Switches=b\nSwitchName=b Nodes=n\nSwitchName=c Switches=c,a",
             ("line 3: c: this switch is below",),
         ),
-        ("SwitchName=a Switches=b[", ("line 1: b[: it is no host list",)),
+        ("SwitchName=a Switches=b[", ("line 1: b[: it is not a host list",)),
         ("SwitchName=a Switches=b[0-99999999]", ("line 1: b[0-99999999]: ", "more than 8192")),
         (f"SwitchName={'a' * 65} Nodes=n", ("at most 64 characters",)),
         (f"SwitchName=a{'1' * 20} Nodes=n", ("at most 19 digits",)),

@@ -151,7 +151,7 @@ class Accounting(Model):
         default_factory=list,
         max_length=7,
         description=(
-            "What slurmctld requires of a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, "
+            "Requirements of slurmctld for a job, as AccountingStorageEnforce of slurm.conf: associations, limits, qos, "
             "safe, wckeys, nojobs, nosteps. With any of the first five, a user without an account cannot submit jobs."
         ),
     )

@@ -1,6 +1,6 @@
 """Converts Kubernetes quantities to exact numbers, because a comparison of texts or floats is wrong.
 
-Source: Kubernetes' resource.Quantity, without exponents, which our schema refuses.
+Source: Kubernetes' resource.Quantity, without exponents, which the schema refuses.
 """
 
 from decimal import Decimal

@@ -152,5 +152,5 @@ def volume_problems(field: str, volume: Mapping[str, Any]) -> Iterator[Problem]:
             field, said[:80], "a volume has exactly one source: set one, for example nfs: {server: …, path: …}"
         )
     for key in sorted(volume.keys() - set(_SOURCES.split())):
-        remedy = "Kubernetes has no volume source of this name: correct it, without name, which the operator sets"
+        remedy = "Kubernetes has no volume source of this name: correct it, and leave out name, which the operator sets"
         yield Problem(field, key[:80], remedy)

@@ -13,7 +13,7 @@ from soperator.api.base import Problem
 
 @dataclass(frozen=True)
 class Role:
-    """The numbers of ready and of desired pods of a role, and the cause why the first of the others is not ready."""
+    """The numbers of ready and of desired pods of a role, and why the first of the others is not ready."""
 
     ready: int = 0
     wanted: int = 0

@@ -78,7 +78,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Gate:
-    """The cause why slurmctld keeps its present image, as a message; empty if it may get another."""
+    """Why slurmctld keeps its present image, as a message; empty if it may get another."""
 
     stays: str = ""
     reason: str = ""
@@ -115,7 +115,7 @@ def stage(record: ImageRecord | None, wish: ImageWish, running: RunningImages) -
 
 
 def _gate(record: ImageRecord, slurm: str, running: RunningImages) -> Gate:
-    """Return whether slurmctld may get another image at this time, or the cause why not."""
+    """Return whether slurmctld may get another image at this time, and if not, why."""
     has = next(iter(running.placed), record.workers.get("slurm", slurm))
     if slurm in running.placed or slurm == has or not running.may_try:
         return Gate()

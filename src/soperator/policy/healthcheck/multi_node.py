@@ -6,7 +6,7 @@ Nodes are compared in rounds, one at a time. A round is a set of nodes of one No
    due ──▶ round ──▶ (group) one job of all ── pass ─────────────────▶ all pass
                           │ fails, is broken, or has nothing to be compared with
                           ▼
-                     disjoint pairs, as pairwise_search asks for them ──▶ a bad node fails, a slow path is reported, others pass
+                     disjoint pairs, as pairwise_search selects them ──▶ a bad node fails, a slow path is reported, others pass
 ```
 
 A separate round with some healthy nodes confirms a failure or tests a drained node. The rules of `single_node` decide which nodes are due, how

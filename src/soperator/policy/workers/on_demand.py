@@ -170,7 +170,7 @@ class _OnDemandPass:
             if pod is None or pod.deleting:
                 continue
             if self.phases[index] in (Phase.ASLEEP, Phase.FALLING):
-                yield Delete(index, "Slurm has put it to sleep")
+                yield Delete(index, "Slurm has powered the node down")
             elif is_denied(node):
                 yield Delete(index, "it did not wake")
             elif self.phases[index] is Phase.WAKING and (why := self._is_stale(pod)):
@@ -232,7 +232,7 @@ class _OnDemandPass:
         return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff
 
     def power_down_awaited(self) -> Iterator[UpdateNodes]:
-        """Yield the update that puts sleeping nodes to sleep again if Slurm expects a response of them, as after a RESUME; otherwise Slurm skips
+        """Yield the update that powers sleeping nodes down again if Slurm expects a response of them, as after a RESUME; otherwise Slurm skips
         them for ever.
         """
         found = [

@@ -134,7 +134,7 @@ def _is_lost(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
 
 
 def _choose(seen: WorkerSnapshot, kept: Sequence[WorkerPod]) -> tuple[list[WorkerPod], str]:
-    """Return the pods of a former template to replace now, and the cause why the others wait.
+    """Return the pods of a former template to replace now, and why the others wait.
 
     Pods that are out of service, or never ran, do not count against maxUnavailable. Pods in service follow up to that number.
     """

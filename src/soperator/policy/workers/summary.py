@@ -12,9 +12,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Classification:
-    """The policy's decision: the workers that are replaced by another, surplus, chosen for the rollout, or kept, and the cause why no more are
-    chosen.
-    """
+    """The policy's decision: the workers that are replaced by another, surplus, chosen for the rollout, or kept, and why no more are chosen."""
 
     lost: Sequence[WorkerPod]
     surplus: Sequence[WorkerPod]

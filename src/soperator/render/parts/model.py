@@ -116,7 +116,7 @@ class NodeSet:
 
 
 def anchor_owner(cluster: str, uid: str) -> Object:
-    """Return the owner reference to a cluster's anchor, which is no controller and blocks no deletion."""
+    """Return the owner reference to a cluster's anchor, which is not a controller and does not block a deletion."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": names.anchor(cluster), "uid": uid}
 
 

@@ -1,9 +1,9 @@
 """Strategic merge of a pod template over a generated pod, with the rules of `kubectl patch`, because people know them.
 
 Maps are merged key by key and null removes a key. Lists with a merge key are merged by it, other lists are replaced. A volume or claim keeps only the
-fields of the patch, as with `kubectl apply`, because Kubernetes refuses two sources of a volume. One thing differs: entries that are new follow ours
-instead of preceding them, because init containers start in this order. Directives such as `$patch`, and lists that cannot be merged, are refused
-beforehand (`api/validation/pod_template.py`).
+fields of the patch, as with `kubectl apply`, because Kubernetes refuses two sources of a volume. One thing differs: new entries follow the operator's
+entries instead of preceding them, because init containers start in this order. Directives such as `$patch`, and lists that cannot be merged, are
+refused beforehand (`api/validation/pod_template.py`).
 """
 
 from collections.abc import Mapping

@@ -32,9 +32,7 @@ def switch_problems(text: str) -> list[Problem]:
         try:
             below[name] = hostlist.expand(said, room)
         except ValueError as error:
-            remedy = (
-                f"it is no host list, or all lines together name more than {MOST} switches ({error}): correct Switches"
-            )
+            remedy = f"it is not a host list, or all lines together name more than {MOST} switches ({error}): correct Switches"
             return [Problem(f"{FIELD}, line {each.number}", said[:80], remedy)]
         room -= len(below[name])
     found = (problem for each in lines for problem in _line(each, counts, below))
