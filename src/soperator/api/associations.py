@@ -191,7 +191,7 @@ class SlurmQOSSpec(ClusterMember):
     )
     grace_time: Most | None = Field(default=None, description="Seconds for which a preempted job may continue.")
     usage_factor: Annotated[str, Field(pattern=r"^([0-9]{1,6}(\.[0-9]{1,4})?)?$", max_length=12)] = Field(
-        default="", description='Factor of the usage that its jobs are charged, such as "0.5".'
+        default="", description='Factor by which the usage of its jobs is multiplied, such as "0.5".'
     )
     limits: QosLimits = Field(default_factory=QosLimits, description="Limits of its jobs.")
     deletion_policy: Literal["Orphan", "Delete"] = Field(

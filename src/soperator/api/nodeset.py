@@ -1,4 +1,5 @@
-"""The kind NodeSet: a number of equal worker nodes of one SlurmCluster.
+"""The kind NodeSet: a number of equal worker nodes of one SlurmCluster. It is a separate kind, so that several types of machines can scale on
+their own.
 
 Pod `<cluster>-<nodeset>-<n>` is Slurm node `<nodeset>-<n>`. The default is a node without a GPU: GPUs are declared, never assumed.
 """

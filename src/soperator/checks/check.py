@@ -1,5 +1,5 @@
-"""A check as data: its requirements, its probe, its rules, and the consequence of a failure. As data, a check needs no code to review, and the CRD
-can hold one.
+"""A check as data: its requirements, its probe, its rules, and the consequence of a failure. A check is data, so that the spec of a cluster can
+contain one.
 
 A probe measures and returns *readings*, each a table of values about one thing (`of`). A rule fails a reading if all conditions of its `when` hold. A
 condition on a value that the reading lacks does not hold: a GPU without ECC has no ECC errors. If a thing is missing, the probe reports that as a

@@ -1,5 +1,5 @@
 """The checks of a NodeSet, computed from `spec.health`: the shipped checks that apply, the thresholds and consequences of the spec, and the site's
-own checks.
+own checks. The operator computes them, because a worker does not have the spec.
 """
 
 import re

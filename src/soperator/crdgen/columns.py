@@ -1,4 +1,6 @@
-"""The columns of `kubectl get` for the operator's kinds, and their short names. REASON is one word; `-o wide` adds WHY, a message with the remedy."""
+"""The columns of `kubectl get` for the operator's kinds, and their short names. REASON is one word, so that a line stays short; `-o wide` adds
+WHY, a message with the remedy.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The reference page of labels and annotations, as data with the objects of each key; `make crds` writes it."""
+"""The reference page of labels and annotations, as data so that a test can find a key without an entry; `make crds` writes it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

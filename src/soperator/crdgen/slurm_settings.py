@@ -1,5 +1,5 @@
-"""The reference page of Slurm's settings: those that the operator owns, and its defaults, computed from the code that applies them; `make crds`
-writes it.
+"""The reference page of Slurm's settings: those that the operator owns, and its defaults, computed from the code that applies them so that the
+page is complete; `make crds` writes it.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,5 @@
-"""A dashboard as data: its questions, the queries over metrics, and the threshold of a bad value. Tests compare the queries with the metrics.
+"""A dashboard as data: its questions, the queries over metrics, and the threshold of a bad value. As data, tests can compare the queries with the
+metrics, so that no panel queries a metric that does not exist.
 
 In a query, `<of>` is replaced with the labels of the selected cluster in the exporter's metrics, `<by>` with those in the operator's metrics, and
 `<t>` with Grafana's interval for rates.

@@ -1,4 +1,4 @@
-"""Computes when a maintenance window is open, from a schedule in UTC and a duration, without a clock."""
+"""Computes when a maintenance window is open, from a schedule in UTC and a duration; the time is an argument, so that tests need no clock."""
 
 from dataclasses import dataclass
 

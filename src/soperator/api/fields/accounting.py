@@ -1,7 +1,7 @@
-"""Accounting: the fields of a SlurmCluster about slurmdbd and its database.
+"""The fields of a SlurmCluster for slurmdbd and its database.
 
-The database is one of three: the operator's own, an external one, or one of mariadb-operator. For slurmdbd all three are a host, a port, a user and a
-password in a Secret (`render/cluster/database_connection.py`).
+Sites differ in who runs a database, so it is one of three: the operator's own, an external one, or one of mariadb-operator. For slurmdbd all three
+are a host, a port, a user and a password in a Secret (`render/cluster/database_connection.py`).
 """
 
 from collections.abc import Collection, Iterator
@@ -89,7 +89,7 @@ class MariaDb(Model):
     )
     size: Quantity = Field(default="10Gi", description="Size of each server's claim.")
     storage_class_name: str = Field(
-        default="", max_length=253, description="Class of the claims; empty means the cluster's default class."
+        default="", max_length=253, description="StorageClass of the claims. Empty: the default class of Kubernetes."
     )
     resources: Resources = Field(default_factory=Resources, description="Requests and limits of a server.")
     spec: Opaque = Field(

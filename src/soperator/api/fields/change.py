@@ -1,6 +1,7 @@
-"""The fields about changes of a NodeSet's nodes while jobs run on them: rollout, drain, maintenance of Nodes, failure of Nodes.
+"""The fields for changes of a NodeSet's nodes while jobs run on them: rollout, drain, maintenance of Nodes, failure of Nodes.
 
-The defaults never end a job. The one setting that may end a job (`drain.onTimeout`) must be explicit, with its timeout.
+The defaults never end a job, because a lost job may be weeks of work. The only setting that may end one (`drain.onTimeout`) must be explicit, with
+its timeout.
 """
 
 import re

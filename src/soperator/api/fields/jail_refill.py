@@ -1,4 +1,6 @@
-"""The rules for a request to repair or replace the jail, which protect paths that an overwrite must not keep."""
+"""The rules for a request to repair or replace the jail. They refuse to keep folders of the image, because an overwrite without them would have no
+effect.
+"""
 
 import re
 

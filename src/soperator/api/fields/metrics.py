@@ -1,4 +1,4 @@
-"""The fields for metrics in the spec of a SlurmCluster."""
+"""The fields for metrics in the spec of a SlurmCluster. Both sources are off by default, because they cost memory and requests."""
 
 from pydantic import Field
 

@@ -1,4 +1,6 @@
-"""The fields for on-demand nodes: nodes of a NodeSet that Slurm knows and that have no pod until a job needs them."""
+"""The fields for on-demand nodes: nodes of a NodeSet that Slurm knows and that have no pod until a job needs them, so that idle nodes cost no
+machine.
+"""
 
 from typing import Annotated
 

@@ -1,6 +1,7 @@
 """The field by which Kubernetes merges each list of a pod, and the problems of such lists in a podTemplate.
 
-Source: the patchMergeKey and patchStrategy tags of PodSpec, Container and PodTemplateSpec. Other lists are replaced as a whole.
+Source: the patchMergeKey and patchStrategy tags of PodSpec, Container and PodTemplateSpec. Other lists are replaced as a whole, because Kubernetes
+does so.
 """
 
 from collections.abc import Iterable, Mapping

@@ -181,7 +181,7 @@ def _directives(field: str, value: object) -> Iterable[Problem]:
             yield from _directives(f"{field}[{number}]", each)
     for key, below in _map(value).items():
         if str(key).startswith("$"):
-            remedy = "directives of strategic merge are not supported: remove it, and set a field to null to remove it"
+            remedy = "directives of strategic merge are not supported: remove the directive, and set a field to null to remove the field"
             yield Problem(f"{field}.{key}", _short(below), remedy)
         else:
             yield from _directives(f"{field}.{key}", below)

@@ -1,4 +1,5 @@
-"""Schedules in the format of a Kubernetes CronJob: five fields in UTC, with names of months and weekdays, or a macro such as `@daily`.
+"""Schedules in the format of a Kubernetes CronJob, because people know it: five fields in UTC, with names of months and weekdays, or a macro such
+as `@daily`.
 
 Source of the meaning: cron(8) of Debian, by cronsim. If both day of month and day of week are restricted, either one is enough.
 """

@@ -1,4 +1,5 @@
-"""Computes the availability of a cluster, as a reason and a message.
+"""Computes the availability of a cluster as a reason and a message, from the conditions of its parts, so that the first cause in start-up order is
+reported.
 
 A cluster is Available when a person can log in and a job can run: the jail is filled, slurmctld and slurmrestd answer, and at least one login pod and
 one worker are ready if the spec has any. `why` names what is missing, also for an available cluster; it is empty only if everything in the spec is

@@ -1,4 +1,4 @@
-"""Computes the result of a deep check from its job.
+"""Computes the result of a deep check from its job, apart from the history so that the same rules serve single nodes and groups.
 
 Only the check's own verdict is a pass or a failure, with one exception: a node that fails during a check does not pass it. A job that was preempted,
 that Slurm no longer knows, or that was cancelled before it started, has no result.

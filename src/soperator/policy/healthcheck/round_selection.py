@@ -1,4 +1,6 @@
-"""Selects the nodes for the next comparison from those that are due and idle, with enough peers for a slow node to be an outlier."""
+"""Selects the nodes for the next comparison from those that are due and idle, with enough peers, because a slow node is an outlier only among
+many.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 

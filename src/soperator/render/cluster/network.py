@@ -1,5 +1,5 @@
 """The network of a cluster: the headless Service behind every host name, the Services for clients outside, the NetworkPolicies, and the
-PodDisruptionBudget of protected workers.
+PodDisruptionBudget of protected workers. They are in one module, because together they decide who reaches a pod.
 """
 
 from ipaddress import ip_network

@@ -47,7 +47,7 @@ class Point:
 
     @property
     def key(self) -> str:
-        """A short name, the same for the same path."""
+        """A short name that depends only on the path."""
         return hashlib.sha256(f"{self.base} {self.path}".encode()).hexdigest()[:8]
 
 

@@ -1,1 +1,1 @@
-"""Parts that objects of all roles share: names, labels, pods, capabilities."""
+"""Parts that objects of all roles share, so that they agree: names, labels, pods, capabilities."""

@@ -60,7 +60,7 @@ class Cluster:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name."""
+        """The namespace and the name of the object, which identify it."""
         return self.namespace, self.name
 
     @property
@@ -106,7 +106,7 @@ class NodeSet:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name."""
+        """The namespace and the name of the object, which identify it."""
         return self.namespace, self.name
 
     @property

@@ -1,5 +1,5 @@
 """The configuration of a node for Slurm: for slurmd, which reports it at registration, and for scontrol, which creates the record of a sleeping
-node. Source: scontrol(1).
+node. Both must agree, so one module has them. Source: scontrol(1).
 """
 
 from collections.abc import Iterable

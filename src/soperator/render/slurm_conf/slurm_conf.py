@@ -256,7 +256,7 @@ def _preemption(cluster: Cluster) -> dict[str, str | int]:
 
 
 def _preempts(cluster: Cluster) -> bool:
-    """Return whether a partition may have a PreemptMode: if Slurm preempts, and by partitions."""
+    """Return whether a partition may have a PreemptMode: only if Slurm preempts jobs by partition."""
     kind, mode = _user_value(cluster, "preempttype"), _user_value(cluster, "preemptmode")
     return bool(_preemption(cluster)) or (kind.lower() == "preempt/partition_prio" and mode.lower() not in ("", "off"))
 

@@ -1,1 +1,1 @@
-"""The pods of a NodeSet, and the difference between a running pod and the template."""
+"""The pods of a NodeSet, and the difference between a running pod and the template, which is the cause of a rollout."""

@@ -1,4 +1,6 @@
-"""The settings that slurm.conf of Slurm 24.11 can hold, as `python3 -m local.keywords` found them: generated, not written."""
+"""The settings that slurm.conf of Slurm 24.11 can hold, as `python3 -m local.keywords` found them. The file is generated, because Slurm has no
+list that a program can read.
+"""
 
 VERSION = "24.11"
 

@@ -1,4 +1,6 @@
-"""The options that a partition of Slurm 24.11 may have besides its name and its nodes: slurm.conf(5), PARTITION CONFIGURATION."""
+"""The options that a partition of Slurm 24.11 may have besides its name and its nodes, because slurmctld exits on an unknown one. Source:
+slurm.conf(5), PARTITION CONFIGURATION.
+"""
 
 _NAMES = """
 AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode Default DefaultTime
