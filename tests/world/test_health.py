@@ -76,7 +76,7 @@ async def test_a_check_that_fails_everywhere_takes_out_no_more_than_the_budget(t
     await town.settle(quiet=0.5)
     drained = [name for name, each in town.slurm.nodes.items() if "DRAIN" in each["state"]]
     assert drained == ["worker-2"]
-    await said(town, "2 more fail but stay in service, because health.maxUnhealthy allows 1 drained nodes at once")
+    await said(town, "2 more fail but stay in service, because health.maxUnhealthy is 1")
 
 
 async def test_the_jobs_of_a_node_that_fails_a_check_say_so_in_their_comments(town):

@@ -210,7 +210,10 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
     ("spec", "says"),
     [
         ({"check": "net"}, "no shipped check has this name: use one of allreduce, burn, cpu, dcgm"),
-        ({"check": "cpu", "thresholds": {"gflops": 5}}, "the check has no threshold of this name: use one of none"),
+        (
+            {"check": "cpu", "thresholds": {"gflops": 5}},
+            "the check has no threshold of this name: remove it; its thresholds: none",
+        ),
         ({"check": "cpu", "script": "#!/bin/sh"}, "set check to the name of a shipped check, or set script"),
         ({}, "set check to the name of a shipped check, or set script"),
     ],

@@ -95,7 +95,9 @@ def problems(health: HealthSpec) -> Iterator[Problem]:
 
 def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
     judged = sorted({value for rule in check.rules for value, said in rule.when.items() if set(said) & set(_SIZES)})
-    remedy = f"the check does not compare this value with a number: use one of {', '.join(judged) or 'none'}"
+    remedy = (
+        f"the check does not compare this value with a number: remove it; its values: {', '.join(judged) or 'none'}"
+    )
     for value in limits:
         if value not in judged:
             yield Problem(f"spec.health.thresholds.{check.name}", value, remedy)

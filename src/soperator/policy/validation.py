@@ -63,7 +63,9 @@ def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:
         if each not in names:
             there = ", ".join(names) or "none"
             yield Problem(
-                f"spec.thresholds.{each}", each, f"the check has no threshold of this name: use one of {there}"
+                f"spec.thresholds.{each}",
+                each,
+                f"the check has no threshold of this name: remove it; its thresholds: {there}",
             )
 
 

@@ -86,11 +86,11 @@ def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_
         ({"onFailure": {"disk-fill": "Report"}}, "spec.health.onFailure: disk-fill: no check has this name"),
         (
             {"thresholds": {"disk-full": {"usd": 90}}},
-            "spec.health.thresholds.disk-full: usd: the check does not compare this value with a number: use one of used",
+            "spec.health.thresholds.disk-full: usd: the check does not compare this value with a number: remove it; its values: used",
         ),
         (
             {"thresholds": {"disk-readonly": {"readonly": 1}}},
-            "spec.health.thresholds.disk-readonly: readonly: the check does not compare this value with a number: use one of none",
+            "spec.health.thresholds.disk-readonly: readonly: the check does not compare this value with a number: remove it; its values: none",
         ),
         (
             {"customChecks": [{"name": "disk-full", "run": ["/x"]}]},

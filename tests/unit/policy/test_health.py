@@ -61,7 +61,7 @@ def test_beyond_the_budget_nodes_stay_in_service_and_an_alarm_is_raised():
     nodes = [node(n, report=bad(since=NOW - n)) for n in range(5)]
     verdict = decide(seen(*nodes), POLICY)
     assert [each.index for each in verdict.actions] == [4, 3]
-    assert "3 more fail but stay in service, because health.maxUnhealthy allows 2 drained nodes at once" in verdict.said
+    assert "3 more fail but stay in service, because health.maxUnhealthy is 2" in verdict.said
 
 
 def test_nodes_that_are_out_count_against_the_budget():

@@ -269,9 +269,8 @@ def _messages(
         yield f"checks have drained {len(out)} of {len(found)} nodes: {_names(seen, out)}"
     if left:
         yield (
-            f"{len(left)} more fail but stay in service, because health.maxUnhealthy allows {policy.most} drained nodes "
-            f"at once{_of_all(policy)}: look whether the check is wrong, and disable it in health.disabledChecks, or "
-            "raise the limits"
+            f"{len(left)} more fail but stay in service, because health.maxUnhealthy is {policy.most}{_of_all(policy)}: "
+            "look whether the check is wrong, and disable it in health.disabledChecks, or raise the limits"
         )
     failing = [
         each for each in found if each[1].state is HealthState.FAILING and each[0] not in {pod.index for pod in left}
