@@ -87,7 +87,7 @@ async def test_the_names_of_its_pods_are_its_own(town):
     town.apply(kinds.NODESET, "worker-login", {"clusterRef": {"name": "demo"}, "replicas": 1})
     town.apply(kinds.NODESET, "worker-0", {"clusterRef": {"name": "demo"}, "replicas": 1})
     await asyncio.sleep(5)
-    assert "as the login of SlurmCluster demo-worker" in town.says(kinds.NODESET, "worker-login")
+    assert "of the login of SlurmCluster demo-worker" in town.says(kinds.NODESET, "worker-login")
     assert "it is also the Slurm node worker-0 of NodeSet worker" in town.says(kinds.NODESET, "worker-0")
 
 
