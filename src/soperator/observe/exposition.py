@@ -1,4 +1,4 @@
-"""Prometheus' text format, written directly, because a client library is too slow for tens of thousands of samples.
+"""Prometheus' text format, written without objects for each series, because a cluster has tens of thousands of samples.
 
 Label values come from users (accounts, reasons, reservations), so any text in them is escaped and stays on one line. Source: Prometheus' page on
 exposition formats, version 0.0.4.
