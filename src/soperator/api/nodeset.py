@@ -124,7 +124,7 @@ class NodeSetSpec(ClusterMember):
     weight: Annotated[int, Field(ge=1, le=4294967280)] = Field(
         default=1,
         description=(
-            "Slurm weight: nodes of lower weight are given out first. Running nodes get it without a new pod."
+            "Slurm weight. Slurm allocates nodes with a lower weight first. Running nodes get it without a new pod."
         ),
     )
     extra_conf: Annotated[str, Field(pattern=r"^[^\n\r\"'\\$`]*$", max_length=2048)] = Field(

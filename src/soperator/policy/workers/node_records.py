@@ -1,13 +1,13 @@
-"""Keeps Slurm's records of workers as the spec says: forgotten workers register again, and features and weight are updated.
+"""Keeps Slurm's records of workers in sync with the spec: forgotten workers register again, and features and weight are updated.
 
-A dynamic node is only in slurmctld's memory until slurmctld saves its nodes the next time, and a registration does not cause a save (24.11). A
-slurmctld that is killed before forgets the node, and slurmd, which registers only when it starts, does not register again. So the operator has new
-nodes saved at once (`reconcile/cache/slurm_poller`), and where one is forgotten all the same, its slurmd is told to register.
+A dynamic node is only in slurmctld's memory until slurmctld next saves its nodes, and a registration causes no save (24.11). A slurmctld that is
+killed before that forgets the node. slurmd registers only when it starts, so it does not register again. So the operator makes slurmctld save new
+nodes at once (`reconcile/cache/slurm_poller`), and makes the slurmd of a forgotten node register again.
 
 Features and weight follow the spec without a new pod. slurmd sends them only when Slurm creates the record. Slurm keeps them when slurmd registers
 again, but falls back to the weight of the first registration when slurmctld reads its files again (measured with 24.11,
 tests/slurm/test_record_fields.py). So each pass compares the record with the spec, whoever changed it. No other field is compared: an administrator
-may set all others by scontrol.
+may set all others with scontrol.
 """
 
 from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def shortfall(seen: WorkerSnapshot) -> str:
 
 
 def field_updates(seen: WorkerSnapshot, indexes: Iterable[int]) -> Iterator[UpdateNodes]:
-    """Yield one update for those of these workers whose features or weight in Slurm differ from the spec."""
+    """Yield one update for the workers whose features or weight in Slurm differ from the spec."""
     wanted = seen.record
     if wanted is None or seen.ending:
         return
@@ -73,7 +73,7 @@ def field_updates(seen: WorkerSnapshot, indexes: Iterable[int]) -> Iterator[Upda
 
 
 def differs(node: SlurmNode, wanted: RecordFields) -> bool:
-    """Return whether Slurm has other features or another weight of a node; False where it reports neither."""
+    """Return whether Slurm has other features or another weight of a node; False if it reports neither."""
     return node.shape is not None and not is_as_wanted(node.shape, wanted)
 
 
@@ -83,7 +83,7 @@ def is_as_wanted(shape: Shape, wanted: RecordFields) -> bool:
 
 
 def with_fields(shape: Shape, wanted: RecordFields | None) -> Shape:
-    """Return the shape that a record has once its fields are as the spec says."""
+    """Return the shape that a record has once its fields match the spec."""
     if wanted is None:
         return shape
     return replace(shape, weight=wanted.weight, features=shape.features if wanted.features is None else wanted.features)
@@ -99,7 +99,7 @@ def _due(pod: WorkerPod) -> float:
 
 
 def _change(node: SlurmNode, wanted: RecordFields) -> str:
-    """The change of one node in words, for the Event."""
+    """The change of one node as text for an Event."""
     shape = node.shape
     assert shape is not None  # `differs` is True
     parts = []

@@ -89,7 +89,7 @@ class OnDemand:
 
 @dataclass(frozen=True)
 class RecordFields:
-    """What the spec says of the records of its nodes in Slurm; `features` is None where a plugin of Slurm determines them."""
+    """The desired records of nodes in Slurm; `features` is None if a plugin of Slurm determines them."""
 
     features: frozenset[str] | None
     weight: int
@@ -101,8 +101,8 @@ class WorkerSnapshot:
 
     `nodes` is None without a fresh answer of Slurm, and `jobs` is None if the jobs were not listed. `ending` is the reason with which a NodeSet that
     is being deleted drains, empty for one that is not. `calm` are indexes of the present template for which `settled.is_calm` is known to be true;
-    they only save time. `on_demand` is given with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
-    the template, in words. `record` is what the records in Slurm have to say, None where that does not matter, and `differing` are workers whose
+    they only save time. `on_demand` is set with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
+    the template, in words. `record` is the desired record of a node in Slurm, None if it does not matter, and `differing` are the workers whose
     record differed in the last answer.
     """
 
@@ -262,7 +262,7 @@ class Register:
 
 
 class Verb(StrEnum):
-    """The updates of several nodes at once; except for the first three, the values are the states of `scontrol update`.
+    """The updates of several nodes at once; all values but the first three are states of `scontrol update`.
 
     After RESUME, slurmctld waits for a response of a sleeping node, and skips the node after a restart; after IDLE it does not (node_mgr.c,
     _require_node_reg; read_config.c, _build_bitmaps).

@@ -28,18 +28,20 @@ def node_conf(nodeset: NodeSet) -> str:
 
 
 def features(nodeset: NodeSet) -> list[str]:
-    """Return the features of its nodes, its own name first."""
+    """Return the features of a NodeSet's nodes, the NodeSet's name first."""
     return list(dict.fromkeys([nodeset.name, *nodeset.spec.features]))
 
 
 def has_features_plugin(cluster: Cluster) -> bool:
-    """Return whether a plugin of Slurm's determines which features of a node are active, so that nobody else may set them."""
+    """Return whether a plugin of Slurm determines the active features of a node, so that the operator must not set them."""
     lines = settings(cluster.spec.config.extra_lines.slurm)
     return any(each.key.lower() == "nodefeaturesplugins" and each.value for each in lines)
 
 
 def without_record_fields(cluster: Cluster, nodeset: NodeSet) -> NodeSet:
-    """Return the NodeSet without what running nodes get by an update of their records in Slurm, so that it needs no new pods."""
+    """Return the NodeSet without the fields that running nodes get by an update of their records in Slurm, because a change of those needs no new
+    pods.
+    """
     default = {"weight": 1} if has_features_plugin(cluster) else {"weight": 1, "features": []}
     return replace(nodeset, spec=nodeset.spec.model_copy(update=default))
 

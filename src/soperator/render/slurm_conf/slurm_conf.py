@@ -234,7 +234,7 @@ def _node_sets(spec: SlurmClusterSpec) -> list[conf.Line]:
 
 
 def members_of(partition: Partition) -> list[str]:
-    """Return the features whose nodes belong to a partition; the name of a NodeSet is one of its nodes'."""
+    """Return the features whose nodes belong to a partition; the name of a NodeSet is a feature of its nodes."""
     return list(dict.fromkeys([*partition.node_sets, *partition.features]))
 
 

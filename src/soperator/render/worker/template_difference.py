@@ -106,7 +106,7 @@ def _node_line(old: Mapping[str, Any], new: Mapping[str, Any], updated: bool = F
         for line in (old, new)
     )
     found = " ".join(each for each in has if each not in had)
-    return found or ("a setting of the Slurm node is gone" if had != has else "")
+    return found or ("a setting of the Slurm node is removed" if had != has else "")
 
 
 def _others(before: Mapping[str, Any], after: Object, of: str) -> Iterator[str]:
