@@ -116,12 +116,13 @@ async def a_second_drain_takes_the_reason_over(stage: Stage) -> None:
 
 
 async def a_resume_lifts_a_drain(stage: Stage) -> None:
-    """The reason stays, and the node is up once its slurmd has answered."""
+    """The reason stays with 24.11 and goes with 26.05, and the node is up once its slurmd has answered."""
     await stage.register("w-0")
     await stage.rest.drain("w-0", REASON)
     await stage.rest.resume("w-0")
     node = await node_of(stage)
-    assert (node.is_draining, node.reason) == (False, REASON)
+    assert not node.is_draining
+    assert node.reason in (REASON, "")
     await until(lambda: _is(stage, "is_up"))
 
 

@@ -80,7 +80,11 @@ class Slurm:
 
     def found(self) -> list[str] | None:
         """Which nodes slurmctld found when it read a tree."""
-        return topology.found(self.sh("scontrol show topology root"))
+        return topology.found(self.sh("scontrol show topology"))
+
+    def is_2411(self) -> bool:
+        """Whether it is 24.11, and not a later release."""
+        return " 24.11." in self.sh("slurmctld -V")
 
     def runs(self, words: str, what: str = "hostname") -> list[str]:
         """On which nodes a job runs that begins at once, or what it says otherwise; or what is said instead."""

@@ -310,7 +310,7 @@ def test_a_user_submits_as_nobody_else(users: Slurm) -> None:
         assert '"error_number": 2010' in call(users, SUBMISSION, whose.format(number))
     admin = call(users, SUBMISSION, whose.format("1000"), bearer=token("root", users))
     assert '"error_number": 2010' not in admin
-    assert "error_number" in admin  # there is no node
+    assert "error_number" in admin or '"job_id": 1' in admin  # there is no node, for which 26.05 lets the job wait
 
 
 def test_who_is_not_believed_takes_no_place_of_users(users: Slurm) -> None:

@@ -93,7 +93,7 @@ def read_note(text: str) -> dict[str, Place]:
 
 
 def found(shown: str) -> list[str] | None:
-    """Return the nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology root`; None for any other answer.
+    """Return the nodes that slurmctld knew when it read the file, from its answer to `scontrol show topology`; None for any other answer.
 
     A leaf switch lists the names in the file, but a higher switch lists the nodes that slurmctld found (topology/tree/switch_record.c,
     _log_switches).
