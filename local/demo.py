@@ -19,6 +19,7 @@ from pathlib import Path
 from local import images, slurm_release
 from local.paths import DEFAULT_STATE as STATE
 from local.paths import REPOSITORY as ROOT
+from local.progress import Failure
 
 KEY = STATE / "ssh" / "id_ed25519"
 NAMESPACE = "slurm"
@@ -85,7 +86,7 @@ def main() -> int:
             train(address, clock)
         print(f"\nLog in:   {' '.join(ssh(address, 'alice' if not said.only_cluster else 'root'))}")
         print(f"Look:     KUBECONFIG={target.kubeconfig} kubectl -n {NAMESPACE} get slurmcluster,nodeset,pods")
-    except DemoError as error:
+    except (DemoError, Failure) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     return 0
@@ -147,15 +148,13 @@ def install(target: Target, clock: Clock, auth: str) -> None:
         "login": {"rootAuthorizedKeys": [public_key()]},
         "upgrade": {"mode": "WithOperator"},  # whoever works on the images sees them at once
     }
-    if settings := slurm_release.SETTINGS[slurm_release.chosen()]:
-        cluster["config"] = {"extraLines": {"slurm": "\n".join(settings)}}
     if target.is_local:
         cluster |= {
             "jail": {"claim": {"name": f"{CLUSTER}-jail"}},
             "controller": {"state": {"name": f"{CLUSTER}-state"}},
         }
     values = {
-        "cluster": cluster,
+        "cluster": slurm_release.with_settings(cluster),
         "nodeSets": {"worker": {"replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}},
     }
     helm(target, "slurm-cluster", NAMESPACE, name=CLUSTER, values=json.dumps(values))

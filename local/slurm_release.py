@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from local.paths import cache
 from local.progress import Failure
@@ -87,3 +88,16 @@ def arguments(release: str) -> list[str]:
 def volumes(release: str) -> list[str]:
     """The folder with packages that were built elsewhere, for a build to see at /packages."""
     return [f"{folder}:/packages:ro"] if (folder := prebuilt(release)) else []
+
+
+def with_settings(spec: Mapping[str, Any], is_patch: bool = False) -> dict[str, Any]:
+    """A SlurmCluster's spec in which slurm.conf has what the chosen release needs, behind the spec's lines; a patch that leaves those alone stays."""
+    settings = "\n".join(SETTINGS[chosen()])
+    config = spec.get("config") or {}
+    lines = config.get("extraLines") or {}
+    touches = ("config" in spec and not config) or ("extraLines" in config and not lines) or "slurm" in lines
+    if not settings or (is_patch and not touches):
+        return dict(spec)
+    said = lines.get("slurm") or ""
+    joined = said if settings in said else f"{said.rstrip()}\n{settings}".lstrip()
+    return {**spec, "config": {**config, "extraLines": {**lines, "slurm": joined}}}

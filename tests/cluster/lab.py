@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local import demo
+from local import demo, slurm_release
 from local.demo import Target
 from tests.late import until
 
@@ -97,7 +97,8 @@ class Lab:
         return says(self.status(kind, name))
 
     def patch(self, kind: str, name: str, spec: dict[str, Any]) -> None:
-        """Merge into an object's spec; a None removes a field."""
+        """Merge into an object's spec; a None removes a field. What the release of Slurm needs of slurm.conf stays."""
+        spec = slurm_release.with_settings(spec, is_patch=True) if kind == "slurmcluster" else spec
         self.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
     def apply(self, kind: str, name: str, spec: dict[str, Any]) -> "subprocess.CompletedProcess[str]":

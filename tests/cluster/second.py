@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local import demo
+from local import demo, slurm_release
 from local.paths import DEFAULT_STATE
 from tests.cluster.lab import Lab
 
@@ -34,7 +34,7 @@ def install(
     lab: Lab, spec: Mapping[str, Any], workers: int = 2, requests: Mapping[str, str] = SMALL, wait: str = ""
 ) -> None:
     """The cluster with this spec, into which root may log in, and one NodeSet; with `wait`, such as 5m, until helm says that both are ready."""
-    cluster = {"login": {"rootAuthorizedKeys": [demo.public_key()]}, **spec}
+    cluster = slurm_release.with_settings({"login": {"rootAuthorizedKeys": [demo.public_key()]}, **spec})
     nodesets = {"worker": {"replicas": workers, "resources": {"requests": dict(requests)}}}
     values = json.dumps({"cluster": cluster, "nodeSets": nodesets})
     demo.helm(lab.target, "slurm-cluster", lab.namespace, name=lab.cluster, values=values, wait=wait)

@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +107,33 @@ def test_packages_that_cannot_be_used_are_named(packages: Path, spoilt: str, sai
         package(packages, "slurmd", "24.11.5-4" if spoilt == "old" else "26.050-1")
     with pytest.raises(Failure, match=said):
         slurm_release.prebuilt("26.05")
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_patch", "lines"),
+    [
+        ({"login": {}}, False, "PrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": {"slurm": "# ours\nA=1\n"}}}, False, "# ours\nA=1\nPrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": {"slurm": "A=1"}}}, True, "A=1\nPrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": {"slurm": "PrologFlags=Contain\nMpiDefault=none"}}}, True, "PrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": {"slurm": None}}}, True, "PrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": None}}, True, "PrologFlags=Contain\nMpiDefault=none"),
+        ({"config": None}, True, "PrologFlags=Contain\nMpiDefault=none"),
+        ({"config": {"extraLines": {"gres": None}}}, True, None),
+        ({"config": {"prolog": "x"}}, True, None),
+        ({"login": {}}, True, None),
+    ],
+)  # fmt: skip
+def test_a_cluster_of_26_05_has_the_settings_that_it_needs(
+    monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], is_patch: bool, lines: str | None
+) -> None:
+    """Behind its own lines, whose numbers stay; a patch of other fields is not touched, and neither is anything of 24.11."""
+    monkeypatch.setenv("SLURM_RELEASE", "26.05")
+    made = slurm_release.with_settings(spec, is_patch)
+    if lines is None:
+        assert made == spec
+    else:
+        assert made["config"]["extraLines"]["slurm"] == lines
+        assert {**made, "config": ""} == {**spec, "config": ""}
+    monkeypatch.setenv("SLURM_RELEASE", "24.11")
+    assert slurm_release.with_settings(spec, is_patch) == spec
