@@ -122,7 +122,7 @@ def test_a_jail_without_su_leaves_slurmd_well(pod: Slurm) -> None:
             assert said in pod.sh("cat /var/log/slurm/d.log").stdout
         else:
             job = pod.sh("sbatch --parsable --export=NONE --output=/dev/null --wrap true", user="alice").stdout.strip()
-            pod.until(f"squeue -h -j {job} -o %r | grep -q 'user env retrieval failed requeued held'")
+            pod.until(f"squeue -h -j {job} -o %R | grep -q 'user env retrieval failed requeued held'")
             pod.sh(f"scancel {job}")
     finally:
         pod.sh(f"mv {JAIL}/usr/bin/no-su {JAIL}/usr/bin/su")
