@@ -263,7 +263,7 @@ class SlurmRest:
 
 
 def version(answer: Mapping[str, Any]) -> str:
-    """Return the version of Slurm that an answer names; empty where it names none, or what is none."""
+    """Return the version of Slurm in an answer; empty if the answer has none or an invalid one."""
     meta = answer.get("meta")
     slurm = meta.get("slurm") if isinstance(meta, dict) else None
     said = slurm.get("release") if isinstance(slurm, dict) else None
