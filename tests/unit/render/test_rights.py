@@ -53,6 +53,6 @@ def test_only_containers_that_make_a_jail_may_mount(case: str) -> None:
 def test_the_documents_name_every_right() -> None:
     """docs/explain/isolation.md lists each capability that a container gets, and no other one."""
     page = (REPOSITORY / "docs" / "explain" / "isolation.md").read_text()
-    table = page.partition("| capability | what needs it |\n|---|---|\n")[2].partition("\n\n")[0]
+    table = page.partition("| capability | reason |\n|---|---|\n")[2].partition("\n\n")[0]
     named = {name for row in table.splitlines() for name in re.findall("[A-Z_]+", row.split("|")[1])}
     assert named == {*capabilities.JAIL, *capabilities.MAKER, *capabilities.ACCOUNTANT, *capabilities.BINDER}
