@@ -151,6 +151,34 @@ CASES = (
         {"login": {"service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}},
     ),
     *(
+        _cluster(f"spec.config.{path}[0]{field}", server, {"config": {path: [said]}}, lint)
+        for path in ("files", "prolog", "taskEpilog")
+        for field, said, server, lint in (
+            ("", {"name": "a"}, "exactly one of text", ""),
+            (
+                "",
+                {"name": "a", "text": "#!/bin/sh", "secretKeyRef": {"name": "b", "key": "c"}},
+                "exactly one of text",
+                "",
+            ),
+            (".name", {"name": "../a", "text": "#!/bin/sh"}, "should match", "so that it matches"),
+            (".name", {"name": "..data", "text": "#!/bin/sh"}, "should match", "so that it matches"),
+            (".name", {"name": "a\n", "text": "#!/bin/sh"}, "should match", "so that it matches"),
+            (
+                ".configMapKeyRef.key",
+                {"name": "a", "configMapKeyRef": {"name": "b", "key": "c/d"}},
+                "should match",
+                "so that it matches",
+            ),
+        )
+    ),
+    _cluster(
+        "spec.config.files[1]",
+        "Duplicate value",
+        {"config": {"files": [{"name": "a", "text": "x"}, {"name": "a", "text": "y"}]}},
+        "another entry of the list has this name",
+    ),
+    *(
         _cluster(f"spec.{path}.service.{field}", words, _service(path, **said))
         for path in ("login", "rest.users")
         for field, words, said in (

@@ -17,7 +17,7 @@ function slurm_job_submit(job, partitions, uid) return slurm.SUCCESS end
 function slurm_job_modify(job, record, partitions, uid) return slurm.SUCCESS end
 if io.open("/var/spool/slurmctld/job_state") then error("there is a state") end
 """
-PROLOG = "#!/bin/sh\necho $SLURM_JOB_ID >> /tmp/prologs\n"
+PROLOG = {"name": "count", "text": "#!/bin/sh\necho $SLURM_JOB_ID >> /tmp/prologs\n"}
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,9 @@ def taken_back(lab: Lab) -> str:
 def test_a_good_change_reaches_every_daemon_under_a_running_job(lab: Lab, alice: str) -> None:
     """No pod is replaced, the job goes on, and the condition counts slurmctld and both nodes; scripts come with it."""
     held, before, began = lab.hold("worker-0"), controller(lab), time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "MaxStepCount=4321"}, "prolog": PROLOG}})
+    lab.patch(
+        "slurmcluster", lab.cluster, {"config": {"extraLines": {"slurm": "MaxStepCount=4321"}, "prolog": [PROLOG]}}
+    )
     lab.until("it is tried first", lambda: applied(lab)["reason"] == "Trying", 20)
     assert "MaxStepCount" not in files(lab)["slurm.conf"]
     lab.until("slurmctld has it", lambda: "= 4321" in lab.ssh(alice, "scontrol show config | grep MaxStepCount"), 60)
@@ -99,10 +101,46 @@ def test_what_would_end_every_slurmd_is_refused(lab: Lab, alice: str) -> None:
     assert lab.ssh(alice, "srun -N2 hostname | sort") == "worker-0\nworker-1\n"
 
 
+def test_files_and_scripts_of_a_configmap_reach_jobs_and_follow_it(lab: Lab, alice: str) -> None:
+    """A task's prolog runs as the user in the jail, slurmctld's as slurm; new content comes by itself, and what is gone ends nothing."""
+    ref = {"name": "site-slurm", "key": "site.sh"}
+    site = '#!/bin/sh\necho "export SITE=north"\necho "print $(test $(id -u) != 0 && echo as the user)"\n'
+    counts = "#!/bin/sh\necho $SLURM_JOB_ID $(id -u) >>/tmp/counted\n"
+
+    def give(text: str) -> None:
+        lab.kubectl("delete", "configmap", "site-slurm", "--ignore-not-found")
+        lab.kubectl("create", "configmap", "site-slurm", f"--from-literal=site.sh={text}")
+
+    give(site)
+    config = {
+        "files": [{"name": "scrun.lua", "text": "-- of the site\n"}],
+        "taskProlog": [{"name": "site", "configMapKeyRef": ref}],
+        "prologSlurmctld": [{"name": "count", "text": counts}],
+    }
+    try:
+        lab.patch("slurmcluster", lab.cluster, {"config": config})
+        lab.until("it is written", lambda: "scrun.lua" in files(lab), 90)
+        lab.until("all have it", lambda: applied(lab)["status"] == "True", 90)
+        said = lab.ssh(alice, "srun -w worker-0 sh -c 'echo $SITE; cat /run/slurm/conf/scrun.lua'")
+        assert said == "as the user\nnorth\n-- of the site\n"
+        counted = lab.kubectl("exec", "demo-controller-0", "-c", "slurmctld", "--", "cat", "/tmp/counted").split()
+        assert counted[1] == lab.kubectl("exec", "demo-controller-0", "-c", "slurmctld", "--", "id", "-u").strip()
+        give(site.replace("north", "south"))
+        lab.until("the new content is written", lambda: "south" in files(lab)["task-prolog"], 120)
+        lab.until("all have that", lambda: applied(lab)["status"] == "True", 90)
+        assert "south" in lab.ssh(alice, "srun -w worker-0 sh -c 'echo $SITE'")
+        lab.kubectl("delete", "configmap", "site-slurm")
+        lab.until("it is missed", lambda: applied(lab)["reason"] == "FilesMissing", 90)
+        assert "ConfigMap site-slurm does not exist" in applied(lab)["message"]
+        assert "south" in lab.ssh(alice, "srun -w worker-0 sh -c 'echo $SITE'")
+    finally:
+        lab.kubectl("delete", "configmap", "site-slurm", "--ignore-not-found")
+
+
 def test_what_slurmctld_does_not_survive_is_taken_back(lab: Lab, alice: str) -> None:
     """It passes the trial and ends the real slurmctld; the former files come back, the job goes on, and the condition has words and difference."""
     held, before, began = lab.hold("worker-0"), files(lab), time.monotonic()
-    lab.patch("slurmcluster", lab.cluster, {"config": {"jobSubmit": LUA}})
+    lab.patch("slurmcluster", lab.cluster, {"config": {"files": [{"name": "job_submit.lua", "text": LUA}]}})
     lab.until("it is written", lambda: "job_submit.lua" in files(lab), 60)
     said = lab.until("it is taken back", lambda: taken_back(lab), 120)
     assert "there is a state" in said

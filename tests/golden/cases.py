@@ -82,11 +82,18 @@ FULL_CLUSTER = {
             "slurm": "SchedulerParameters=bf_continue\nJobSubmitPlugins=require_timelimit",
             "gres": "AutoDetect=nvidia",
         },
-        "topology": "SwitchName=leaf Nodes=h100-[0-15]",
-        "jobSubmit": "function slurm_job_submit(job, partitions, uid)\n    return slurm.SUCCESS\nend\n"
-        "function slurm_job_modify(job, record, partitions, uid)\n    return slurm.SUCCESS\nend",
-        "prolog": "#!/bin/sh\nlogger prolog of $SLURM_JOB_ID",
-        "epilog": "#!/bin/sh\nlogger epilog of $SLURM_JOB_ID",
+        "files": [
+            {"name": "topology.conf", "text": "SwitchName=leaf Nodes=h100-[0-15]"},
+            {
+                "name": "job_submit.lua",
+                "text": "function slurm_job_submit(job, partitions, uid)\n    return slurm.SUCCESS\nend\n"
+                "function slurm_job_modify(job, record, partitions, uid)\n    return slurm.SUCCESS\nend",
+            },
+        ],
+        "prolog": [{"name": "log", "text": "#!/bin/sh\nlogger prolog of $SLURM_JOB_ID"}],
+        "epilog": [{"name": "log", "text": "#!/bin/sh\nlogger epilog of $SLURM_JOB_ID"}],
+        "prologSlurmctld": [{"name": "count", "text": "#!/bin/sh\nexit 0"}],
+        "taskProlog": [{"name": "site", "text": "#!/bin/sh -e\necho export SITE=north"}],
     },
 }
 FULL_NODESET = {

@@ -113,6 +113,15 @@ CLUSTERS_ALLOWED = {
     "images of the team": {"images": {"slurm": f"{TEAM}slurm:1", "pullPolicy": "Always", "pullSecrets": ["team"]}},
     "a Secret that is there for such clusters": {"sssd": {"configSecretName": "slurm-ldap"}},
     "an annotation that is allowed": {"login": {"service": {"annotations": {TIMEOUT: "60"}}}},
+    "files and scripts": {
+        "config": {
+            "files": [
+                {"name": "mpi.conf", "configMapKeyRef": {"name": "any", "key": "k"}},
+                {"name": "b.lua", "secretKeyRef": {"name": "slurm-b", "key": "k"}},
+            ],
+            "prolog": [{"name": "a", "text": "#!/bin/sh"}],
+        }
+    },
     "a label and a class that are allowed": {
         "login": {"service": {"type": "LoadBalancer", "labels": {POOL: "a"}, "loadBalancerClass": INSIDE}}
     },
@@ -144,6 +153,14 @@ CLUSTERS_REFUSED = {
     ),
     "a token into a Secret of others": (
         {"rest": {"users": {"tokens": [{"user": "ci", "secretName": "other"}]}}},
+        "a Secret that",
+    ),
+    "a Secret of others as a file of slurmctld": (
+        {"config": {"files": [{"name": "a.lua", "secretKeyRef": {"name": "other", "key": "k"}}]}},
+        "a Secret that",
+    ),
+    "a Secret of others as a script of slurmctld": (
+        {"config": {"epilogSlurmctld": [{"name": "a", "secretKeyRef": {"name": "other", "key": "k"}}]}},
         "a Secret that",
     ),
     "a Secret with the cluster's name, which a tenant chooses": (

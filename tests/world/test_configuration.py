@@ -12,8 +12,14 @@ from soperator.slurm.settings.state import read_state
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_cluster import CLUSTER, WORKERS
 
+
+def job_submit(text):
+    """A config with a job_submit.lua."""
+    return {"files": [{"name": "job_submit.lua", "text": text}]}
+
+
 EDIT = CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=5"}}}
-BROKEN = CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=6"}, "jobSubmit": "boom"}}
+BROKEN = CLUSTER | {"config": {"extraLines": {"slurm": "MaxStepCount=6"}, **job_submit("boom")}}
 FATAL = "slurmctld: error: job_submit.lua:1: boom\nslurmctld: fatal: failed to initialize job_submit plugin"
 
 
@@ -135,7 +141,7 @@ async def test_a_configuration_that_slurmctld_does_not_survive_is_taken_back(tow
     assert "job_submit.lua:1: boom" in said
     assert "+MaxStepCount=6" in said
     assert town.slurm.asked.count("GET reconfigure/") == 2
-    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": ""}, "jobSubmit": ""}})
+    town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"config": {"extraLines": {"slurm": ""}, "files": None}})
     await town.settle()
     assert applied(town)[:2] == ("True", "Applied")
     town.apply(kinds.SLURMCLUSTER, "demo", BROKEN)

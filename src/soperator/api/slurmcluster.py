@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity, Text
+from soperator.api.base import ABSOLUTE_PATH, SLURM_NAME, Model, Opaque, Quantity
 from soperator.api.common import (
     POD_TEMPLATE,
     ClaimRef,
@@ -20,7 +20,7 @@ from soperator.api.common import (
     Submount,
 )
 from soperator.api.fields.accounting import Accounting
-from soperator.api.fields.external_nodes import ExternalNodes
+from soperator.api.fields.config import Config
 from soperator.api.fields.health import HealthSpec
 from soperator.api.fields.metrics import MetricsSpec
 from soperator.api.fields.rest import RestSpec
@@ -247,47 +247,6 @@ class Partition(Model):
     )
 
 
-class ExtraLines(Model):
-    """Lines appended to the generated files. The operator refuses a line that sets what it owns."""
-
-    slurm: Text = Field(default="", description="Extra lines of slurm.conf.")
-    cgroup: Text = Field(default="", description="Extra lines of cgroup.conf.")
-    gres: Text = Field(default="", description="Extra lines of gres.conf.")
-    plugstack: Text = Field(
-        default="",
-        description=(
-            "SPANK plugins in addition to those of the operator, as lines of plugstack.conf: required or optional, the "
-            "absolute path, arguments. The plugin must exist at this path in slurmd's image and in the jail."
-        ),
-    )
-
-
-class Config(Model):
-    """Lines appended to the generated files, and whole files."""
-
-    extra_lines: ExtraLines = Field(default_factory=ExtraLines, description="Lines appended to the generated files.")
-    topology: Text = Field(
-        default="",
-        description=(
-            "The file topology.conf, for topology/tree. It must name every node that a NodeSet may have, because a node "
-            "that it lacks gets no jobs. Use spec.topology to derive the topology from labels of Nodes."
-        ),
-    )
-    job_submit: Text = Field(
-        default="", description="The file job_submit.lua, with which slurmctld checks and changes submitted jobs."
-    )
-    prolog: Text = Field(
-        default="",
-        description="A script that slurmd runs as root, outside the jail, before a job starts on a node. If it fails, the node is drained.",
-    )
-    epilog: Text = Field(
-        default="",
-        description=(
-            "A script that slurmd runs as root, outside the jail, after a job has ended on a node. If it fails, the node is drained."
-        ),
-    )
-
-
 class JobsSpec(Model):
     """How jobs are limited to their allocated CPUs and memory."""
 
@@ -345,6 +304,20 @@ class JobContainers(Model):
     entrypoint: bool = Field(default=False, description="Whether the entry point of the image runs.")
     remap_root: bool = Field(default=False, description="Whether the user appears as root in the container.")
     mount_home: bool = Field(default=False, description="Whether the user's home is mounted in the container.")
+
+
+class ExternalNodes(Model):
+    """The hosts that may join from outside Kubernetes; `soperator join` prints the commands for a host."""
+
+    cidrs: list[Annotated[str, Field(max_length=64)]] = Field(
+        default_factory=list,
+        max_length=64,
+        description=(
+            "Networks of hosts outside Kubernetes that are nodes or login hosts of this cluster, such as 192.0.2.0/24. "
+            "They may connect to Slurm's daemons and to srun, as the cluster's own pods may. The hosts and the pods must "
+            "reach each other by their own addresses."
+        ),
+    )
 
 
 class SlurmClusterSpec(Model):

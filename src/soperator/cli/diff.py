@@ -202,7 +202,20 @@ async def _specs(
         each: NodeSet(namespace, each, sets[each].uid if each in sets else "", spec) for each, spec in mine.items()
     }
     members = [each for each in sets.values() if each.spec.cluster == name]
-    return when_settled(with_members(cluster, members)), members
+    return await _with_contents(api, when_settled(with_members(cluster, members))), members
+
+
+async def _with_contents(api: "Api", cluster: "Cluster") -> "Cluster":
+    """The cluster with the entries of ConfigMaps and Secrets to which its config refers, as Kubernetes has them."""
+    from soperator.api.fields.config import entries
+    from soperator.reconcile.cluster import site_files
+
+    found = [each for each in entries(cluster.spec.config) if each.ref]
+    contents, faults = await site_files.read(api, cluster.namespace, {each.ref for each in found if each.ref})
+    if faulty := next((each for each in found if each.ref in faults), None):
+        assert faulty.ref is not None
+        raise _Unclear(f"SlurmCluster {cluster.name}: {faulty.field}: {faults[faulty.ref]}, or remove the entry")
+    return replace(cluster, contents=contents)
 
 
 async def _live(api: "Api", cluster: "Cluster") -> LiveCluster:

@@ -1,5 +1,7 @@
 """`soperator render`: prints the objects that the operator would create from a file, without a Kubernetes cluster."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +31,7 @@ def render(
     import yaml
 
     from soperator import __version__
-    from soperator.cli.support.manifests import load
+    from soperator.cli.support.manifests import entries_of, load
 
     objects = load(files)
     if faults := [f"{found.file}: {problem}" for found in objects for problem in found.faults]:
@@ -37,7 +39,10 @@ def render(
             say(fault, err=True)
         raise typer.Exit(1)
     typer.echo(
-        yaml.safe_dump_all(_rendered(objects, _defaults(registry, tag or __version__)), sort_keys=False), nl=False
+        yaml.safe_dump_all(
+            _rendered(objects, _defaults(registry, tag or __version__), entries_of(files)), sort_keys=False
+        ),
+        nl=False,
     )
 
 
@@ -48,8 +53,10 @@ def _defaults(registry: str, tag: str) -> "Defaults":
     return Defaults(**{role: f"{registry}/{role}:{tag}" for role in roles})
 
 
-def _rendered(objects: "list[Manifest]", defaults: "Defaults") -> "list[Object]":
-    """Return the objects of each cluster and of its NodeSets, as the operator would apply them to an empty namespace."""
+def _rendered(
+    objects: "list[Manifest]", defaults: "Defaults", given: "Mapping[tuple[str, str, str, str], str]"
+) -> "list[Object]":
+    """Return the objects of each cluster and of its NodeSets, as the operator would apply them to a namespace that has only these ConfigMaps."""
     from soperator.api.nodeset import NodeSetSpec
     from soperator.api.slurmcluster import SlurmClusterSpec
     from soperator.render.cluster.objects import when_settled, with_members
@@ -65,8 +72,23 @@ def _rendered(objects: "list[Manifest]", defaults: "Defaults") -> "list[Object]"
                 and (other.namespace, other.spec.cluster) == (found.namespace, found.name)
             ]
             cluster = when_settled(with_members(Cluster(found.namespace, found.name, "", found.spec), node_sets))
-            out += _of_cluster(cluster, node_sets, defaults)
+            out += _of_cluster(_with_contents(cluster, given), node_sets, defaults)
     return out
+
+
+def _with_contents(cluster: "Cluster", given: "Mapping[tuple[str, str, str, str], str]") -> "Cluster":
+    """Return the cluster with the contents that the files have; what they lack is said, and stands as a remark in the file."""
+    from soperator.api.fields.config import entries
+    from soperator.render.slurm_conf import site_files
+
+    refs = [each.ref for each in entries(cluster.spec.config) if each.ref]
+    at = {ref: (ref.kind, cluster.namespace, ref.name, ref.key) for ref in refs}
+    made = replace(cluster, contents={ref: given[key] for ref, key in at.items() if key in given})
+    for each in site_files.missing(made):
+        assert each.ref is not None
+        what = f"{each.ref.kind} {each.ref.name} with the key {each.ref.key} is not in the files"
+        say(f"SlurmCluster {cluster.name}: {each.field}: {what}, so its content is left out", err=True)
+    return made
 
 
 def _of_cluster(cluster: "Cluster", node_sets: "list[NodeSet]", defaults: "Defaults") -> "list[Object]":

@@ -84,6 +84,7 @@ CONDITIONS = (
         )),
         "Behind": ("a daemon has not reported that it read it", "check the log of the pod that the message names"),
         "NodeSetUnreadable": ("a NodeSet of the cluster is not readable for this operator", "correct the NodeSet, or upgrade the operator"),
+        "FilesMissing": ("what config.files or a script refers to is missing or unreadable; the former stays", "create or correct what it names"),
     }),
     ConditionPage("JailReady", "SlurmCluster", "the shared root is filled and answers", {
         "Filled": ("filled from the cluster's image", _NONE),

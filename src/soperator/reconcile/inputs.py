@@ -16,7 +16,7 @@ from soperator.policy.workers.types import OnDemand, RecordFields, WorkerPod, Wo
 from soperator.reconcile import membership, pod_status, render_record
 from soperator.reconcile.cache.per_object import Slot, per_pod
 from soperator.reconcile.cache.workers import COLUMNS, WorkerSet
-from soperator.reconcile.cluster import accounting, config_files, topology
+from soperator.reconcile.cluster import accounting, config_files, site_files, topology
 from soperator.reconcile.context import Operator
 from soperator.render.cluster.objects import with_members
 from soperator.render.jail import gres, mount_points
@@ -36,6 +36,7 @@ def sized(operator: Operator, cluster: Cluster) -> Cluster:
     """Return the cluster with the values that its configuration takes from its NodeSets; a refused NodeSet counts only if it may have nodes."""
     nodesets = membership.configured(operator, cluster)
     made = with_members(cluster, nodesets, bool(operator.stores.healthchecks_of(cluster.key)))
+    made = site_files.with_contents(operator, made)
     if cluster.has_topology:
         crews = [(each, roster(operator, each)) for each in nodesets]
         made = replace(made, places=topology.places(operator, made, crews, transaction(operator, cluster)))

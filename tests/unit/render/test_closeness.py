@@ -17,6 +17,11 @@ TREE = {"type": "Tree", "levels": ["example.com/spine", "example.com/rack"]}
 BLOCK = {"type": "Block", "levels": ["example.com/rack"], "blockSizes": [2, 4]}
 
 
+def own_tree(text):
+    """A config with a topology.conf of one's own."""
+    return {"files": [{"name": "topology.conf", "text": text}]}
+
+
 def cluster(places, **spec):
     """A cluster whose nodes lie so."""
     return Cluster("ns", "demo", "1", SlurmClusterSpec.model_validate(spec), places=places)
@@ -41,7 +46,7 @@ def test_slurm_has_a_topology_as_soon_as_it_has_nodes():
 
 def test_a_file_of_ones_own_is_read_anew_for_each_node_that_comes():
     """It ends in a remark that makes it another file."""
-    own = {"topology": "SwitchName=a Nodes=worker-[0-9]"}
+    own = own_tree("SwitchName=a Nodes=worker-[0-9]")
     first = slurm_conf.files(cluster({}, config=own))["topology.conf"]
     assert first == "SwitchName=a Nodes=worker-[0-9]\n"
     assert slurm_conf.files(cluster({"worker-0": ()}, config=own))["topology.conf"] == f"{first}# read with worker-0\n"
@@ -77,14 +82,14 @@ def test_a_place_is_where_nodes_run():
         ({"topology": {"type": "Tree", "levels": ["a", "a"]}}, ("spec.topology.levels[1]", "is already a level")),
         ({"topology": {"type": "Tree", "levels": ["kubernetes.io/arch"]}}, ("identifies a Node, not its location",)),
         (
-            {"topology": TREE, "config": {"topology": "SwitchName=a Nodes=b"}},
-            ("spec.topology.type", "remove config.topology"),
+            {"topology": TREE, "config": own_tree("SwitchName=a Nodes=b")},
+            ("spec.config.files[0].name", "remove the file, or set topology.type to None"),
         ),
         (
             {"topology": TREE, "config": {"extraLines": {"slurm": "TopologyPlugin=topology/flat"}}},
             ("follows from spec.topology.type",),
         ),
-        ({"config": {"topology": "SwitchName=a Switches=a"}}, ("spec.config.topology, line 1", "is below itself")),
+        ({"config": own_tree("SwitchName=a Switches=a")}, ("spec.config.files[0].text, line 1", "is below itself")),
     ],
 )
 def test_a_topology_that_cannot_be_is_told(spec, words):

@@ -26,8 +26,8 @@ def test_the_name_of_a_generation_stands_in_its_files_and_follows_every_one_of_t
     said = (
         {"extraLines": {"slurm": "MaxJobCount=5"}},
         {"extraLines": {"gres": "AutoDetect=nvidia"}},
-        {"prolog": SCRIPT},
-        {"topology": "SwitchName=a"},
+        {"prolog": [{"name": "a", "text": SCRIPT}]},
+        {"files": [{"name": "topology.conf", "text": "SwitchName=a"}]},
     )
     others = [cluster(config=each) for each in said]
     assert len({name, *(slurm_conf.generation(each) for each in others)}) == 5
@@ -35,24 +35,30 @@ def test_the_name_of_a_generation_stands_in_its_files_and_follows_every_one_of_t
 
 def test_files_that_a_person_brings_are_used_and_a_line_of_theirs_wins():
     """Scripts have no path, for then slurmctld hands them out; a list that holds ours keeps it."""
-    brought = {"topology": "SwitchName=a Nodes=b", "jobSubmit": "--", "prolog": SCRIPT, "epilog": SCRIPT}
+    own = {"topology.conf": "SwitchName=a Nodes=b", "job_submit.lua": "--"}
+    script = [{"name": "mine", "text": SCRIPT}]
+    brought = {
+        "files": [{"name": name, "text": text} for name, text in own.items()],
+        "prolog": script,
+        "epilog": script,
+    }
     lines = "TopologyPlugin=topology/block\nJobSubmitPlugins=require_timelimit"
     files = slurm_conf.files(cluster(config=brought | {"extraLines": {"slurm": lines}}))
-    assert {"topology.conf", "job_submit.lua", "prolog.sh", "epilog.sh"} < files.keys()
+    assert {"topology.conf", "job_submit.lua", "prolog-mine", "epilog-mine"} < files.keys()
     last = dict(line.split("=", 1) for line in files["slurm.conf"].splitlines() if line)
-    assert (last["Prolog"], last["Epilog"]) == ("prolog.sh", "epilog.sh")
+    assert (last["Prolog"], last["Epilog"]) == ("prolog-mine", "epilog-mine")
     assert (last["TopologyPlugin"], last["JobSubmitPlugins"]) == ("topology/block", "lua,require_timelimit")
 
 
 def test_checks_around_jobs_stand_beside_a_persons_scripts_and_never_fail():
     """Slurm drains a node by itself when a script of these ends badly; and nothing of it is there where no checks run."""
     around = {"mode": "Drain", "prologEpilog": True}
-    files = slurm_conf.files(cluster(config={"prolog": SCRIPT}, health=around))
+    files = slurm_conf.files(cluster(config={"prolog": [{"name": "mine", "text": SCRIPT}]}, health=around))
     lines = files["slurm.conf"].splitlines()
     assert [each for each in lines if each.startswith(("Prolog=", "Epilog="))] == [
         "Prolog=checks-prolog.sh",
         "Epilog=checks-epilog.sh",
-        "Prolog=prolog.sh",
+        "Prolog=prolog-mine",
     ]
     assert files["checks-epilog.sh"] == "#!/bin/sh\n/usr/lib/soperator/checks epilog\nexit 0\n"
     for health in ({"mode": "Off", "prologEpilog": True}, {"mode": "Drain"}):
@@ -105,8 +111,21 @@ def test_files_that_no_configmap_holds_are_a_problem():
             {"extraLines": {"slurm": "\nFrobnicate=5"}},
             ("spec.config.extraLines.slurm, line 2", "Frobnicate=5", "no such setting"),
         ),
-        ({"prolog": "echo"}, ("spec.config.prolog, line 1", "#!/bin/sh")),
-        ({"topology": "SwitchName=a\nInclude b"}, ("spec.config.topology, line 2", "Include")),
+        (
+            {"taskEpilog": [{"name": "a", "text": "echo"}]},
+            ("spec.config.taskEpilog[0].text, line 1", "#!/bin/sh"),
+        ),
+        (
+            {"prolog": [{"name": "a", "text": "#!/bin/sh\r\necho\r\n"}]},
+            ("spec.config.prolog[0].text, line 1", "line ends of Windows"),
+        ),
+        (
+            {"files": [{"name": "topology.conf", "text": "SwitchName=a\nInclude b"}]},
+            ("spec.config.files[0].text, line 2", "Include"),
+        ),
+        ({"files": [{"name": "x", "text": "a\0b"}]}, ("spec.config.files[0].text", "zero byte")),
+        ({"extraLines": {"slurmdbd": "TrackWcKeys=yes"}}, ("extraLines.slurmdbd, line 1", "write TrackWCKey")),
+        ({"extraLines": {"slurmdbd": "\nStorageHost=x"}}, ("extraLines.slurmdbd, line 2", "spec.accounting")),
     ],
 )
 def test_what_is_known_to_be_wrong_is_told_before_anything_is_tried(said, words):

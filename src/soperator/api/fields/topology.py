@@ -31,7 +31,7 @@ class Topology(Model):
         description=(
             "Tree: levels of switches; Slurm places a job across as few as possible. Block: blocks of nodes; Slurm "
             "places a job in as few as possible, and the last level is the block. None: no topology, unless "
-            "config.topology defines one."
+            "a topology.conf in config.files defines one."
         ),
     )
     levels: list[Key] = Field(
@@ -68,11 +68,8 @@ TOPOLOGY = (
 )
 
 
-def topology_problems(topology: Topology, text: str) -> Iterator[Problem]:
-    """Yield the problems of a cluster's topology; `text` is its config.topology."""
-    if topology.is_on and text.strip():
-        remedy = "spec.topology defines the whole topology: remove config.topology, or set type to None"
-        yield Problem("spec.topology.type", topology.type, remedy)
+def topology_problems(topology: Topology) -> Iterator[Problem]:
+    """Yield the problems of a cluster's topology."""
     for number, key in enumerate(topology.levels):
         if key in topology.levels[:number]:
             yield Problem(f"spec.topology.levels[{number}]", key, "this label is already a level: remove it")

@@ -15,6 +15,7 @@ from soperator.api import associations
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.fields.accounting import ACCOUNTING
 from soperator.api.fields.change import DRAIN, NODE_FAILURE, UPDATE_STRATEGY
+from soperator.api.fields.config import SOURCE, ConfigFile, HookScript
 from soperator.api.fields.health import REPLACE
 from soperator.api.fields.jail_refill import ASKED, REFILL
 from soperator.api.fields.power import POWER_SAVING
@@ -211,6 +212,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "Accounting": ACCOUNTING,
         "Topology": TOPOLOGY,
         RestService.__name__: SERVICE,
+        ConfigFile.__name__: SOURCE,
+        HookScript.__name__: SOURCE,
         "RestUsers": REST_USERS,
     }
 )

@@ -18,6 +18,7 @@ from soperator.api.base import Model, Problem
 from soperator.api.common import Resources, Submount
 from soperator.api.fields.accounting import accounting_references
 from soperator.api.fields.change import seconds
+from soperator.api.fields.config import config_problems
 from soperator.api.fields.power import LONGEST_RESUME
 from soperator.api.fields.rest import rest_problems
 from soperator.api.fields.service import ExposedService, service_problems
@@ -105,7 +106,8 @@ def validate_cluster(name: str, spec: SlurmClusterSpec, world: World) -> list[Pr
         *(service_problems(path, service) for path, service in _services(spec).items()),
         role_problems(spec),
         _partitions(name, spec, world),
-        topology_problems(spec.topology, spec.config.topology),
+        topology_problems(spec.topology),
+        config_problems(spec.config, spec.topology.is_on),
         mount_problems("spec.jail.submounts", spec.jail.submounts, []),
         _cluster_references(spec, world),
         _shared_state(name, spec, world),

@@ -67,6 +67,22 @@ def load(files: Iterable[Path]) -> list[Manifest]:
     return [found for file in files for found in _of_file(file)]
 
 
+def entries_of(files: Iterable[Path]) -> dict[tuple[str, str, str, str], str]:
+    """Return the texts of the ConfigMaps in the files, by kind, namespace, name and key; files that cannot be read have none."""
+    found: dict[tuple[str, str, str, str], str] = {}
+    for file in files:
+        try:
+            documents = list(yaml.load_all(file.read_text(encoding="utf-8"), Loader)) if str(file) != "-" else []
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            continue
+        for each in (item for document in documents for item in _items(document) if isinstance(item, dict)):
+            metadata, data = each.get("metadata"), each.get("data")
+            if each.get("kind") == "ConfigMap" and isinstance(metadata, dict) and isinstance(data, dict):
+                at = ("ConfigMap", str(metadata.get("namespace", "default")), str(metadata.get("name", "")))
+                found |= {(*at, str(key)): text for key, text in data.items() if isinstance(text, str)}
+    return found
+
+
 def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, World]:
     """Return the objects of each namespace; an unreadable object is present by its name only."""
     out: dict[str, World] = {}

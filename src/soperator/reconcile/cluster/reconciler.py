@@ -28,6 +28,7 @@ from soperator.reconcile.cluster import (
     claims,
     images,
     jail,
+    site_files,
     slurm_config,
     topology,
     user_rest_api,
@@ -96,6 +97,7 @@ class ClusterControl:
         read = read_cluster(obj)
         if isinstance(read, Cluster):
             await topology.fetch_found_nodes(self.operator, read, inputs.transaction(self.operator, read))
+            await site_files.fetch(self.operator, read)
             read = inputs.sized(self.operator, read)
         if not isinstance(read, Cluster):
             return await self._status(obj, None, Pass(problems=read))
@@ -106,17 +108,22 @@ class ClusterControl:
         await images.try_out(self.operator, read, stage)
         held = render_record.configurations(self.operator, obj, read, stage.record)
         waits = unreadable.holds_configuration(self.operator, read)
-        configured = await slurm_config.settle(self.operator, read, not problems and not waits, held)
+        is_held = bool(waits) or site_files.holds_configuration(read)
+        configured = await slurm_config.settle(self.operator, read, not problems and not is_held, held)
+        configured = unreadable.with_hold(unreadable.with_hold(configured, waits), *self._files_trouble(read))
         done = Pass(
             problems=problems,
             stage=stage,
             filling=jail.jail_status(self.operator, obj, read),
-            config=unreadable.with_hold(configured, waits),
+            config=configured,
             keys=key_rotation.Turn(obj.status.get("keys", "")),
         )
         if not problems or obj.status.get("keyDigests"):  # daemons that run have keys, whatever became of their spec
             done = replace(done, secrets=await key_files.settle(self.operator, obj, read))
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
+
+    def _files_trouble(self, cluster: Cluster) -> tuple[str, str]:
+        return site_files.trouble(self.operator, cluster), slurm_config.FILES_MISSING
 
     async def _hold(self, obj: Custom) -> str:
         """Add our finalizer to the object, and create the anchor for its children, before the first child. Return the anchor's uid."""
@@ -244,6 +251,7 @@ class ClusterControl:
         ]
         again = await self.operator.write_status(kinds.SLURMCLUSTER, obj, fields, said) or volume_capacity.EVERY
         again = min(again, topology.again(self.operator, cluster, done.config.state) or again) if cluster else again
+        again = min(again, site_files.again(self.operator, cluster) or again) if cluster else again
         soon = 1.0 if done.refused or turned.why else done.config.again
         again = min(again, accounting.SOON) if accounted.why else again
         outcome = verdict.why or turned.why or f"available with {facts.workers} workers"

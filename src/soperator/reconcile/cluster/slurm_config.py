@@ -46,6 +46,10 @@ _HANDED: Slot[Key, dict[str, Handed]] = per_cluster("generations that login node
 _SHOWN = 1500
 #: Seconds until the next look while a change is on its way.
 _SOON = 1.0
+#: The reason where an entry that the spec refers to is missing, or cannot be used.
+FILES_MISSING = "FilesMissing"
+#: Reasons after which nothing is on its way.
+_ENDS = ("", "Refused", "RolledBack", "NodeSetUnreadable", FILES_MISSING)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class ConfigStatus:
     @property
     def again(self) -> float | None:
         """The seconds until the next snapshot, even if nothing in Kubernetes changes earlier."""
-        is_over = self.state.is_settled and self.step.reason in ("", "Refused", "RolledBack", "NodeSetUnreadable")
+        is_over = self.state.is_settled and self.step.reason in _ENDS
         if not self.step.reason or is_over:
             return None
         if self.step.reason == "Behind":
@@ -85,7 +89,8 @@ class ConfigStatus:
     @property
     def why(self) -> str:
         """The message to report at once. At a cluster's first start slurmctld's pod explains enough, and a late daemon is not a failure."""
-        return self.step.why if self.state.good and self.step.reason != "Behind" else ""
+        is_told = self.state.good or self.step.reason == FILES_MISSING
+        return self.step.why if is_told and self.step.reason != "Behind" else ""
 
 
 async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: Collection[str] = ()) -> ConfigStatus:
@@ -118,10 +123,12 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
 
 def condition(look: ConfigStatus, former: Sequence[Mapping[str, Any]]) -> list[ReportedCondition]:
-    """Return the condition ConfigApplied; none at a cluster's first start, because slurmctld's pod has the cause.
+    """Return the condition ConfigApplied; none at a cluster's first start, unless a file is missing, because slurmctld's pod has the cause.
 
     It does not change until Slurm has answered.
     """
+    if not look.state.good and look.step.reason == FILES_MISSING:
+        return [ReportedCondition("ConfigApplied", "False", FILES_MISSING, look.step.why)]
     if not look.state.good:
         return []
     told = next((each for each in former if each["type"] == "ConfigApplied" and each["reason"] == "Applied"), None)

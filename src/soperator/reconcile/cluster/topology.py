@@ -5,6 +5,7 @@ The content of the current topology.conf is in an annotation of the ConfigMap wi
 
 from collections.abc import Mapping, Sequence
 
+from soperator.api.fields.config import TOPOLOGY_FILES
 from soperator.kube import kinds
 from soperator.policy.cluster.topology import (
     TopologyPlan,
@@ -100,7 +101,7 @@ def _unasked(operator: Operator, cluster: Cluster, state: ConfigState) -> str:
 
     Only for topology/tree: with blocks, slurmctld uses a node that is in no block and does not report it.
     """
-    is_ours = cluster.spec.topology.type == "Tree" and not cluster.spec.config.topology.strip()
+    is_ours = cluster.spec.topology.type == "Tree" and not cluster.spec.config.file(*TOPOLOGY_FILES)
     if not (is_ours and state.is_settled and _noted(operator, cluster)):
         return ""
     ready = [each for each in operator.stores.role_pods(cluster.key, "controller") if pod_status.is_ready(each)]

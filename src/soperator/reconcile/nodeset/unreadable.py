@@ -21,7 +21,7 @@ def holds_configuration(operator: Operator, cluster: Cluster) -> str:
     )
 
 
-def with_hold(look: ConfigStatus, held: str) -> ConfigStatus:
+def with_hold(look: ConfigStatus, held: str, reason: str = "NodeSetUnreadable") -> ConfigStatus:
     """Return the state of the configuration, with the reason why it must not change."""
     is_first = held and not look.step.why
-    return replace(look, step=ConfigStep(reason="NodeSetUnreadable", why=held)) if is_first else look
+    return replace(look, step=ConfigStep(reason=reason, why=held)) if is_first else look

@@ -71,8 +71,12 @@ def files(cluster: Cluster) -> dict[str, str]:
     mine = conf.lines(
         known | auth | {"CredType": f"cred/{cluster.spec.auth.type}"} | plugins | accounting.client(cluster) | here
     )
+    extra = (
+        cluster.spec.config.extra_lines.slurmdbd.rstrip()
+    )  # an empty line follows, because the last one may end in a backslash
     return {
-        "slurmdbd.conf": conf.render(conf.lines(_slurmdbd(cluster, auth | plugins))),
+        "slurmdbd.conf": conf.render(conf.lines(_slurmdbd(cluster, auth | plugins)))
+        + (f"{extra}\n\n" if extra else ""),
         "slurm.conf": conf.render(mine),
     }
 

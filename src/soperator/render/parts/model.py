@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from soperator.api.base import API_VERSION
+from soperator.api.fields.config import TOPOLOGY_FILES, FileRef
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import Gpu, NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
@@ -43,7 +44,8 @@ class Cluster:
     `shares` is the memory per CPU of each NodeSet in MiB, None if unknown (`job_limits.shares`); `gpus` are the GPUs of each NodeSet that has any
     (`gres.counted`). `checked` says whether a HealthCheck refers to the cluster, `accounted` whether slurmctld reports jobs to slurmdbd; `places` is
     the location of each node in topology.conf. `sleeps` are the longest times in seconds in which its nodes wake and power down, None without power
-    saving (`power_saving.timeouts`). `anchor` is the uid of the second owner of its children (`anchor.render_anchor`), empty if not known.
+    saving (`power_saving.timeouts`). `contents` are the entries of ConfigMaps and Secrets that its configuration refers to, as far as they are
+    known. `anchor` is the uid of the second owner of its children (`anchor.render_anchor`), empty if not known.
     """
 
     namespace: str
@@ -57,6 +59,7 @@ class Cluster:
     places: Mapping[str, Place] = field(default_factory=lambda: MappingProxyType({}))
     sleeps: tuple[int, int] | None = None
     anchor: str = ""
+    contents: Mapping[FileRef, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -66,7 +69,7 @@ class Cluster:
     @property
     def has_topology(self) -> bool:
         """Whether Slurm gets a topology.conf, from the operator or from the user."""
-        return self.spec.topology.is_on or bool(self.spec.config.topology.strip())
+        return self.spec.topology.is_on or bool(self.spec.config.file(*TOPOLOGY_FILES))
 
     @property
     def owner(self) -> Object:

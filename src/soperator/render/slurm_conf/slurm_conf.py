@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from soperator.api.base import Problem
 from soperator.api.fields.change import seconds
+from soperator.api.fields.config import TOPOLOGY_FILES
 from soperator.api.slurmcluster import JobContainers, Partition, SlurmClusterSpec
 from soperator.render.jail import gres
 from soperator.render.parts import names, pod
@@ -26,6 +27,7 @@ from soperator.render.slurm_conf import (
     health_checks,
     job_limits,
     power_saving,
+    site_files,
     topology,
 )
 from soperator.slurm import check_job, conf
@@ -42,8 +44,7 @@ SIZES: Mapping[str, int] = MappingProxyType({"MaxArraySize": 10001, "MaxJobCount
 MARK = "generation="
 #: The longest life of the tokens that slurmctld creates for users.
 LONGEST = "max_token_lifespan="
-_PROLOG, _EPILOG = "prolog.sh", "epilog.sh"  # without a path, because then slurmctld distributes them
-_CHECKS = "checks-{}.sh"
+_CHECKS = "checks-{}.sh"  # without a path, because then slurmctld distributes them
 
 
 @once
@@ -79,13 +80,11 @@ def too_large(cluster: Cluster) -> list[Problem]:
 
 
 def _files(cluster: Cluster, mark: str) -> dict[str, str]:
-    extra = cluster.spec.config
-    scripts = {
-        "topology.conf": topology.topology_conf(cluster),
-        "job_submit.lua": extra.job_submit,
-        _PROLOG: extra.prolog,
-        _EPILOG: extra.epilog,
-    }
+    extra, own = cluster.spec.config, site_files.texts(cluster)
+    for name in TOPOLOGY_FILES:
+        if name in own:
+            own[name] = topology.with_known_nodes(cluster, own[name])
+    tree = topology.topology_conf(cluster)
     return {
         "slurm.conf": _slurm_conf(cluster, mark),
         "cgroup.conf": _with_extra(
@@ -93,7 +92,8 @@ def _files(cluster: Cluster, mark: str) -> dict[str, str]:
         ),
         "gres.conf": _with_extra(gres.gres_conf(cluster), extra.extra_lines.gres),
         "plugstack.conf": plugstack_conf(cluster.spec),
-        **{name: f"{text.rstrip()}\n" for name, text in scripts.items() if text.strip()},
+        **({"topology.conf": f"{tree.rstrip()}\n"} if tree else {}),
+        **own,
         **{_CHECKS.format(key.lower()): text for key, text in health_checks.hooks(cluster.spec).items()},
     }
 
@@ -111,7 +111,8 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
     )
     ours += conf.lines(accounting.settings(cluster) | power_saving.settings(cluster.sleeps))
     ours += [conf.line(**{key: _CHECKS.format(key.lower())}) for key in health_checks.hooks(cluster.spec)]
-    ours += conf.lines(health_checks.settings(cluster.spec) | topology.settings(cluster) | _hooks(cluster.spec))
+    ours += conf.lines(health_checks.settings(cluster.spec) | topology.settings(cluster))
+    ours += site_files.settings(cluster)
     ours += topology.spares(cluster) + _node_sets(cluster.spec)
     ours += conf.lines(_preemption(cluster))
     ours += [_partition(cluster, each) for each in cluster.spec.partitions or [_MAIN]]
@@ -124,19 +125,9 @@ def _slurm_conf(cluster: Cluster, mark: str) -> str:
 
 def _shared(cluster: Cluster, mark: str) -> dict[str, str]:
     """Return the lists that merge the operator's values with the user's."""
-    mine = {"JobSubmitPlugins": "lua"} if cluster.spec.config.job_submit.strip() else {}
+    mine = {"JobSubmitPlugins": "lua"} if cluster.spec.config.file("job_submit.lua") else {}
     mine |= {"GresTypes": gres.gres_types(cluster)}
     return {**SHARED, "SlurmctldParameters": f"{SHARED['SlurmctldParameters']},{MARK}{mark}", **mine}
-
-
-def _hooks(spec: SlurmClusterSpec) -> dict[str, str | int]:
-    """Return the settings that make Slurm use a person's own files."""
-    said = {
-        "JobSubmitPlugins": spec.config.job_submit and "lua",
-        "Prolog": spec.config.prolog and _PROLOG,
-        "Epilog": spec.config.epilog and _EPILOG,
-    }
-    return {key: value for key, value in said.items() if value}
 
 
 def plugstack_conf(spec: SlurmClusterSpec) -> str:

@@ -6,6 +6,7 @@ The affinity is not part of the template's hash: it matters only when a pod is s
 import json
 from typing import Any
 
+from soperator.api.fields.config import TOPOLOGY_FILES
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster, NodeSet, Object
 from soperator.slurm import conf, hostlist, topology
@@ -15,22 +16,23 @@ _HEAVIEST = 100
 
 
 def topology_conf(cluster: Cluster) -> str:
-    """Return topology.conf, empty if there is none. A user's own file ends with the known nodes, because slurmctld must read it again when a node
-    has registered.
-    """
+    """Return the operator's topology.conf, empty where there is none."""
     spec, places = cluster.spec, cluster.places
-    if own := spec.config.topology.rstrip():
-        return f"{own}\n# read with {hostlist.compress(places)}" if places else own
-    if not places:
+    if not places or spec.config.file(*TOPOLOGY_FILES):
         return ""
     if spec.topology.type == "Block":
         return topology.blocks(places, spec.topology.block_sizes)
     return topology.tree(places) if spec.topology.is_on else ""
 
 
+def with_known_nodes(cluster: Cluster, text: str) -> str:
+    """Return a user's own file, which ends in who is there, because slurmctld must read it again when a node has come."""
+    return f"{text.rstrip()}\n# read with {hostlist.compress(cluster.places)}\n" if cluster.places else text
+
+
 def settings(cluster: Cluster) -> dict[str, str | int]:
     """Return the settings that make Slurm use topology.conf; none while slurmctld knows no node of it, because it would then refuse every job."""
-    if cluster.spec.config.topology.strip():
+    if cluster.spec.config.file("topology.conf"):
         return {"TopologyPlugin": "topology/tree"}
     return {"TopologyPlugin": f"topology/{cluster.spec.topology.type.lower()}"} if topology_conf(cluster) else {}
 

@@ -5,11 +5,12 @@ Slurm itself reports a contradiction late or never. Each problem names the line 
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from soperator.api.base import Problem
+from soperator.api.fields.config import ConfigEntry, content_problems, entries
 from soperator.api.nodeset import NodeSetSpec
-from soperator.api.slurmcluster import Config, SlurmClusterSpec
+from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.slurm.conf import settings
 from soperator.slurm.settings import keywords
 from soperator.slurm.settings.managed import (
@@ -18,6 +19,8 @@ from soperator.slurm.settings.managed import (
     OWNED_NODE,
     OWNED_PARTITION,
     SHARED,
+    SLURMDBD,
+    SLURMDBD_KNOWN,
     TOPOLOGY,
 )
 from soperator.slurm.settings.node_keywords import NODE
@@ -78,13 +81,23 @@ def lint_plugins(field: str, text: str) -> list[Problem]:
     return found
 
 
-def lint_scripts(config: Config) -> list[Problem]:
-    """Return the faults in the scripts; a script that the kernel cannot start would drain every node that a job starts on."""
-    found = []
-    for field, text in (("prolog", config.prolog), ("epilog", config.epilog)):
-        if text and not text.startswith("#!/"):
-            remedy = "begin the script with the line that names its interpreter, for example #!/bin/sh"
-            found.append(Problem(f"spec.config.{field}, line 1", text.split("\n")[0][:80], remedy))
+def lint_entry(entry: ConfigEntry, text: str) -> Iterator[Problem]:
+    """Yield what is wrong with the content of a file or script, whether it is in the spec or was read from elsewhere."""
+    yield from content_problems(entry, text)
+    if entry.file == "topology.conf":
+        yield from lint_text(entry.field, text, {})
+        yield from switch_problems(text, entry.field)
+
+
+def lint_slurmdbd(field: str, text: str) -> list[Problem]:
+    """Return what is wrong with extra lines of slurmdbd.conf: slurmdbd ends where it does not know a setting, and has no trial."""
+    found = lint_text(field, text, SLURMDBD)
+    known = {each.lower(): each for each in SLURMDBD_KNOWN}
+    for setting in settings(text):
+        near = difflib.get_close_matches(setting.key.lower(), known, 1, 0.8)
+        if near and setting.key.lower() not in known and len(found) < MOST:
+            remedy = f"slurmdbd.conf has no such setting: write {known[near[0]]}"
+            found.append(Problem(f"{field}, line {setting.line}", f"{setting.key}={setting.value}"[:80], remedy))
     return found
 
 
@@ -97,10 +110,9 @@ def lint_cluster(spec: SlurmClusterSpec) -> list[Problem]:
         *lint_text("spec.config.extraLines.slurm", spec.config.extra_lines.slurm, owned, known),
         *lint_text("spec.config.extraLines.cgroup", spec.config.extra_lines.cgroup, {}),
         *lint_text("spec.config.extraLines.gres", spec.config.extra_lines.gres, {}),
-        *lint_text("spec.config.topology", spec.config.topology, {}),
-        *switch_problems(spec.config.topology),
+        *lint_slurmdbd("spec.config.extraLines.slurmdbd", spec.config.extra_lines.slurmdbd),
         *lint_plugins("spec.config.extraLines.plugstack", spec.config.extra_lines.plugstack),
-        *lint_scripts(spec.config),
+        *(problem for each in entries(spec.config) if not each.ref for problem in lint_entry(each, each.source.text)),
     ]
     options = {} if spec.images.slurm else {each.lower(): each for each in PARTITION}
     for number, partition in enumerate(spec.partitions):

@@ -64,6 +64,39 @@ ACCOUNTING: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_ACCOUNTING = "say it in spec.accounting, and remove the line"
+_PURGE = "say it in spec.accounting.purge and archive, and remove the line"
+#: Settings of slurmdbd.conf.
+SLURMDBD: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("AuthAltParameters", "AuthAltTypes", "AuthInfo", "AuthType"), _AUTH),
+        **dict.fromkeys(
+            ("DbdAddr", "DbdBackupHost", "DbdHost", "DbdPort", "PidFile", "PluginDir", "SlurmUser"), _FIXED
+        ),
+        **{
+            f"Storage{each}": _ACCOUNTING
+            for each in ("BackupHost", "Host", "Loc", "Parameters", "Pass", "PassScript", "Port", "Type", "User")
+        },
+        "ArchiveDir": _PURGE,
+        **{
+            key: _PURGE
+            for each in ("Event", "Job", "Resv", "Step", "Suspend", "TXN", "Usage")
+            for key in (f"Purge{each}After", f"Purge{each}Months", f"Archive{each}", f"Archive{each}s")
+        },
+        "LogFile": "slurmdbd's log is that of its pod: remove the line",
+    }
+)
+
+#: Settings of slurmdbd.conf(5) that are the administrator's, by which a misspelt one is found.
+SLURMDBD_KNOWN = frozenset(
+    {
+        *("AllowNoDefAcct", "AllResourcesAbsolute", "ArchiveScript", "CommitDelay", "CommunicationParameters"),
+        *("DebugFlags", "DebugLevel", "DebugLevelSyslog", "DefaultQOS", "DisableCoordDBD", "HashPlugin"),
+        *("LogTimeFormat", "MaxQueryTimeRange", "MessageTimeout", "Parameters", "PrivateData", "TCPTimeout"),
+        *("TLSParameters", "TLSType", "TrackSlurmctldDown", "TrackWCKey", *SLURMDBD),
+    }
+)
+
 #: The settings that are owned where the operator manages the topology.
 TOPOLOGY: Mapping[str, str] = MappingProxyType(
     {"TopologyPlugin": "it follows from spec.topology.type: remove the line"}

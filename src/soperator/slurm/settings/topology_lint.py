@@ -10,7 +10,6 @@ from itertools import islice
 from soperator.api.base import Problem
 from soperator.slurm import conf, hostlist
 
-FIELD = "spec.config.topology"
 _LONGEST = 64
 #: The most switches that all lines together may name as children: a file has room for about two thousand lines, and each switch has one parent.
 MOST = 8192
@@ -18,8 +17,8 @@ MOST = 8192
 _TOLD = 100
 
 
-def switch_problems(text: str) -> list[Problem]:
-    """Return the faults in the switches of a topology.conf; `lint_text` reports lines that Slurm cannot read."""
+def switch_problems(text: str, field: str) -> list[Problem]:
+    """Return the faults in the switches of a topology.conf, which stands at this field; `lint_text` reports lines that Slurm cannot read."""
     try:
         lines = [each for each in conf.parse(text) if each.get("SwitchName")]
     except conf.ConfError:
@@ -33,14 +32,16 @@ def switch_problems(text: str) -> list[Problem]:
             below[name] = hostlist.expand(said, room)
         except ValueError as error:
             remedy = f"it is not a host list, or all lines together name more than {MOST} switches ({error}): correct Switches"
-            return [Problem(f"{FIELD}, line {each.number}", said[:80], remedy)]
+            return [Problem(f"{field}, line {each.number}", said[:80], remedy)]
         room -= len(below[name])
-    found = (problem for each in lines for problem in _line(each, counts, below))
-    return list(islice(found, _TOLD)) or list(_cycles(lines, below))
+    found = (problem for each in lines for problem in _line(each, counts, below, field))
+    return list(islice(found, _TOLD)) or list(_cycles(lines, below, field))
 
 
-def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
-    name, where = line.get("SwitchName") or "", f"{FIELD}, line {line.number}"
+def _line(
+    line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str, Sequence[str]], field: str
+) -> Iterator[Problem]:
+    name, where = line.get("SwitchName") or "", f"{field}, line {line.number}"
     if len(name) > _LONGEST:
         yield Problem(
             where, name[:80], f"a switch's name may have at most {_LONGEST} characters: choose a shorter name"
@@ -62,7 +63,7 @@ def _line(line: conf.Line, counts: Mapping[str | None, int], below: Mapping[str,
             )
 
 
-def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]], field: str) -> Iterator[Problem]:
     """Yield a problem for each switch that is below itself; visits each switch once."""
     numbers = {line.get("SwitchName") or "": line.number for line in lines}
     done: set[str] = set()
@@ -80,7 +81,7 @@ def _cycles(lines: Sequence[conf.Line], below: Mapping[str, Sequence[str]]) -> I
                 remedy = (
                     "this switch is below itself: name in its Switches only switches that are farther from the root"
                 )
-                yield Problem(f"{FIELD}, line {numbers[name]}", name, remedy)
+                yield Problem(f"{field}, line {numbers[name]}", name, remedy)
                 return
             else:
                 path[child] = iter(below[child])
