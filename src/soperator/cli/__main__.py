@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from soperator.cli import crds, diff, explain, images, join, lint, operator, render, token, why
+from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
 
 app = typer.Typer(
     name="soperator",
@@ -53,6 +53,7 @@ app.command("render")(render.render)
 app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
 app.command("why")(why.why)
+app.command("request")(request.request)
 app.command("images")(images.images)
 app.command("token")(token.token)
 app.command("join")(join.join)

@@ -186,3 +186,12 @@ def test_every_entry_has_a_file_of_its_own():
     made = cluster(files=[{"name": "a", "text": "x"}], **{each: scripts("a", "b") for each in hooks})
     files = [each.file for each in entries(made.spec.config)]
     assert len(files) == len(set(files)) == 13
+
+
+def test_a_message_shows_nothing_of_a_secret():
+    """A condition is read by more people than a Secret."""
+    ref = {"secretKeyRef": {"name": "s", "key": "k"}}
+    made = cluster({FileRef("Secret", "s", "k"): "hunter2"}, prologSlurmctld=[{"name": "x", **ref}])
+    (problem,) = site_files.problems(made)
+    assert "hunter2" not in str(problem)
+    assert "begin the script with the line" in str(problem)

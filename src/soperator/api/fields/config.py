@@ -249,7 +249,8 @@ def content_problems(entry: ConfigEntry, text: str) -> Iterator[Problem]:
     first = text.split("\n", 1)[0]
     if not re.match(r"#! */\S", first):
         remedy = "begin the script with the line that names its interpreter, for example #!/bin/sh"
-        yield Problem(f"{entry.field}, line 1", first[:80], remedy)
+        is_secret = entry.ref is not None and entry.ref.kind == "Secret"
+        yield Problem(f"{entry.field}, line 1", "" if is_secret else first[:80], remedy)
     elif first.endswith("\r"):
         remedy = "it has the line ends of Windows, and there is no such interpreter: write it with those of Unix"
         yield Problem(f"{entry.field}, line 1", first.rstrip()[:80], remedy)

@@ -1,0 +1,125 @@
+"""`soperator request`: asks the operator for something that happens once: new keys, a repaired jail, an upgrade, a run of a check.
+
+Each is a field of a spec that takes any new word. This verb writes a new one, under a field manager of its own, so that no field is taken from
+a GitOps tool: the refusal names the owner.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from soperator.cli.support.errors import CliError, report_errors
+from soperator.cli.support.say import say
+
+if TYPE_CHECKING:
+    from soperator.kube.api import Api
+    from soperator.kube.kinds import Kind
+    from soperator.kube.views import Custom
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One thing that can be requested: the kind and the path of its field, fields that are set beside it, and its danger where it has one."""
+
+    kind: str
+    path: tuple[str, ...]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    danger: str = ""
+
+
+_OVERWRITE = "it drains all workers, closes login and replaces the whole root; jail.refill.keep says what stays"
+WISHES: Mapping[str, Wish] = MappingProxyType(
+    {
+        "keys": Wish("SlurmCluster", ("auth", "rotateRequest")),
+        "repair-jail": Wish("SlurmCluster", ("jail", "refill", "request"), {"mode": "Missing"}),
+        "replace-jail": Wish("SlurmCluster", ("jail", "refill", "request"), {"mode": "Overwrite"}, _OVERWRITE),
+        "upgrade": Wish("SlurmCluster", ("upgrade", "request")),
+        "check": Wish("HealthCheck", ("when", "runRequest")),
+    }
+)
+
+
+def request(
+    what: Annotated[
+        str, typer.Argument(metavar="WHAT", help="keys, repair-jail, replace-jail or upgrade of a SlurmCluster, check.")
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the SlurmCluster; with check of the HealthCheck.")
+    ],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the object; default: that of the kubeconfig.")
+    ] = "",
+    word: Annotated[str, typer.Option(help="Word of the request; default: the time.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Request also what drains workers.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Take the field from the manager that owns it.")] = False,
+) -> None:
+    """Request something that happens once: new keys, a repaired or replaced jail, the operator's new images, a run of a check."""
+    with report_errors(name):
+        wish = chosen(what, yes)
+        made = word or datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        asyncio.run(_request(wish, (namespace, name), made, force))
+    field_ = ".".join(("spec", *wish.path))
+    say(f"{wish.kind} {name}: {field_} is {made}; `soperator why` and its conditions have the progress")
+
+
+def chosen(what: str, yes: bool) -> Wish:
+    """Return what is requested; raise CliError if there is no such thing, or if it has a danger and nobody said yes."""
+    if what not in WISHES:
+        raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(WISHES)}")
+    wish = WISHES[what]
+    if wish.danger and not yes:
+        raise CliError(f"{what}: {wish.danger}: give --yes to request it")
+    return wish
+
+
+def former(obj: "Custom", path: tuple[str, ...]) -> str:
+    """Return the present word of a request; empty where there is none."""
+    import msgspec
+
+    found: Any = msgspec.json.decode(obj.spec)
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def body(kind: "Kind", obj: "Custom", wish: Wish, word: str) -> dict[str, Any]:
+    """Return the object with only the fields of the request; its uid, because an apply would create an object that is gone."""
+    inner: dict[str, Any] = {**wish.beside, wish.path[-1]: word}
+    for key in reversed(wish.path[:-1]):
+        inner = {key: inner}
+    meta = {"name": obj.metadata.name, "namespace": obj.metadata.namespace, "uid": obj.metadata.uid}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, "spec": inner}
+
+
+async def _request(wish: Wish, key: tuple[str, str], word: str, force: bool) -> None:
+    from soperator.kube.api import Api
+
+    async with Api.connect("soperator-cli") as api:
+        await send(api, wish, (key[0] or api.namespace, key[1]), word, force)
+
+
+async def send(api: "Api", wish: Wish, key: tuple[str, str], word: str, force: bool = False) -> None:
+    """Write the request into the object of this namespace and name; raise CliError with the cause as its message, or KubeError."""
+    from soperator.kube.errors import Conflict, Invalid, NotFound
+    from soperator.kube.kinds import HEALTHCHECK, SLURMCLUSTER
+    from soperator.kube.views import Custom
+
+    kind = HEALTHCHECK if wish.kind == "HealthCheck" else SLURMCLUSTER
+    at = f"{wish.kind} {key[1]}: {'.'.join(('spec', *wish.path))}"
+    try:
+        obj = await api.get(kind, Custom, *key)
+        if former(obj, wish.path) == word:
+            raise CliError(f"{at}: {word} is the last request already: give another word")
+        await api.apply(kind, body(kind, obj, wish, word), force=force, manager=f"soperator-{wish.path[0]}")
+    except NotFound:
+        raise CliError(f"{wish.kind} {key[1]}: there is none in namespace {key[0]}: give its name, or -n") from None
+    except Conflict as error:
+        told = f"another manager owns the field: write {word} where its spec comes from, or give --force ({error})"
+        raise CliError(f"{at}: {told}") from None
+    except Invalid as error:
+        raise CliError(f"{at}: {word} is refused: {error}") from None
