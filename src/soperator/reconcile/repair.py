@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from soperator.api.base import Problem
+from soperator.api.slurmcluster import MOST_CONTROLLERS
 from soperator.kube import kinds
 from soperator.kube.errors import KubeError
 from soperator.kube.views import Custom
@@ -16,7 +17,6 @@ from soperator.policy.cluster.images import Stage
 from soperator.reconcile import anchor, finalizers, inputs
 from soperator.reconcile.cluster import (
     accounting,
-    backup_controllers,
     config_files,
     images,
     jail,
@@ -27,7 +27,7 @@ from soperator.reconcile.context import Operator
 from soperator.reconcile.keys import key_files
 from soperator.render.cluster import login
 from soperator.render.cluster.objects import render_cluster
-from soperator.render.parts import names
+from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet, Object
 from soperator.render.slurm_conf import health_checks, slurm_conf
 from soperator.render.worker import pod
@@ -56,7 +56,7 @@ def objects(operator: Operator, cluster: Cluster, basis: Basis) -> list[Object]:
     shown = login.closed(of_login) if had_login and not step.login else of_login
     opens, named = (
         had_login or (step.login and basis.pointed),
-        backup_controllers.addresses(operator, cluster, basis.config),
+        _addresses(operator, cluster, basis.config),
     )
     made = render_cluster(cluster, operator.defaults, opens, basis.config.state, (of_rest, shown), named)
     return made + accounting.objects(operator, images.with_images(cluster, {"slurm": basis.stage.slurmdbd}))
@@ -116,3 +116,22 @@ async def _files(operator: Operator, cluster: Cluster, is_collected: bool) -> Co
         return state
     state, _ = await config_files.mend(operator, cluster, await slurm_config.running(operator, cluster))
     return state
+
+
+def _addresses(operator: Operator, cluster: Cluster, settled: slurm_config.ConfigStatus) -> int:
+    """Return the number of slurmctlds whose host names must resolve: those of backups stay longer than their pods.
+
+    Slurm resolves all names before it connects to one of them, and retries a missing one for seconds, so that not even a reconfigure would get
+    through. So a backup's name is removed only when no daemon has it in its configuration any more.
+    """
+    rest = [each.metadata.annotations.get(labels.CONFIG) for each in operator.stores.role_pods(cluster.key, "rest")]
+    is_forgotten = settled.is_as_wanted and settled.read == settled.daemons and set(rest) <= {settled.state.good}
+    if is_forgotten:
+        return cluster.spec.controller.replicas
+    services = operator.stores.children[kinds.SERVICE]
+    named = [
+        number
+        for number in range(MOST_CONTROLLERS)
+        if services.get(cluster.namespace, names.controller_address(cluster.name, number))
+    ]
+    return max(cluster.spec.controller.replicas, *(number + 1 for number in named), 0)
