@@ -161,14 +161,14 @@ CASES = (
                 "exactly one of text",
                 "",
             ),
-            (".name", {"name": "../a", "text": "#!/bin/sh"}, "should match", "so that it matches"),
-            (".name", {"name": "..data", "text": "#!/bin/sh"}, "should match", "so that it matches"),
-            (".name", {"name": "a\n", "text": "#!/bin/sh"}, "should match", "so that it matches"),
+            (".name", {"name": "../a", "text": "#!/bin/sh"}, "should match", "the value must match"),
+            (".name", {"name": "..data", "text": "#!/bin/sh"}, "should match", "the value must match"),
+            (".name", {"name": "a\n", "text": "#!/bin/sh"}, "should match", "the value must match"),
             (
                 ".configMapKeyRef.key",
                 {"name": "a", "configMapKeyRef": {"name": "b", "key": "c/d"}},
                 "should match",
-                "so that it matches",
+                "the value must match",
             ),
         )
     ),
