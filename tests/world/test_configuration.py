@@ -190,7 +190,9 @@ async def test_a_login_pod_whose_sackd_has_not_read_it_is_named(town):
     town.later += 20
     town.handed["demo-login-0"] = ""
     await says(town, "it is unknown whether demo-login-0 has read configuration")
-    assert town.status(kinds.SLURMCLUSTER, "demo")["why"] == ""
+    status = town.status(kinds.SLURMCLUSTER, "demo")
+    assert status["why"].startswith("it is unknown whether demo-login-0 has read configuration")
+    assert next(each["status"] for each in status["conditions"] if each["type"] == "Available") == "True"
     asked = town.asked_inside
     await asyncio.sleep(15)
     assert town.asked_inside == asked
