@@ -7,6 +7,27 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{C}/memory/object_memory.py",
+        "if memory is not None and memory.fields is not None:",
+        "if False:",
+        "jobs on a node that a check has drained, once a restore has lost the status",
+        (f"{W}/test_memory.py",),
+    ),
+    Mutant(
+        f"{C}/memory/cluster_memory.py",
+        "return _picked(operator.status.mine(obj), CLUSTER_FIELDS) if found is None else found",
+        "return _picked(operator.status.mine(obj), CLUSTER_FIELDS)",
+        "the software in the jail, which is overwritten again once a restore has lost the status",
+        (f"{W}/test_memory.py",),
+    ),
+    Mutant(
+        f"{C}/keys/key_files.py",
+        "return copied is None or copied.digest == read_held(live.metadata.annotations, live.data).digest",
+        "return True",
+        "the key of the daemons: an older copy would replace what a person has just named",
+        (f"{W}/test_key_backups.py",),
+    ),
+    Mutant(
         f"{R}/controller.py",
         "if self.queue.active < MOST and worker is not None and not worker.cancelling():",
         "if False:",

@@ -22,6 +22,9 @@ from tests.unit.fake_world import Fault, Json, Refusal, Where, World, has_fields
 META_TYPE = "as=PartialObjectMetadata"
 
 
+WRITES = ("create", "patch", "update", "delete")
+
+
 @dataclass(frozen=True)
 class Request:
     """One request as the server saw it; `query` has the first value of each parameter."""
@@ -69,6 +72,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
     latency: float = 0.0
     bookmark: float = 60.0
     down: bool = False
+    #: After how many further writes, Events left out, it answers nothing any more; None for never.
+    left: int | None = None
 
     def api(self, timing: Timing | None = None, manager: str = "soperator") -> Api:
         """Return a client of this server."""
@@ -81,7 +86,7 @@ class FakeApi(httpx2.AsyncBaseTransport):
 
     def writes(self) -> list[str]:
         """Return the requests that wrote, in words."""
-        return self.asked("create", "patch", "update", "delete")
+        return self.asked(*WRITES)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one request."""
@@ -97,6 +102,10 @@ class FakeApi(httpx2.AsyncBaseTransport):
             META_TYPE in request.headers.get("Accept", ""),
             request.headers.get("Content-Type") == "application/merge-patch+json",
         )
+        if self.left is not None and asked.verb in WRITES and asked.where.plural != "events":
+            self.down, self.left = self.left == 0, max(0, self.left - 1)
+            if self.down:
+                raise httpx2.ConnectError("connection refused")
         self.requests.append(asked)
         if self.latency:
             await asyncio.sleep(self.latency)

@@ -66,8 +66,8 @@ async def test_a_restarted_operator_writes_nothing():
     assert town.fake.writes()[before:] == []
 
 
-async def test_the_writes_are_as_many_as_the_children_and_eleven(town):
-    """From the first apply to availability, one write for each child and eleven besides, one of them for slurmctld's word on its files."""
+async def test_the_writes_are_as_many_as_the_children_and_thirteen(town):
+    """From the first apply to availability, one write for each child and thirteen besides, two of them for what is remembered."""
     await town.up(CLUSTER, WORKERS)
     children = [
         each
@@ -76,7 +76,7 @@ async def test_the_writes_are_as_many_as_the_children_and_eleven(town):
     ]
     writes = [each for each in town.fake.writes() if " events " not in each]
     made_by_us = [each for each in children if each["kind"] != "Pod" or each["spec"].get("hostname")]
-    assert len(writes) <= len(made_by_us) + 11
+    assert len(writes) <= len(made_by_us) + 13
 
 
 async def test_scale_in_drains_waits_and_then_deletes(town):

@@ -8,6 +8,7 @@ import pytest
 
 from soperator.kube import kinds
 from soperator.kube.errors import Unreachable
+from soperator.render.parts import labels
 from tests.unit.fake_world import Fault, Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_rotation import CLUSTER, WORKERS, Pods, daemons_begin, keys, settled, stage
@@ -90,6 +91,12 @@ def is_done(town, request):
 def status(town, patch):
     """Change the status by hand, as `kubectl patch --subresource=status` does."""
     town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"status": patch}, sub="status")
+
+
+def accept(town, version):
+    """Say that the daemons have the key of this version of the Secret."""
+    meta = {"annotations": {labels.ACCEPT_KEY: version}}
+    town.fake.world.change(kinds.SLURMCLUSTER, (NS, "demo"), {"metadata": meta})
 
 
 def data(town, name=AUTH):
@@ -193,19 +200,31 @@ async def test_a_status_without_stages_locks_nobody_out(kind, at):
         await until(lambda: is_done(town, "one"), 300)
 
 
-async def test_a_person_takes_the_doubt_away_by_clearing_the_status():
-    """Where the status is what came from the backup, and the daemons have the keys that are there."""
+async def test_a_person_takes_the_doubt_away_by_naming_the_secret():
+    """Where what is remembered came from the backup, and the daemons have the key that is there; a lost status is no such word."""
     daemons = Daemons(town := Town())
     async with working(town, daemons):
         await begin(town, "slurm")
+        first = backup(town, AUTH)
         await rotate(town, daemons, "slurm", "one")
         saved = backup(town, AUTH)
         await rotate(town, daemons, "slurm", "two")
         await quick(town)
+        restore(town, saved | {f"{AUTH}-kept": first[f"{AUTH}-kept"]})
+        accept(town, town.find(kinds.SECRET, AUTH)["metadata"]["resourceVersion"])
+        await quick(town)
+        assert (settled(town)["reason"], data(town)) == ("OtherKey", saved[AUTH]["data"])
+        accept(town, "")
         restore(town, saved)
         await quick(town)
         assert settled(town)["reason"] == "OtherKey"
         status(town, {"keyDigests": None, "keyRotations": None})
+        await quick(town)
+        assert settled(town)["reason"] == "OtherKey"
+        accept(town, "1")
+        await quick(town)
+        assert settled(town)["reason"] == "OtherKey"
+        accept(town, town.find(kinds.SECRET, AUTH)["metadata"]["resourceVersion"])
         await until(lambda: is_done(town, "two"), 300)
         assert keys(town) == ["two"]
 

@@ -1,7 +1,7 @@
 """The kind HealthCheck: a deep check of the nodes of one SlurmCluster, which runs on each node as a Slurm job.
 
-Only its status stores its results, so that a restarted operator continues from there. So the status has an upper bound that suffices for five
-thousand nodes (docs/decisions/0055).
+A restarted operator continues from its results, which a ConfigMap stores and its status shows (docs/decisions/0120). So they have an upper bound
+that suffices for five thousand nodes (docs/decisions/0055).
 """
 
 import re

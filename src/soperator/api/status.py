@@ -1,8 +1,8 @@
 """The status subresources of the operator's kinds.
 
 Counts are integers. If `kubectl get` shows "2/3" (ready of desired), that text is stored too, because a printer column cannot combine two fields.
-`why` has the message that `kubectl get` shows while something is not available. Fields that the operator reads back (`config`, `refilled`, `images`)
-record its actions, never the present state.
+`why` has the message that `kubectl get` shows while something is not available. Fields of what the operator
+remembers (`config`, `refilled`, `images`) record its actions, never the present state; it reads them from objects of their own (docs/decisions/0120).
 """
 
 from typing import Annotated, Literal

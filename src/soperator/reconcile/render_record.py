@@ -12,6 +12,7 @@ from soperator.policy.cluster.images import ImageRecord
 from soperator.policy.cluster.render_record import RenderRecord, adopt
 from soperator.policy.workers.types import WorkerSnapshot
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf
 from soperator.runtime.apply import Owner
@@ -50,7 +51,7 @@ def configurations(operator: Operator, obj: Custom, cluster: Cluster, record: Im
 def is_configured(operator: Operator, cluster: Cluster, generation: str) -> bool:
     """Return whether this generation of Slurm's configuration counts as the desired one, whichever operator version rendered it."""
     obj = operator.stores.clusters.get(cluster.namespace, cluster.name)
-    wanted, note = slurm_conf.generation(cluster), _note(operator, obj) if obj else None
+    wanted, note = slurm_conf.generation(cluster), _note(cluster_memory.of_cluster(operator, obj)) if obj else None
     counted = note.same.get(CONFIG, ()) if note and note.wanted.get(CONFIG) == wanted else ()
     return generation in (wanted, *counted)
 
@@ -72,7 +73,7 @@ def _of_cluster(
     )
     wishes = {**wanted, CONFIG: slurm_conf.generation(cluster)}
     return adopt(
-        _note(operator, obj),
+        _note(cluster_memory.of_cluster(operator, obj)),
         RenderRecord(operator.renderer, inputs, record.request, wishes),
         _may(cluster),
         is_same_config,
@@ -81,11 +82,11 @@ def _of_cluster(
 
 def of_nodeset(operator: Operator, obj: Custom, of: Custom | None, cluster: Cluster, template: str) -> RenderRecord:
     """Return the workers that the reconciler of a NodeSet wants; `of` is the cluster's object, and `cluster` names the images of its workers."""
-    kept = operator.status.current(of).get("images", {}) if of else {}
+    kept = cluster_memory.of_cluster(operator, of).get("images", {}) if of else {}
     named = cluster.spec.images.model_dump() | {"jail": cluster.spec.jail.image}
     inputs = _digest([obj.metadata.generation, of.metadata.generation if of else 0, named])
     now = RenderRecord(operator.renderer, inputs, kept.get("request", ""), {PODS: template})
-    return adopt(_note(operator, obj), now, _may(cluster))
+    return adopt(_note(cluster_memory.of_nodeset(operator, of, obj)), now, _may(cluster))
 
 
 def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
@@ -98,16 +99,16 @@ def with_same(seen: WorkerSnapshot, note: RenderRecord) -> WorkerSnapshot:
     return replace(seen, pods=pods) if same else seen
 
 
-def status_fields(note: RenderRecord | None, obj: Custom) -> dict[str, Any]:
+def status_fields(note: RenderRecord | None, memory: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record as a field of the status; without a record the former one."""
     if note is None:
-        return {"rendered": obj.status["rendered"]} if "rendered" in obj.status else {}
+        return {"rendered": memory["rendered"]} if "rendered" in memory else {}
     found = {key: value for key, value in asdict(note).items() if value}
     return {"rendered": found | ({"same": {key: list(each) for key, each in note.same.items()}} if note.same else {})}
 
 
-def _note(operator: Operator, obj: Custom) -> RenderRecord | None:
-    kept = operator.status.current(obj).get("rendered")
+def _note(memory: Mapping[str, Any]) -> RenderRecord | None:
+    kept = memory.get("rendered")
     if not isinstance(kept, dict) or not kept.get("renderer"):
         return None
     same: Mapping[str, Sequence[str]] = kept.get("same", {})

@@ -8,7 +8,7 @@
 - slurmctld gets a new image only when a trial slurmctld of that image has read the cluster's configuration. The trial also reports the version of
   Slurm. slurmctld is never downgraded: an older release refuses the state that a newer one wrote, and would not start.
 
-Only the record and the versions are remembered, in the cluster's status.
+Only the record and the versions are remembered.
 """
 
 from collections.abc import Collection, Mapping

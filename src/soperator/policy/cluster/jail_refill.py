@@ -10,7 +10,7 @@ by interrupting at every step:
 - Nothing is drained and no Job is created for an overwrite while another cluster has pods in the same jail: this operator neither observes nor ends
   its jobs.
 - Two Jobs never work on one claim: while a pod of a former Job may run, no Job is created.
-- Only the Job's own annotations, and the last request in the status, are remembered.
+- Only the Job's own annotations, and the last request that was carried out, are remembered.
 """
 
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,8 @@ cluster do not accept each other's messages, and jobs are lost. So the operator 
 
 Invariants, tested over all combinations:
 - A key is created only if no daemon runs with a former key, or if daemons need not agree on it.
-- While daemons run, only a key that the status names is right: the key of the last pass, or the key that a rotation was about to write. A key is in
-  the status before it is in a Secret. If the status was lost and names none, every key is right.
+- While daemons run, only a key that is remembered is right: the key of the last pass, or the key that a rotation was about to write. A key is
+  remembered before it is in a Secret. If none is remembered, every key is right.
 - A copy that nobody edited, and whose key is right, is the source for the Secret. Without such a copy the Secret is the source, if its key is right.
 - If neither is right, the operator reports it and changes nothing.
 """
@@ -28,9 +28,9 @@ class KeySecretSnapshot:
     """The observed state of one Secret.
 
     `live` is its content, `kept` the content of its copy; None if it is missing or a person edited the copy. `are_marked` says whether both have the
-    right labels and owners. `known` are the keys in the status: the key of the last pass, and the key that a rotation was about to write; `holders`
+    right labels and owners. `known` are the remembered keys: the key of the last pass, and the key that a rotation was about to write; `holders`
     are the pods that run with either; both are empty if daemons need not agree. `found` is the fingerprint in the Secret, or else in its copy.
-    `is_rotated` says whether a rotation wrote the copy while the status is from an operator that announced no rotation.
+    `is_rotated` says whether a rotation wrote the copy while the memory is from an operator that announced no rotation.
     """
 
     name: str

@@ -28,6 +28,7 @@ from soperator.reconcile.cache.decode import read_cluster
 from soperator.reconcile.cache.informers import CLUSTER
 from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import object_memory
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster
 from soperator.runtime.cache.store import Key, Store
@@ -72,6 +73,7 @@ class TenancyControl:
         obj = self.store.get(*key)
         if obj is None:
             return PassOutcome("it is gone", is_gone=True)
+        await self._recall(obj)
         tenant = self.read(obj)
         if not isinstance(tenant, Tenant):
             return await (self._let_go(obj) if finalizers.is_ending(obj) else self._refuse(obj, tenant))
@@ -96,7 +98,7 @@ class TenancyControl:
             await self.operator.tell_error(self.kind, obj, error)
 
     async def _pass(self, obj: Custom, tenant: Tenant, cluster: Cluster) -> PassOutcome:
-        before = _applied(self.operator.status.mine(obj))
+        before = self._known(obj)
         is_new = self.operator.status.mine(obj).get("observedGeneration") != obj.metadata.generation
         try:
             database = await self.ledger.read(cluster, FRESH if is_new else PERIOD)
@@ -115,6 +117,7 @@ class TenancyControl:
             for user in {*before, *tenant.applied}
         }
         if union != before:
+            await self._remember(obj, union)
             known = ReportedCondition("Ready", "False", "Changing", "Slurm's database is being changed")
             await self.operator.write_status_at_once(
                 self.kind, obj, self._fields(tenant, database, union, known.message), [known]
@@ -131,7 +134,8 @@ class TenancyControl:
         """Report that the object and Slurm's database agree, or what is still missing."""
         self.operator.memory(_RAN).pop(obj.metadata.uid, None)
         why = "; ".join(plan.waits)
-        applied = _applied(self.operator.status.mine(obj)) if why else tenant.applied
+        applied = self._known(obj) if why else tenant.applied
+        await self._remember(obj, applied)
         condition = (
             ReportedCondition("Ready", "False", "Waiting", why)
             if why
@@ -205,14 +209,14 @@ class TenancyControl:
 
     async def _refuse(self, obj: Custom, problems: Iterable[Problem]) -> PassOutcome:
         said = "; ".join(map(str, problems))
-        kept = {"applied": self.operator.status.mine(obj).get("applied", [])}
+        kept = {"applied": _written(self._known(obj))}
         await self.operator.write_status(
             self.kind, obj, {**kept, "why": said}, [ReportedCondition("Ready", "False", "InvalidSpec", said)]
         )
         return PassOutcome(said)
 
     async def _wait(self, obj: Custom, tenant: Tenant, reason: str, why: str) -> PassOutcome:
-        fields = self._fields(tenant, None, _applied(self.operator.status.mine(obj)), why)
+        fields = self._fields(tenant, None, self._known(obj), why)
         again = await self.operator.write_status(
             self.kind, obj, fields, [ReportedCondition("Ready", "False", reason, why)]
         )
@@ -221,12 +225,29 @@ class TenancyControl:
     async def _let_go(self, obj: Custom) -> PassOutcome:
         if not finalizers.holds(obj):
             return PassOutcome("it is being deleted")
+        if self.kind in object_memory.FIELDS:
+            await object_memory.forget(self.operator, self.kind, obj)
         await finalizers.let_go(self.operator, self.kind, obj)
         return PassOutcome("it is let go")
 
     def _fields(self, tenant: Tenant, database: AssociationTable | None, applied: Applied, why: str) -> dict[str, Any]:
-        written = [{"user": user, "fields": sorted(fields)} for user, fields in sorted(applied.items()) if fields]
-        return {**tenant.tell(database), "applied": written, "why": why}
+        return {**tenant.tell(database), "applied": _written(applied), "why": why}
+
+    async def _recall(self, obj: Custom) -> None:
+        if self.kind in object_memory.FIELDS:
+            await object_memory.recall(self.operator, self.kind, obj)
+
+    def _known(self, obj: Custom) -> Applied:
+        """The limits of users that the object has set, so that those no longer in its spec are taken back. A SlurmQOS has none."""
+        return _applied(object_memory.known(self.operator, self.kind, obj)) if self.kind in object_memory.FIELDS else {}
+
+    async def _remember(self, obj: Custom, applied: Applied) -> None:
+        if self.kind in object_memory.FIELDS:
+            await object_memory.remember(self.operator, self.kind, obj, {"applied": _written(applied)})
+
+
+def _written(applied: Applied) -> list[dict[str, Any]]:
+    return [{"user": user, "fields": sorted(fields)} for user, fields in sorted(applied.items()) if fields]
 
 
 def _applied(status: Mapping[str, Any]) -> Applied:

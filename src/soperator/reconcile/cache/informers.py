@@ -172,6 +172,8 @@ def make_reflectors(
         if each.source.kind == kinds.SECRET:
             each.feed(clusters, lambda secret: _all_in(stores.clusters, secret.metadata.namespace))
             each.feed(nodesets, lambda secret: _all_in(stores.nodesets, secret.metadata.namespace))
+        if each.source.kind == kinds.CONFIGMAP:
+            each.feed(healthchecks, _remembered_check)
         if each.source.kind in (kinds.JOB, kinds.CONFIGMAP, kinds.STATEFULSET):
             each.feed(nodesets, lambda child: _nodesets_of_child(stores, child))
     return [read_clusters, read_nodesets, read_checks, read_pods, read_nodes, read_claims, *children]
@@ -215,6 +217,13 @@ def _labelled(label: str) -> Any:
         return [(obj.metadata.namespace, value)] if value else []
 
     return keys
+
+
+def _remembered_check(child: Any) -> Iterable[Key]:
+    """The HealthCheck that a ConfigMap remembers: a deleted or edited one is written again."""
+    meta = child.metadata
+    is_of_check = meta.labels.get(labels.MEMORY) == kinds.HEALTHCHECK.kind
+    return [(meta.namespace, meta.name.rpartition(".")[2])] if is_of_check else []
 
 
 def _nodesets_of_child(stores: Stores, child: Any) -> Iterable[Key]:

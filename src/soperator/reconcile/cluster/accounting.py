@@ -8,11 +8,12 @@ from typing import Any
 
 from soperator.kube import kinds
 from soperator.kube.errors import NotFound
-from soperator.kube.views import Custom, Meta
+from soperator.kube.views import Meta
 from soperator.policy.cluster.accounting import AccountingSnapshot, judge
 from soperator.reconcile import pod_status
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.render.cluster import database, database_connection
 from soperator.render.cluster.objects import render_accounted
 from soperator.render.parts import labels, names
@@ -43,7 +44,7 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
     if cluster.spec.accounting is None:
         return False
     obj = operator.stores.clusters.get(*cluster.key)
-    if obj and operator.status.current(obj).get("accounting") == ON:
+    if obj and cluster_memory.of_cluster(operator, obj).get("accounting") == ON:
         return True
     if any(pod_status.is_ready(each) for each in operator.stores.role_pods(cluster.key, "accounting")):
         return True
@@ -53,9 +54,9 @@ def is_on(operator: Operator, cluster: Cluster, state: ConfigState) -> bool:
     )
 
 
-def slurmdbd(operator: Operator, cluster: Cluster, status: Mapping[str, Any]) -> str | None:
+def slurmdbd(operator: Operator, cluster: Cluster, memory: Mapping[str, Any]) -> str | None:
     """Return the image of the ready slurmdbd; empty while none is ready, None if slurmctld does not use slurmdbd."""
-    if cluster.spec.accounting is None or status.get("accounting") != ON:
+    if cluster.spec.accounting is None or memory.get("accounting") != ON:
         return None
     ready = [each for each in operator.stores.role_pods(cluster.key, "accounting") if pod_status.is_ready(each)]
     return ready[0].metadata.annotations.get(labels.IMAGE, "") if ready else ""
@@ -142,9 +143,9 @@ async def status(operator: Operator, cluster: Cluster, missing: str, state: Conf
     return AccountingStatus(*judge(seen), is_on=is_written)
 
 
-def status_field(look_: AccountingStatus, obj: Custom) -> str:
+def status_field(look_: AccountingStatus, memory: Mapping[str, Any]) -> str:
     """Return the value of status.accounting: On from the time when slurm.conf names slurmdbd, until accounting is switched off."""
-    return ON if look_.is_on or (look_.reason and obj.status.get("accounting") == ON) else ""
+    return ON if look_.is_on or (look_.reason and memory.get("accounting") == ON) else ""
 
 
 def condition(look_: AccountingStatus) -> list[ReportedCondition]:

@@ -16,6 +16,7 @@ from soperator.kube.objects import ConfigMap
 from soperator.kube.views import ChildMeta
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, Object
 from soperator.render.slurm_conf import slurm_conf, trial
@@ -122,9 +123,9 @@ def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candida
 
 
 async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigMapSet, str]:
-    """Read everything again, and return the generation that is applied according to the status."""
+    """Read everything again, and return the generation that was applied last, as it is remembered."""
     obj = operator.stores.clusters.get(*cluster.key)
-    told = str(operator.status.current(obj).get("config", "")) if obj else ""
+    told = str(cluster_memory.of_cluster(operator, obj).get("config", "")) if obj else ""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     known = ConfigMapSet(mounted).state
     used = {known.generation, known.good} if known.generation else {running, told}

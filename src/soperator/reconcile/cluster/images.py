@@ -1,7 +1,7 @@
-"""Selects the images of a cluster's parts from its spec, its status and the state of its pods (`policy/cluster/images`).
+"""Selects the images of a cluster's parts from its spec, what is remembered of it, and the state of its pods (`policy/cluster/images`).
 
-A trial pod runs a new image of slurmctld with the configuration that slurmctld runs with. The Slurm version that the trial reports is written to the
-status before it is used, so that no restart of the operator reverts a step.
+A trial pod runs a new image of slurmctld with the configuration that slurmctld runs with. The Slurm version that the trial reports is
+remembered before it is used, so that no restart of the operator reverts a step.
 """
 
 from collections import Counter
@@ -18,6 +18,7 @@ from soperator.reconcile.cache.decode import field as text_of
 from soperator.reconcile.cluster import accounting
 from soperator.reconcile.cluster.trial_pods import remove, trial_of
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.render.parts import labels
 from soperator.render.parts.model import Cluster, Defaults
 from soperator.render.slurm_conf import trial
@@ -28,8 +29,8 @@ ROLES = ("slurm", "login", "munge", "agents", "sssd", "mariadb", "proxy")
 
 def stage(operator: Operator, obj: Custom, cluster: Cluster) -> Stage:
     """Return the desired images of each part of a cluster; `cluster` has the images of its object."""
-    status = operator.status.current(obj)
-    return staged(status, cluster, operator.defaults, _running(operator, cluster, status))
+    memory = cluster_memory.of_cluster(operator, obj)
+    return staged(memory, cluster, operator.defaults, _running(operator, cluster, memory))
 
 
 async def try_out(operator: Operator, cluster: Cluster, found: Stage) -> None:
@@ -65,7 +66,7 @@ def staged(
 
 def of_workers(operator: Operator, obj: Custom, cluster: Cluster) -> Cluster:
     """Return the cluster with the images from which workers may be created now."""
-    record = _record(operator.status.current(obj))
+    record = _record(cluster_memory.of_cluster(operator, obj))
     made = record.workers if record else {**_own(operator.defaults), **_spec_images(cluster)}
     return with_images(cluster, made)
 
@@ -78,10 +79,10 @@ def with_images(cluster: Cluster, images: Images) -> Cluster:
     return replace(cluster, spec=spec.model_copy(update={"images": named, "jail": jail}))
 
 
-def status_fields(obj: Custom, found: Stage | None) -> dict[str, Any]:
+def status_fields(memory: Mapping[str, Any], found: Stage | None) -> dict[str, Any]:
     """Return the record as a field of the status; without a stage the former record."""
     if found is None:
-        return {"images": obj.status["images"]} if "images" in obj.status else {}
+        return {"images": memory["images"]} if "images" in memory else {}
     versions = {"versions": dict(found.versions)} if found.versions else {}
     return {"images": {key: value for key, value in asdict(found.record).items() if value} | versions}
 

@@ -37,6 +37,7 @@ from soperator.reconcile.cluster import (
 from soperator.reconcile.context import Operator
 from soperator.reconcile.io import volume_capacity
 from soperator.reconcile.keys import key_files, key_rotation, key_versions
+from soperator.reconcile.memory import cluster_memory
 from soperator.reconcile.nodeset import unreadable
 from soperator.render.jail import mount_points
 from soperator.render.jail.populate_job import render_populate
@@ -118,7 +119,9 @@ class ClusterControl:
             config=configured,
             keys=key_rotation.Turn(obj.status.get("keys", "")),
         )
-        if not problems or obj.status.get("keyDigests"):  # daemons that run have keys, whatever became of their spec
+        if not problems or cluster_memory.of_cluster(self.operator, obj).get(
+            "keyDigests"
+        ):  # daemons that run have keys, whatever became of their spec
             done = replace(done, secrets=await key_files.settle(self.operator, obj, read))
         return await self._status(obj, read, done if problems else await self._act(obj, read, done))
 
@@ -215,24 +218,25 @@ class ClusterControl:
         facts = replace(facts, slurm=facts.slurm or done.refused, keys=done.secrets.why)
         facts = replace(facts, config=done.config.why, accounting=accounted.why)
         facts = replace(facts, claims=claims.leaving(self.operator, cluster) if cluster else "")
-        verdict = judge(facts)
+        verdict, memory = judge(facts), cluster_memory.of_cluster(self.operator, obj)
         fields = {
             "controller": _role(facts.controller),
             "login": _role(facts.login),
             "rest": _role(facts.rest),
             "workers": _role(facts.workers),
             "address": inputs.address(self.operator, cluster) if cluster else "",
-            "config": done.config.state.good or obj.status.get("config", ""),
-            "refilled": done.filling.carried_out,
+            "config": done.config.state.good or memory.get("config", ""),
+            "refilled": done.filling.carried_out or memory.get("refilled", ""),
             "slurm": self.operator.slurm.version((obj.metadata.namespace, obj.metadata.name))
             or obj.status.get("slurm", ""),
-            **images.status_fields(obj, None if problems else done.stage),
-            **render_record.status_fields(done.note, obj),
+            **images.status_fields(memory, None if problems else done.stage),
+            **render_record.status_fields(done.note, memory),
             "keys": turned.done,
             **key_versions.status_fields(self.operator, obj, done.secrets.versions),
-            "accounting": accounting.status_field(accounted, obj) if cluster else obj.status.get("accounting", ""),
+            "accounting": accounting.status_field(accounted, memory) if cluster else memory.get("accounting", ""),
             "why": verdict.why,
         }
+        await cluster_memory.remember_cluster(self.operator, obj, fields)
         ready = ReportedCondition("JailReady", "Unknown", "InvalidSpec")
         if cluster:
             ready = jail.condition(self.operator, cluster, done.filling, facts.points)

@@ -10,6 +10,7 @@ from soperator.checks.deep_check import (
     command,
     shipped_deep,
 )
+from soperator.kube import kinds
 from soperator.policy.healthcheck import status_codec as books
 from soperator.policy.healthcheck.job_result import Judge
 from soperator.policy.healthcheck.types import (
@@ -21,6 +22,7 @@ from soperator.policy.healthcheck.types import (
 from soperator.reconcile import finalizers, inputs, membership
 from soperator.reconcile.cache.decode import read_cluster, read_healthcheck
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import object_memory
 from soperator.render.parts.model import Cluster, HealthCheck, NodeSet
 from soperator.render.slurm_conf import health_checks
 from soperator.slurm.node import SlurmNode
@@ -66,7 +68,7 @@ def _step(check: DeepCheck) -> list[str]:
     return ["srun", "--ntasks-per-node=1", "--cpu-bind=none", "--mem=0", *mpi]
 
 
-def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
+async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, str]:
     """Return the inputs of the pass, or None and why it cannot begin."""
     found = operator.stores.clusters.get(check.namespace, check.spec.cluster)
     cluster = read_cluster(found) if found else None
@@ -86,7 +88,7 @@ def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | None, 
     facts = {each.name: health_checks.facts(each) for each in members}
     if shipped:
         members = [each for each in members if applicable([shipped], facts[each.name])]
-    others = _books(operator, check, cluster)
+    others = await _books(operator, check, cluster)
     places = [_held(place, others, cluster) for each in members for place in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
     wish = _wish(check, len(places))
@@ -115,13 +117,14 @@ def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]
         yield CheckTarget(name, pod.born if pod else 0.0, ready, nodes.get(name))
 
 
-def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
+async def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Mapping[str, CheckHistory]:
     """Return the results of the cluster's other deep checks, by name. A check that only reports keeps no node drained and is left out."""
     found = {}
     for obj in operator.stores.healthchecks_of(cluster.key):
         other = read_healthcheck(obj)
         if isinstance(other, HealthCheck) and other.name != check.name and not finalizers.is_ending(obj):
-            found[other.name] = books.read_found(other.name, operator.status.mine(obj), follows(other.spec.on_failure))
+            memory = await object_memory.recall(operator, kinds.HEALTHCHECK, obj)
+            found[other.name] = books.read_found(other.name, memory, follows(other.spec.on_failure))
     return found
 
 

@@ -1,6 +1,6 @@
 """Deletes a HealthCheck: its jobs end and its drains are undone, then the finalizer is removed.
 
-A finalizer keeps the object until that is done, because the status holds the history of its jobs and drains. The reconcilers of NodeSets undo the
+A finalizer keeps the object until that is done, because its jobs and drains are remembered only while it exists. The reconcilers of NodeSets undo the
 drains, as those of a check that has ended. The deletion waits for at most `PATIENCE` seconds, so that an unreachable Slurm, or a node that another
 reason keeps drained, does not block it. It does not wait for a cluster that no longer exists.
 """
@@ -14,6 +14,7 @@ from soperator.policy.healthcheck import status_codec as books
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import named
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import object_memory
 from soperator.render.parts import labels
 from soperator.runtime.controller import PassOutcome
 from soperator.slurm import check_job
@@ -30,6 +31,7 @@ async def withdraw(operator: Operator, obj: Custom, waited: float) -> PassOutcom
     left = await _left(operator, obj, asyncio.get_running_loop().time() - waited)
     if left and waited < PATIENCE:
         return PassOutcome(f"it is being deleted; {left}", _SOON)
+    await object_memory.forget(operator, kinds.HEALTHCHECK, obj)
     await finalizers.let_go(operator, kinds.HEALTHCHECK, obj)
     return PassOutcome(f"it is let go{': ' if left else ''}{left}")
 
@@ -55,7 +57,8 @@ async def _left(operator: Operator, obj: Custom, since: float) -> str:
     except SlurmError as error:
         return str(error)
     mark = drain_reasons.for_check(name, "")
-    known = [nodes[node] for node in books.read_found(name, operator.status.mine(obj)).cases if node in nodes]
+    memory = await object_memory.recall(operator, kinds.HEALTHCHECK, obj)
+    known = [nodes[node] for node in books.read_found(name, memory).cases if node in nodes]
     ours = [each for each in known if each.is_draining and each.reason.startswith(mark)]
     out = [each.name for each in ours if each.report is None or not each.report.in_state("failing", "recovering")]
     pods = operator.stores.role_pods(key, "worker")

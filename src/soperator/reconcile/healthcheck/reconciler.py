@@ -1,7 +1,7 @@
 """Reconciles HealthChecks: gathers, queries the runs that may have ended, decides, acts and reports.
 
-The status is the only memory (`policy/healthcheck/status_codec`). Submitted jobs that are not in the status, because the operator died or the write
-failed, are found by their name: each process lists the whole queue once, and again after any failure.
+What is remembered (`memory/object_memory`, `policy/healthcheck/status_codec`) is written before the status. Submitted jobs that it lacks, because the
+operator died or the write failed, are found by their name: each process lists the whole queue once, and again after any failure.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
 from soperator.reconcile.healthcheck.context import CheckContext, stand, with_fresh
 from soperator.reconcile.healthcheck.finalize import withdraw
+from soperator.reconcile.memory import object_memory
 from soperator.render.parts.model import HealthCheck
 from soperator.runtime.cache.store import Key
 from soperator.runtime.controller import PassOutcome
@@ -45,7 +46,7 @@ from soperator.slurm.job import CheckJob
 from soperator.slurm.node import SlurmNode
 from soperator.slurmrest.client import SlurmError
 
-#: Checks whose status has every job, since when the others lack one, and when a deletion was observed first (by the event loop's clock).
+#: Checks whose memory has every job, since when the others lack one, and when a deletion was observed first (by the event loop's clock).
 _LEARNED: Slot[str, bool] = per_object("checks whose jobs are all known")
 _WANTED: Slot[str, float] = per_object("time from which jobs of a check are searched")
 _ENDING: Slot[str, float] = per_object("since when a check is deleted")
@@ -71,12 +72,13 @@ class HealthCheckControl:
             return PassOutcome("it is gone", is_gone=True)
         if finalizers.is_ending(obj):
             return await self._end(obj)
+        await object_memory.recall(self.operator, kinds.HEALTHCHECK, obj)
         check, problems = self._read(obj)
         if check is None or problems:
             said = "; ".join(map(str, problems))
             await self._write_why(obj, ReportedCondition("Ready", "False", "InvalidSpec", said), said)
             return PassOutcome(said)
-        ground, why = stand(self.operator, check)
+        ground, why = await stand(self.operator, check)
         if ground is None:
             await self._write_why(obj, ReportedCondition("Ready", "False", "Waiting", why), why)
             return PassOutcome(why, _LATER)
@@ -112,14 +114,14 @@ class HealthCheckControl:
         2. The last written history is read. Where it may lack a job (`learned`), the jobs of this check are found by their name.
         3. Nodes and jobs are queried after that, so that decisions use answers that are newer than the history.
         4. Results are added to the history before the decision: a node that was opened for a test is drained again first (`closes`).
-        5. From the first action on, the status may lag behind Slurm: `learned` is cleared before it, and set again only after the status is written.
+        5. From the first action on, the history may lag behind Slurm: `learned` is cleared before it, and set again only after that is written.
         6. Jobs are ended and nodes resumed or drained before new jobs are submitted, so that no limit is exceeded in between. The node of a retest is
            still drained when its job is submitted; a later pass resumes it, when Slurm shows the job as pending.
-        7. The status is written last. Events may be sent twice, and no decision depends on them.
+        7. The history is written next, and the status last. Events may be sent twice, and no decision depends on them.
         """
         await finalizers.hold(self.operator, kinds.HEALTHCHECK, obj)
         wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
-        before = books.read(wish.name, self.operator.status.mine(obj), wish.then)
+        before = books.read(wish.name, object_memory.known(self.operator, kinds.HEALTHCHECK, obj), wish.then)
         book = single_node.begin(before, wish, ground.places, now)
         try:
             if uid not in self.operator.memory(_LEARNED):
@@ -242,6 +244,7 @@ class HealthCheckControl:
             ReportedCondition("Ready", "True", "Suspended" if ground.wish.suspended else "Scheduled", plan.said),
             ReportedCondition("Passing", "False" if said else "True", _reason(after), said),
         ]
+        await object_memory.remember(self.operator, kinds.HEALTHCHECK, obj, written)
         if books.write(before) != written:
             await self.operator.write_status_at_once(kinds.HEALTHCHECK, obj, fields, conditions)
             self.operator.pace.wrote(obj.metadata.uid)
@@ -255,6 +258,7 @@ class HealthCheckControl:
             for key, value in self.operator.status.mine(obj).items()
             if key not in ("conditions", "why", "observedGeneration")
         }
+        kept |= object_memory.known(self.operator, kinds.HEALTHCHECK, obj)
         await self.operator.write_status(kinds.HEALTHCHECK, obj, {**kept, "why": why}, [condition])
 
     def _events(self, obj: Custom, before: CheckHistory, after: CheckHistory) -> None:

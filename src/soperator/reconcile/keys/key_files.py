@@ -75,6 +75,7 @@ async def _one(
         return KeySecretStep(), right[1]
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
     known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.Known()
+    known = key_versions.Known() if _is_accepted(obj, live, kept) else known
     seen = _seen(operator, cluster, name, wanted, live, kept, known)
     step = decide(seen)
     held = (seen.kept if step.act in ("rest", "restore") else seen.live) or new(cluster, name, {})
@@ -165,6 +166,14 @@ def _holds(kept: Secret | None) -> Held | None:
         return None
     held = read_held(kept.metadata.annotations, kept.data)
     return held if kept.metadata.annotations.get(labels.CHECKSUM) == held.checksum else None
+
+
+def _is_accepted(obj: Custom, live: Secret | None, kept: Secret | None) -> bool:
+    """Whether a person says that the daemons have the key of this version of the Secret; never where the copy has another key."""
+    if live is None or obj.metadata.annotations.get(labels.ACCEPT_KEY) != live.metadata.resource_version:
+        return False
+    copied = _holds(kept)
+    return copied is None or copied.digest == read_held(live.metadata.annotations, live.data).digest
 
 
 def _are_marked(cluster: Cluster, name: str, is_brought: bool, live: Secret | None, kept: Secret | None) -> bool:

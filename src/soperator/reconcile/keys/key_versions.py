@@ -1,7 +1,7 @@
-"""Records in the status which keys are in force, and which key a rotation writes next.
+"""Remembers which keys are in force, and which key a rotation writes next.
 
-A Secret and its copy may both come from a backup, with the record of a rotation that ended long ago. Running daemons have the keys that the status
-names, so a rotation writes the status first. A lost status names none, and then every key is accepted.
+A Secret and its copy may both come from a backup, with the record of a rotation that ended long ago. Running daemons have the keys that are
+remembered, so a rotation remembers the next key first. If none is remembered, every key is accepted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,7 @@ from typing import Any
 from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.render.cluster.keys import version, with_record
 from soperator.render.parts.model import Cluster
 from soperator.runtime.status import ReportedCondition
@@ -19,7 +20,7 @@ from soperator.slurm.keys import Held, RotationRecord, Version
 
 @dataclass(frozen=True)
 class Known:
-    """The versions that a Secret may have, the one in force first; empty if the status has none. An older operator version wrote no stages."""
+    """The versions that a Secret may have, the one in force first; empty if none is remembered. An older operator version wrote no stages."""
 
     versions: tuple[Version, ...] = ()
     has_stages: bool = False
@@ -37,17 +38,16 @@ class Known:
 
 
 def read(operator: Operator, obj: Custom, name: str) -> Known:
-    """Return the status of a Secret, from the cache and from this operator's last write, because the cache may be older than a rotation's step."""
-    status = operator.status.current(obj)
-    if not status.get("keyDigests", {}).get(name):
+    """Return the versions that are remembered of a Secret."""
+    memory = cluster_memory.of_cluster(operator, obj)
+    if not memory.get("keyDigests", {}).get(name):
         return Known()
-    found = [*_versions(status, name), *_versions(operator.status.mine(obj), name)]
-    return Known(tuple(dict.fromkeys(found)), name in status.get("keyRotations", {}))
+    return Known(tuple(dict.fromkeys(_versions(memory, name))), name in memory.get("keyRotations", {}))
 
 
 def status_fields(operator: Operator, obj: Custom, versions: Mapping[str, Version]) -> dict[str, Any]:
     """Return the fields of the status; an announced key stays until it is in force."""
-    known = operator.status.mine(obj)
+    known = cluster_memory.of_cluster(operator, obj)
     rotations = dict(known.get("keyRotations", {}))
     for name, each in versions.items():
         then = rotations.get(name, {}).get("next")
@@ -60,17 +60,18 @@ def status_fields(operator: Operator, obj: Custom, versions: Mapping[str, Versio
 async def announce(
     operator: Operator, cluster: Cluster, name: str, step: tuple[Version, Version], said: ReportedCondition
 ) -> None:
-    """Write to the status which version a Secret has, and which comes next. Raises the errors of a status write."""
+    """Remember which version a Secret has, and which comes next, and show it in the status. Raises the errors of these writes."""
     obj, (here, then) = operator.stores.clusters.get(*cluster.key), step
     if obj is None:
         return
     fields = status_fields(operator, obj, {name: here})
     fields["keyRotations"][name]["next"] = _shown(then)
+    await cluster_memory.remember_cluster(operator, obj, fields)
     await operator.announce(kinds.SLURMCLUSTER, obj, fields, said)
 
 
-def _versions(status: Mapping[str, Any], name: str) -> Iterator[Version]:
-    digest, rotation = status.get("keyDigests", {}).get(name), status.get("keyRotations", {}).get(name, {})
+def _versions(memory: Mapping[str, Any], name: str) -> Iterator[Version]:
+    digest, rotation = memory.get("keyDigests", {}).get(name), memory.get("keyRotations", {}).get(name, {})
     if digest:
         yield Version(digest, rotation.get("request", ""), rotation.get("stage", ""))
     if then := rotation.get("next"):

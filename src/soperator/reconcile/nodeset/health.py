@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from soperator.api.fields.change import seconds, share
+from soperator.kube import kinds
 from soperator.policy import drain_reasons
 from soperator.policy.health import merge_reports
 from soperator.policy.health import policy as health_policy
@@ -17,6 +18,7 @@ from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import read_healthcheck
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.healthcheck.context import follows
+from soperator.reconcile.memory import object_memory
 from soperator.reconcile.nodeset import node_replacement
 from soperator.reconcile.nodeset.actions import Workers
 from soperator.reconcile.nodeset.decision import listed_after
@@ -49,13 +51,13 @@ class HealthResult:
         return [ReportedCondition("Healthy", "False" if said else "True", reason, said)]
 
 
-def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
+async def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
     """Return the histories of the cluster's HealthChecks, each with its name. The results of an unreadable check are only reported."""
     operator, found = workers.operator, []
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
         then = follows(check.spec.on_failure) if isinstance(check, HealthCheck) else "report"
-        book = books.read_found(obj.metadata.name, operator.status.mine(obj), then)
+        book = books.read_found(obj.metadata.name, await object_memory.recall(operator, kinds.HEALTHCHECK, obj), then)
         if finalizers.is_ending(obj):
             book = merge_reports.withdrawn(book, operator.wall())
         found.append((obj.metadata.name, book))
@@ -65,7 +67,7 @@ def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
 async def act(workers: Workers, seen: WorkerSnapshot) -> HealthResult:
     """Decide and carry out the actions; none if Slurm does not answer."""
     spec = workers.cluster.spec.health
-    deep = deep_books(workers)
+    deep = await deep_books(workers)
     if seen.nodes is None or not (health_checks.is_on(workers.cluster.spec) or deep or _is_left(seen)):
         return HealthResult()
     policy = HealthPolicy(

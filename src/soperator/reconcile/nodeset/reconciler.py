@@ -21,6 +21,7 @@ from soperator.reconcile import (
 from soperator.reconcile.cache.decode import named, read_cluster, read_nodeset
 from soperator.reconcile.cluster import images, jail
 from soperator.reconcile.context import Operator
+from soperator.reconcile.memory import cluster_memory
 from soperator.reconcile.nodeset import (
     health,
     jail_drain,
@@ -206,8 +207,12 @@ class NodeSetControl:
             **(inputs.counts(self.operator, nodeset, told.seen, self.operator.status.current(obj)) if nodeset else {}),
             "selector": ",".join(f"{key}={value}" for key, value in labels.worker(named(obj), name).items()),
             "why": why,
-            **render_record.status_fields(told.note, obj),
         }
+        of = self._cluster_of(obj)
+        rendered = render_record.status_fields(told.note, cluster_memory.of_nodeset(self.operator, of, obj))
+        if told.note:
+            await cluster_memory.remember_nodeset(self.operator, of, obj, rendered)
+        fields |= rendered
         again = await self.operator.write_status(kinds.NODESET, obj, fields, conditions(told, short))
         return PassOutcome(why or f"{role} workers ready", again)
 

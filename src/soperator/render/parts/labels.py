@@ -43,6 +43,8 @@ SINCE = f"{GROUP}/rotation-since"
 DIGEST = f"{GROUP}/keys"
 #: On a SlurmCluster: the rotation whose key all hosts outside Kubernetes have, as their administrator says.
 JOINED = f"{GROUP}/joined"
+#: On a SlurmCluster: the version of a Secret whose key the daemons have, as their administrator says.
+ACCEPT_KEY = f"{GROUP}/accept-key"
 #: On the copy of a Secret with keys: what it adds up to, and whether a person had brought the keys.
 CHECKSUM = f"{GROUP}/checksum"
 BROUGHT = f"{GROUP}/brought"
@@ -50,6 +52,8 @@ BROUGHT = f"{GROUP}/brought"
 TOKEN = f"{GROUP}/token"
 #: On slurmdbd's pod: the versions of the Secrets that it was started with, for it reads them at its start alone.
 SECRETS = f"{GROUP}/secrets"
+#: On a cluster's anchor: what the operator must remember of the cluster and its NodeSets. As a label: of what kind a ConfigMap remembers an object.
+MEMORY = f"{GROUP}/memory"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 

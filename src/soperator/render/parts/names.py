@@ -104,6 +104,12 @@ def anchor(cluster: str) -> str:
     return f"{cluster}-anchor"
 
 
+def memory(cluster: str, kind: str, name: str) -> str:
+    """Return the ConfigMap with what the operator remembers of a HealthCheck or a SlurmAccount; no cluster has a name with a dot."""
+    whole = f"{cluster}.{kind.lower()}.{name}"
+    return whole if len(whole) <= 253 else f"{whole[:236]}-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
+
+
 def generation(cluster: str, generation: str) -> str:
     """Return the name of the ConfigMap that keeps one generation of Slurm's files."""
     return f"{cluster}-config-{generation}"
