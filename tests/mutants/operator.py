@@ -28,6 +28,13 @@ CONTROL = [
         (f"{W}/test_key_backups.py",),
     ),
     Mutant(
+        f"{C}/keys/key_rotation.py",
+        'max(self.entered.setdefault(record, now), *self.taken.values(), float("-inf"))',
+        "self.entered.setdefault(record, now)",
+        "messages that the last daemon signed with the former key",
+        (f"{U}/policy/test_rotation.py",),
+    ),
+    Mutant(
         f"{R}/controller.py",
         "if self.queue.active < MOST and worker is not None and not worker.cancelling():",
         "if False:",

@@ -120,7 +120,7 @@ POLICY = [
     ),
     Mutant(
         f"{D}/cluster/key_rotation.py",
-        "left = max(record.since, seen.latest) + LIFE + SKEW - seen.now",
+        "left = LIFE + SKEW - seen.lasted",
         "left = record.since + LIFE + SKEW - seen.now",
         "messages that the last daemon signed with the former key",
         (f"{T}/test_rotation.py",),

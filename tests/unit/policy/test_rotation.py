@@ -13,6 +13,7 @@ from soperator.policy.cluster.key_rotation import (
     RotationStep,
     decide,
 )
+from soperator.reconcile.keys.key_rotation import Answers
 from soperator.slurm.keys import RotationRecord, known, turned
 from tests.examples import examples
 
@@ -53,15 +54,19 @@ class TestDecide:
         )
 
     def test_the_former_key_stays_until_what_it_signed_has_expired(self):
-        """Its time counts from the moment when nobody signed with it any more."""
-        assert decide(at("Settling", now=1000 + LIFE)).note is None
-        assert decide(at("Settling", now=1000 + LIFE + SKEW)).note == RotationRecord("b", "Alone")
+        """Its time counts from the moment when nobody signed with it any more, and no time of day shortens or lengthens it."""
+        for now in (1000, 5000, -5000):
+            assert decide(at("Settling", now=now, lasted=LIFE)).note is None
+            assert decide(at("Settling", now=now, lasted=LIFE + SKEW)).note == RotationRecord("b", "Alone")
 
     def test_a_daemon_that_came_late_begins_the_time_anew(self):
         """It may have signed with the former key a moment ago."""
-        assert decide(at("Settling", waits="w-9", now=1200)).note is None
-        assert decide(at("Settling", latest=1110.0, now=1199)).note is None
-        assert decide(at("Settling", latest=1110.0, now=1200)).note == RotationRecord("b", "Alone")
+        assert decide(at("Settling", waits="w-9", lasted=200.0)).note is None
+        answers = Answers(taken={"w-9": 1110.0})
+        record = at("Settling").record
+        assert [answers.lasted(record, now) for now in (1120.0, 1199.0)] == [0.0, 79.0]
+        answers.taken["w-8"] = 1150.0
+        assert answers.lasted(record, 1199.0) == 49.0
 
     @pytest.mark.parametrize("request_", ["", "c"])
     def test_what_has_begun_is_finished(self, request_):
@@ -100,6 +105,9 @@ class World:
     daemons: dict[int, Daemon] = field(default_factory=dict)
     tokens: list[tuple[str, float]] = field(default_factory=list)
     now: float = 0.0
+    #: How wrong the operator's clock is.
+    off: float = 0.0
+    answers: Answers = field(default_factory=Answers)
     told: set[int] = field(default_factory=set)
 
     def start(self, name, behind=0):
@@ -124,8 +132,9 @@ class World:
         """One pass of an operator that knows only what is noted."""
         behind = [name for name, each in self.daemons.items() if each.read != self.newest()]
         waits = "" if not behind or not self.record.stage else str(behind)
-        latest = max(each.took for each in self.daemons.values())
-        step = decide(RotationSnapshot("slurm", request, self.record, self.rest, waits, self.now, latest))
+        self.answers.taken.update({str(name): each.took for name, each in self.daemons.items()})
+        lasted = 0.0 if waits else self.answers.lasted(self.record, self.now)
+        step = decide(RotationSnapshot("slurm", request, self.record, self.rest, waits, self.now + self.off, lasted))
         if step.make_rest:
             self.rest = self.record.request
         if step.note is not None:
@@ -148,6 +157,7 @@ EVENTS = st.lists(
         st.tuples(st.just("tell"), st.integers(0, 3)),
         st.tuples(st.just("start"), st.integers(0, 5), st.booleans()),
         st.tuples(st.just("wait"), st.floats(1, 60)),
+        st.tuples(st.just("another operator"), st.floats(-9999, 9999)),
     ),
     max_size=40,
 )
@@ -166,6 +176,8 @@ def happen(world, event):
         case ("start", name, stale):
             fresh = all(each.read == world.newest() for each in world.daemons.values())
             world.start(name, behind=1 if stale and (not fresh or world.record.stage == "Settling") else 0)
+        case ("another operator", off):
+            world.answers, world.off = Answers(), off
         case ("wait", seconds):
             world.now += seconds
     world.sign()
@@ -185,7 +197,8 @@ def test_what_one_signs_all_believe_whenever_it_is_interrupted(events, pace, lat
     while world.record != RotationRecord("b"):
         happen(world, ("round",))
         happen(world, ("wait", pace))
-        if world.record.stage == "Settling" and late and world.now > world.record.since + late:
+        entered = world.answers.entered.get(world.record)
+        if world.record.stage == "Settling" and late and entered is not None and world.now > entered + late:
             happen(world, ("start", 7, True))
             late = 0
         assert world.now < 4000

@@ -13,7 +13,8 @@ the key of REST, which changes at Signing or Taken.
 
 Invariants, tested by interrupting at every step: every daemon accepts what any daemon signed, until it expires; two stages never overlap; a host
 outside Kubernetes has the new key before any daemon signs with it; a started rotation is completed, even if its request is removed. Only the
-annotations of the Secret are remembered.
+annotations of the Secret are remembered. No time of day is trusted: the operator's monotonic clock measures for how long all daemons have been at a
+stage, and a new operator waits the whole time again.
 """
 
 from collections.abc import Mapping
@@ -49,9 +50,9 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 class RotationSnapshot:
     """The observed state.
 
-    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty if all have; `latest` is
-    when the last of them reached it, in seconds since 1970; it may be later for a daemon that started with an old copy on its Node. `outside` names
-    the hosts outside Kubernetes that need the new key before it signs.
+    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty if all have; `lasted` is
+    for how many seconds all have, which begins again with a daemon that started with an old copy on its Node. `outside` names the hosts outside
+    Kubernetes that need the new key before it signs. `now` is only recorded, for people.
     """
 
     kind: Literal["slurm", "munge"]
@@ -60,7 +61,7 @@ class RotationSnapshot:
     rest: str
     waits: str
     now: float
-    latest: float = 0.0
+    lasted: float = 0.0
     outside: str = ""
 
 
@@ -89,7 +90,7 @@ def decide(seen: RotationSnapshot) -> RotationStep:
         return RotationStep(why=_why(record, seen.waits))
     if record.stage == "Known" and seen.outside:
         return RotationStep(why=_why(record, seen.outside))
-    left = max(record.since, seen.latest) + LIFE + SKEW - seen.now
+    left = LIFE + SKEW - seen.lasted
     if record.stage == "Settling" and left > 0:
         return RotationStep(why=_why(record, f"{left:.0f} s are left"))
     after = NEXT[seen.kind][record.stage]

@@ -75,10 +75,18 @@ class Ask:
 
 @dataclass(frozen=True)
 class Answers:
-    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified."""
+    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified.
+
+    `entered` is when all daemons were first seen at a stage, by its record. Times are by the clock of the event loop.
+    """
 
     taken: dict[str, float] = field(default_factory=dict)
     poked: set[str] = field(default_factory=set)
+    entered: dict[RotationRecord, float] = field(default_factory=dict)
+
+    def lasted(self, record: RotationRecord, now: float) -> float:
+        """For how many seconds all daemons have been at a stage; called only while they are."""
+        return now - max(self.entered.setdefault(record, now), *self.taken.values(), float("-inf"))
 
 
 _ANSWERS: Slot[Key, Answers] = per_cluster("answers of daemons in a rotation")
@@ -98,12 +106,12 @@ async def turn(operator: Operator, cluster: Cluster, told: str) -> Turn:
     is_whole = record.stage not in ("Signing", "Taken") or made_for == record.request  # else REST gets its key first
     asks = _asks(operator, cluster, record, auth, rest) if record.stage and is_whole else []
     waits = await _ask_all(operator, cluster, asks) or (_unseen(operator, cluster) if asks else "")
-    answers = operator.memory(_ANSWERS).get(cluster.key)
-    latest = max(answers.taken.values(), default=0.0) if answers else 0.0
+    answers = operator.memory(_ANSWERS).setdefault(cluster.key, Answers())
+    lasted = 0.0 if waits else answers.lasted(record, asyncio.get_running_loop().time())
     said = cluster.spec.auth
     strangers = external_nodes.without_key(operator, cluster.key, record) if record.stage == "Known" else ""
     step = decide(
-        RotationSnapshot(said.type, said.rotate_request, record, made_for, waits, operator.wall(), latest, strangers)
+        RotationSnapshot(said.type, said.rotate_request, record, made_for, waits, operator.wall(), lasted, strangers)
     )
     if step.make_rest:
         before = read_record(rest.annotations)
@@ -236,7 +244,7 @@ async def _answer(operator: Operator, namespace: str, ask: Ask, answers: Answers
         return f"pod {ask.pod}: {error}"
     if done.code == 0:
         age = done.stdout.strip()
-        answers.taken[str(ask)] = operator.wall() - float(age) if age.isdecimal() else 0.0
+        answers.taken[str(ask)] = asyncio.get_running_loop().time() - (float(age) if age.isdecimal() else 0.0)
         return ""
     said = (done.stdout + done.stderr).strip() or f"exit code {done.code}"
     return f"pod {ask.pod}: {said if done.code == 3 else f'its image cannot take keys ({said}): replace the pod'}"
