@@ -28,6 +28,13 @@ CONTROL = [
         (f"{W}/test_key_backups.py",),
     ),
     Mutant(
+        f"{C}/nodeset/decision.py",
+        "return isinstance(action, Delete) and is_waking and pod is not None and pod.ready",
+        "return False",
+        "each node that wakes, while the operator's clock is ahead",
+        (f"{W}/test_power.py",),
+    ),
+    Mutant(
         f"{C}/keys/key_rotation.py",
         'max(self.entered.setdefault(record, now), *self.taken.values(), float("-inf"))',
         "self.entered.setdefault(record, now)",

@@ -7,6 +7,13 @@ HELD, TOWN = f"{T}/test_protection.py", f"{T}/test_rollout.py"
 
 POLICY = [
     Mutant(
+        f"{D}/workers/on_demand.py",
+        "waited >= self.wish.backoff or waited < -_AHEAD",
+        "waited >= self.wish.backoff",
+        "nodes for as long as slurmctld's clock was ahead when one of them did not wake",
+        ("tests/world/test_power.py",),
+    ),
+    Mutant(
         f"{D}/cluster/slurm_config.py",
         "is_unknown = not state.generation and seen.has_run",
         "is_unknown = False",

@@ -4,7 +4,10 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 
+import pytest
+
 from soperator.kube import kinds
+from soperator.policy.workers.power_states import DENIED
 from soperator.render.parts import labels
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
@@ -197,6 +200,34 @@ async def test_an_operator_whose_clock_is_ahead_gives_up_no_node_that_wakes():
         town.later = 0.0
         await asyncio.sleep(30)
         assert "clock" not in town.says(kinds.NODESET, "owl")
+
+
+@pytest.mark.parametrize(
+    ("written", "ahead", "tried"), [(0.0, 0.0, False), (0.0, 86400.0, False), (86400.0, 0.0, True)]
+)
+async def test_a_node_that_did_not_wake_is_tried_again_by_the_right_clock(written, ahead, tried):
+    """An operator whose clock is ahead waits for `retryAfter` all the same, and a reason from a slurmctld whose clock was ahead holds up no node."""
+    async with sleeping(POWER | {"retryAfter": "1h"}) as (town, scontrol):
+        town.later, said = ahead, len(scontrol.said)
+        at = {"set": True, "number": int(town.slurm.wall() + written)}
+        denied = {"reason": f"{DENIED}no machine", "reason_set_by_user": "slurm", "reason_changed_at": at}
+        town.slurm.nodes["owl-0"] |= denied | {"state": ["CLOUD", "DOWN", "DYNAMIC_NORM", "POWERED_DOWN"]}
+        await asyncio.sleep(60)
+        assert bool([each for each in scontrol.said[said:] if "State=IDLE" in each]) == tried
+        assert ("clock" in town.status(kinds.NODESET, "owl")["why"]) == bool(ahead)
+
+
+async def test_a_node_that_wakes_keeps_its_pod_while_clocks_differ():
+    """By a clock that is ahead its slurmd has been ready for long, before it can register: the pod would go, and no node would ever wake."""
+    async with sleeping(POWER) as (town, scontrol):
+        scontrol.wake("owl-0")
+        await until(lambda: owls(town) == ["demo-owl-0"])
+        uid = town.find(kinds.POD, "demo-owl-0")["metadata"]["uid"]
+        town.later = 86400.0
+        town.pods_run()
+        await asyncio.sleep(10)
+        assert town.find(kinds.POD, "demo-owl-0")["metadata"]["uid"] == uid
+        await town.told(kinds.NODESET, "owl", "clock", longest=30)
 
 
 async def test_a_node_that_registers_while_it_is_given_up_keeps_its_job():

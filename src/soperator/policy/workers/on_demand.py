@@ -56,6 +56,8 @@ from soperator.policy.workers.types import (
 from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
 _NAMED = 3
+#: Seconds by which a time of slurmctld may be later than the present; beyond them its clock was ahead when it was written.
+_AHEAD = 60.0
 
 
 def decide(seen: WorkerSnapshot) -> WorkerPlan:
@@ -229,7 +231,8 @@ class _OnDemandPass:
             yield UpdateNodes(Verb.ALLOW, tuple(found), "Slurm may try them again")
 
     def _is_due(self, node: SlurmNode) -> bool:
-        return not is_denied(node) or self.seen.now >= node.reason_at + self.wish.backoff
+        waited = self.seen.now - node.reason_at
+        return not is_denied(node) or waited >= self.wish.backoff or waited < -_AHEAD
 
     def power_down_awaited(self) -> Iterator[UpdateNodes]:
         """Yield the update that powers sleeping nodes down again if Slurm expects a response of them, as after a RESUME; otherwise Slurm skips

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from soperator.policy.workers import on_demand, policy
+from soperator.policy.workers.power_states import Phase, is_denied, phase_of
 from soperator.policy.workers.types import (
     Action,
     Create,
+    Delete,
     DeleteNodeRecord,
     EndJobs,
     SetPodCondition,
@@ -75,11 +77,23 @@ async def choose(seen: WorkerSnapshot, client: SlurmRest | None) -> tuple[Worker
 async def _without_early(
     seen: WorkerSnapshot, plan: WorkerPlan, failed: str, client: SlurmRest
 ) -> tuple[WorkerPlan, str]:
-    """Return the plan, without setting late nodes DOWN while slurmctld's clock and ours disagree; raise SlurmError."""
-    late = [each for each in plan.actions if isinstance(each, UpdateNodes) and each.verb is Verb.DENY]
-    if not late or seen.ending or not (wrong := await _disagreement(seen, late[0].index, client)):
+    """Return the plan, without what waited for a time of day while slurmctld's clock and ours disagree; raises SlurmError.
+
+    That is setting waking nodes DOWN for lateness, trying them again, and replacing a pod whose slurmd should have registered.
+    """
+    early = [each for each in plan.actions if _is_timed(seen, each)]
+    if not early or seen.ending or not (wrong := await _disagreement(seen, indexes_of(early[0])[0], client)):
         return plan, failed
-    return replace(plan, actions=tuple(each for each in plan.actions if each not in late)), failed or wrong
+    return replace(plan, actions=tuple(each for each in plan.actions if each not in early)), failed or wrong
+
+
+def _is_timed(seen: WorkerSnapshot, action: Action) -> bool:
+    nodes = [node for index in indexes_of(action) if (node := seen.node(index))]
+    if isinstance(action, UpdateNodes):
+        return action.verb is Verb.DENY or (action.verb is Verb.ALLOW and any(map(is_denied, nodes)))
+    pod = seen.pods.get(action.index)
+    is_waking = any(phase_of(node) is Phase.WAKING for node in nodes)
+    return isinstance(action, Delete) and is_waking and pod is not None and pod.ready
 
 
 def _pressed(plan: WorkerPlan) -> list[int]:
@@ -166,7 +180,7 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
         return ""
     return (
         f"the clocks of slurmctld and the operator are "
-        f"{apart:.0f} s apart: correct the clocks of their Nodes; until then no job is warned or ended, and no waking node is given up"
+        f"{apart:.0f} s apart: correct the clocks of their Nodes; until then no job is warned or ended, and no waking node is given up or tried again"
     )
 
 
