@@ -60,6 +60,19 @@ def test_a_host_becomes_a_node_like_those_of_a_nodeset():
     assert "never" not in text
 
 
+def test_the_name_of_the_controller_is_no_command(tmp_path):
+    """It is read from the pod's environment, which podTemplate may change; root of the host runs the script."""
+    made = like()
+    for each in made.container["env"]:
+        if each["name"] == "SOPERATOR_CONTROLLER":
+            each["value"] = f"$(touch {tmp_path}/ran):6817"
+    lines = [each for each in script(Host("demo", "bare-1", {"demo-jail": "/"}), made).splitlines() if "getent" in each]
+    assert len(lines) == 2
+    for line in lines:
+        subprocess.run(["timeout", "1", "sh", "-c", f"fail() {{ :; }}; sleep() {{ exit; }}; {line}"], check=False)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_login_host_gets_the_commands_and_a_socket():
     """The commands come out of the image; the socket is the daemon's alone to write."""
     text = script(Host("demo", "", {}), like("StatefulSet", "sackd"))

@@ -2,6 +2,7 @@
 
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
+from soperator.render.cluster import sshd
 from soperator.render.cluster.login import render_login
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.worker.pod import render_worker
@@ -66,3 +67,11 @@ def test_a_second_account_with_uid_0_does_not_log_in():
     ]  # fmt: skip
     assert account[0].split()[1:3] == ["[success=1", "default=ignore]"]
     assert account[1].split()[1] == "requisite"
+
+
+def test_one_address_does_not_take_all_places_of_login():
+    """A pod next door that connects and says nothing keeps nobody out."""
+    settings = dict(
+        line.split(" ", 1) for line in sshd.config(CLUSTER).splitlines() if " " in line and line[0] not in "# "
+    )
+    assert int(settings["PerSourceMaxStartups"]) * 5 == int(settings["MaxStartups"].rpartition(":")[2])

@@ -75,6 +75,7 @@ _NAMES = (
         "driver",
         "driver-list",
         "host-tmp",
+        "hostkeys",
         "infiniband",
         "jail",
         "jail-script",
@@ -83,7 +84,7 @@ _NAMES = (
         "plan",
         "private",
     ),
-    *("run", "spool", "tmp"),
+    *("run", "spool", "ssh", "sssd", "tmp"),
 )
 _MOUNTS = (
     "/mnt/driver",

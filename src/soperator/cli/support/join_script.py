@@ -76,6 +76,7 @@ def script(host: Host, like: ReferencePod) -> str:
             "spec.auth.type of the cluster is munge: hosts outside Kubernetes join a cluster with auth.type slurm"
         )
     controller = said["SOPERATOR_CONTROLLER"].rpartition(":")[0]
+    first = f"{controller}-0.{like.domain}"
     role = f"Slurm node {host.node}" if host.node else "a login host"
     lines = [
         "#!/bin/sh",
@@ -84,7 +85,7 @@ def script(host: Host, like: ReferencePod) -> str:
         'fail() { echo "soperator: $*" >&2; exit 1; }',
         '[ "$(id -u)" = 0 ] || fail "root is to run this"',
         'run=${RUNTIME:-$(command -v podman || command -v docker)} || fail "install podman or docker"',
-        _needs(f"getent ahosts {controller}-0.{like.domain}", _UNNAMED.format(name=f"{controller}-0.{like.domain}")),
+        _needs(f"getent ahosts {shlex.quote(first)}", _UNNAMED.format(name=first)),
         *(_needs(f"[ -d {shlex.quote(path)} ]", f"mount {path} first") for path in host.claims.values()),
         *_files(host, like),
         f"$run rm -f {host.name} {host.name}-names >/dev/null 2>&1 || true",
@@ -131,7 +132,7 @@ def _names(host: Host, like: ReferencePod, controller: str) -> Iterator[str]:
         f"$run run --detach --restart always --name {host.name}-names {shlex.join(words)} ${{OPTIONS:-}} "
         f"{shlex.quote(like.container['image'])} names"
     )
-    yield f"until getent hosts {controller} >/dev/null; do sleep 1; done"
+    yield f"until getent hosts {shlex.quote(controller)} >/dev/null; do sleep 1; done"
 
 
 def _bundle(like: ReferencePod) -> Iterator[str]:

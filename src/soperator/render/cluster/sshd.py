@@ -31,9 +31,11 @@ AllowAgentForwarding yes
 AllowTcpForwarding yes
 AcceptEnv LANG LC_*
 SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# Behind a NodePort all clients may come from one address: no penalty may fall on all of them.
+# Behind a NodePort all clients may come from one address: no penalty may fall on all of them. A single address that holds connections without
+# logging in takes a fifth of the places.
 PerSourcePenalties no
 MaxStartups 100:30:500
+PerSourceMaxStartups 100
 MaxSessions 100
 LoginGraceTime 60
 ClientAliveInterval 60
