@@ -7,13 +7,6 @@ HELD, TOWN = f"{T}/test_protection.py", f"{T}/test_rollout.py"
 
 POLICY = [
     Mutant(
-        f"{S}/node.py",
-        "return self.reason.startswith(REASON_PREFIX) and not is_by_hand",
-        "return self.reason.startswith(REASON_PREFIX)",
-        "the drain of a person whose reason begins as ours do",
-        (f"{T}/test_policies.py",),
-    ),
-    Mutant(
         f"{D}/workers/on_demand.py",
         "waited >= self.wish.backoff or waited < -_AHEAD",
         "waited >= self.wish.backoff",
