@@ -59,7 +59,13 @@ class Slurm:
         words = ["sh", "-c", f"cd /; {UNTIL}{script}"]
         command = words if user == "root" else ["su", user, "-c", f"cd; {UNTIL}{script}"]
         return subprocess.run(
-            [*enter, *command], check=False, text=True, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL
+            [*enter, *command],
+            check=False,
+            text=True,
+            errors="replace",  # what a job leaves may be anything, a core file too
+            capture_output=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
         )
 
     def until(self, condition: str) -> None:

@@ -73,5 +73,5 @@ def test_shards_share_a_gpu_and_a_part_of_a_gpu_is_a_type_of_its_own(slurm: Slur
     assert shown == ["w-0 mixed gpu:l4:2,shard:l4:8", "w-1 idle gpu:1g.10gb:1"]
     words = node_conf.record(nodesets[0], [0])
     slurm.sh(f"scontrol create {' '.join(words).replace('shared-0', 'w-2')}")
-    record = RestNode("w-2", gres=slurm.sh("sinfo -hN -n w-2 -p all -o %G").strip())
+    record = RestNode("w-2", features=["shared"], gres=slurm.sh("sinfo -hN -n w-2 -p all -o %G").strip())
     assert (record.gres, read_node(record).shape.gres) == ("gpu:l4:2,shard:l4:8", node_conf.shape(nodesets[0]).gres)
