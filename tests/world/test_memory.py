@@ -173,13 +173,15 @@ async def test_a_check_goes_on_without_the_status(after):
         await run()
         await until(lambda: case(town, "worker-1"), 60)
         assert case(town, "worker-1")["fails"] == 2
+        assert [len(ended(each)) for each in ("worker-0", "worker-1", "worker-2")] == [1, 2, 1]
+        await asyncio.sleep(10)
     wipe(town)
+    town.slurm.jobs.clear()  # Slurm has forgotten them by now (MinJobAge)
     async with operating(town):
         await asyncio.sleep(30)
         assert case(town, "worker-1")["state"] == "failing"
         assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]
-        assert jobs(town, "PENDING", "RUNNING") == []
-        assert [len(ended(each)) for each in ("worker-0", "worker-1", "worker-2")] == [1, 2, 1]
+        assert town.slurm.jobs == {}
         await until(lambda: of(town)["nodesPassed"] == "2/3", 30)
 
 
