@@ -1,0 +1,84 @@
+"""`python3 -m local.site`: build the site in build/site, without a network once mkdocs is installed. A link that leads nowhere fails the build."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from local import pinned
+from local.paths import REPOSITORY
+from local.progress import say
+from local.site.navigation import Section, expanded
+from local.site.staging import place, stage
+
+BUILD = REPOSITORY / "build"
+SITE = BUILD / "site"
+#: What a browser loads without being asked, by an address of another host. The theme loads mermaid from one where a page has a diagram in it.
+LOADS = re.compile(
+    r"""<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+"""
+    r"""|<link\b(?=[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch)\b)[^>]*\bhref=["']?(?:https?:)?//[^"'\s>]+"""
+    r"""|url\(["']?(?:https?:)?//[^)]+\)|@import\s+["'](?:https?:)?//[^"']+|class="mermaid[^>]*"""
+)
+
+
+def main() -> None:
+    """Build the site, and say where it is."""
+    mkdocs = pinned.build("site")
+    navigation = expanded(REPOSITORY)
+    staged = BUILD / "site-pages"
+    stage(REPOSITORY, navigation, staged)
+    configuration = BUILD / "mkdocs.yml"
+    configuration.write_text(json.dumps(_configuration(navigation, staged), indent=1))
+    command = [
+        str(mkdocs),
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--strict",
+        "--clean",
+        "--config-file",
+        str(configuration),
+    ]
+    if subprocess.run(command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}).returncode:
+        sys.exit("The site was not built; mkdocs' warnings are above.")
+    if loads := external_loads(SITE):
+        sys.exit("The site loads from other hosts:\n" + "\n".join(loads))
+    say(f"the site is in {SITE}: open index.html; for the search run python3 -m http.server --bind 127.0.0.1 -d {SITE}")
+
+
+def external_loads(site: Path) -> list[str]:
+    """Return what pages and style sheets of a built site would load from another host."""
+    files = sorted([*site.rglob("*.html"), *site.rglob("*.css")])
+    return [f"{path.relative_to(site)}: {found[0]}" for path in files for found in LOADS.finditer(path.read_text())]
+
+
+def _configuration(navigation: Section, staged: Path) -> dict[str, Any]:
+    return {
+        "INHERIT": str(Path(__file__).with_name("mkdocs.yml")),
+        "docs_dir": str(staged),
+        "site_dir": str(SITE),
+        "copyright": f"Soperator {_version()}",
+        "nav": _nav(navigation),
+    }
+
+
+def _nav(section: Section) -> list[Any]:
+    """Return a section's entries as mkdocs reads them; a page's title is its heading."""
+    return [{each.title: _nav(each)} if isinstance(each, Section) else place(each) for each in section.entries]
+
+
+def _version() -> str:
+    """Return the version in the source, and the commit from which the pages are."""
+    source = (REPOSITORY / "src/soperator/__init__.py").read_text()
+    version = re.findall(r'__version__ = "(.+)"', source)[0]
+    git = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty", "--tags"]
+    commit = subprocess.run(git, check=False, capture_output=True, text=True).stdout.strip()
+    return f"{version} ({commit})" if commit else version
+
+
+if __name__ == "__main__":
+    main()
