@@ -66,7 +66,9 @@ def _accepted(kind: tuple[str, int, int], content: bytes, problems: list[str]) -
     """
     file, fields, ids = kind
     if len(content) > MAX_BYTES:
-        problems.append(f"{file} has {len(content)} bytes, more than {MAX_BYTES}: the whole file is ignored.")
+        problems.append(
+            f"{file} has {len(content)} bytes, more than {MAX_BYTES}: the whole file is ignored; make it smaller."
+        )
         return []
     lines: list[str] = []
     names: set[str] = set()

@@ -19,7 +19,7 @@ _EARLIER = 30
 
 
 def write(key: Path, user: str, to: Path, now: float) -> None:
-    """Write a new token of the user to the file; raise OSError."""
+    """Write a new token of the user to the file; raises OSError."""
     token = sign(key.read_bytes(), user, int(now) - _EARLIER, LIFETIME + _EARLIER)
     new = to.with_name(f".{to.name}.new")
     new.write_text(f"{token}\n")

@@ -99,7 +99,7 @@ class AccountUser(Model):
 
 
 class SlurmAccountSpec(ClusterMember):
-    """An account of one cluster, and its users. The operator does not change the fields of an existing account that are left out."""
+    """An account of one cluster, and its users. Fields that are left out stay unchanged in an existing account."""
 
     name: AccountName = Field(
         default="", description="Name of the account in Slurm, lower case. Empty: the name of the object."
@@ -132,7 +132,7 @@ class SlurmAccountSpec(ClusterMember):
     )
 
     def account(self, name: str) -> str:
-        """Return the name in Slurm of the account of an object."""
+        """Return the account's name in Slurm, which is by default the name of the object."""
         return self.name or name
 
 
@@ -175,7 +175,7 @@ Flag = Literal[
 
 
 class SlurmQOSSpec(ClusterMember):
-    """A QOS, which all clusters of its database share. The operator does not change the fields of an existing QOS that are left out."""
+    """A QOS, which all clusters of its database share. Fields that are left out stay unchanged in an existing QOS."""
 
     name: AccountName = Field(
         default="", description="Name of the QOS in Slurm, lower case. Empty: the name of the object."
@@ -203,7 +203,7 @@ class SlurmQOSSpec(ClusterMember):
     )
 
     def qos(self, name: str) -> str:
-        """Return the name in Slurm of the QOS of an object."""
+        """Return the QOS's name in Slurm, which is by default the name of the object."""
         return self.name or name
 
 

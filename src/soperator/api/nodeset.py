@@ -158,9 +158,9 @@ class NodeSetSpec(ClusterMember):
     topology_labels: TopologyLabels = Field(
         default_factory=dict,
         description=(
-            "Labels of the Nodes of these nodes, by level of the cluster's topology. The nodes run only on Nodes with "
-            "these labels, and Slurm knows their location before they run. The operator reads labels that are left out "
-            "from the Nodes."
+            "Labels of the Kubernetes Nodes for these nodes, by level of the cluster's topology. The nodes run only on "
+            "Nodes with these labels, and Slurm knows their location before they run. For a level that is left out, the "
+            "operator reads the label from the Node."
         ),
     )
     update_strategy: UpdateStrategy = Field(
@@ -178,7 +178,8 @@ class NodeSetSpec(ClusterMember):
         ),
     )
     maintenance: Maintenance = Field(
-        default_factory=Maintenance, description="Marks on a Kubernetes Node that drain its Slurm nodes."
+        default_factory=Maintenance,
+        description="Taints, conditions and annotations of a Kubernetes Node that drain its Slurm nodes.",
     )
     node_failure: NodeFailureSpec = Field(
         default_factory=NodeFailureSpec,

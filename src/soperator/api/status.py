@@ -2,7 +2,7 @@
 
 Counts are integers. If `kubectl get` shows "2/3" (ready of desired), that text is stored too, because a printer column cannot combine two fields.
 `why` has the message that `kubectl get` shows while something is not available. Fields of what the operator
-remembers (`config`, `refilled`, `images`) record its actions, never the present state; it reads them from objects of their own (docs/decisions/0120).
+remembers (`config`, `refilled`, `images`) record its actions, never the current state; it reads them from objects of their own (docs/decisions/0120).
 """
 
 from typing import Annotated, Literal
@@ -130,7 +130,7 @@ class NodeSetStatus(Model):
     )
     replicas: int = Field(default=0, ge=0, description="Worker pods that exist.")
     ready_replicas: int = Field(default=0, ge=0, description="Workers that Slurm can start jobs on.")
-    updated_replicas: int = Field(default=0, ge=0, description="Worker pods that match the present spec.")
+    updated_replicas: int = Field(default=0, ge=0, description="Worker pods that match the current spec.")
     idle: int = Field(default=0, ge=0, description="Workers that are idle and accept jobs.")
     allocated: int = Field(default=0, ge=0, description="Workers with a job, fully or partly allocated.")
     draining: int = Field(default=0, ge=0, description="Workers that are drained or draining, for any cause.")

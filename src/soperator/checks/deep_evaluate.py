@@ -190,7 +190,7 @@ def _unsure(check: DeepCheck, compared: Compared) -> Iterator[Finding]:
         if each.divided:
             says = (
                 f"{deviation.value} of {each.divided} of {each.count} is more than {deviation.percent:g} % {deviation.side} "
-                "the better values: too many to be bad machines: check what they share, and whether they are equal"
+                "the better values: too many to be bad machines. Check whether all have the same model, and what the worse ones share"
             )
             yield Finding("unsure", (), says, {"divided": each.divided, "count": each.count, "peers": each.middle})
     count = max((each.count for each in compared.values()), default=0)

@@ -64,7 +64,7 @@ def _claims(said: list[str]) -> dict[str, str]:
 
 
 async def _like(host: "Host", nodeset: str, namespace: str) -> "ReferencePod":
-    """Return the container and the volumes of the role's first pod; raise CliError, NotFound or KubeError."""
+    """Return the container and the volumes of the role's first pod; raises CliError, NotFound or KubeError."""
     import msgspec
 
     from soperator.cli.support.join_script import ReferencePod

@@ -46,16 +46,20 @@ WISHES: Mapping[str, Wish] = MappingProxyType(
 
 def request(
     what: Annotated[
-        str, typer.Argument(metavar="WHAT", help="keys, repair-jail, replace-jail or upgrade of a SlurmCluster, check.")
+        str,
+        typer.Argument(
+            metavar="WHAT",
+            help="keys, repair-jail, replace-jail or upgrade for a SlurmCluster; check for a HealthCheck.",
+        ),
     ],
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the SlurmCluster; with check of the HealthCheck.")
+        str, typer.Argument(metavar="NAME", help="Name of the SlurmCluster, or of the HealthCheck for check.")
     ],
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of the object; default: that of the kubeconfig.")
     ] = "",
-    word: Annotated[str, typer.Option(help="Word of the request; default: the time.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Request also what drains workers.")] = False,
+    word: Annotated[str, typer.Option(help="Value of the request; default: the current time.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Also request an action that drains workers.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Take the field from the manager that owns it.")] = False,
 ) -> None:
     """Request something that happens once: new keys, a repaired or replaced jail, the operator's new images, a run of a check."""
@@ -68,7 +72,7 @@ def request(
 
 
 def chosen(what: str, yes: bool) -> Wish:
-    """Return what is requested; raise CliError if there is no such thing, or if it has a danger and nobody said yes."""
+    """Return what is requested; raises CliError if there is no such thing, or if it has a danger and nobody said yes."""
     if what not in WISHES:
         raise CliError(f"{what}: nothing of this name can be requested: choose one of {', '.join(WISHES)}")
     wish = WISHES[what]
@@ -104,7 +108,7 @@ async def _request(wish: Wish, key: tuple[str, str], word: str, force: bool) -> 
 
 
 async def send(api: "Api", wish: Wish, key: tuple[str, str], word: str, force: bool = False) -> None:
-    """Write the request into the object of this namespace and name; raise CliError with the cause as its message, or KubeError."""
+    """Write the request into the object of this namespace and name; raises CliError with the cause as its message, or KubeError."""
     from soperator.kube.errors import Conflict, Invalid, NotFound
     from soperator.kube.kinds import HEALTHCHECK, SLURMCLUSTER
     from soperator.kube.views import Custom

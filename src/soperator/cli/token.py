@@ -37,7 +37,7 @@ def token(
 
 
 async def _token(user: str, name: str, namespace: str, lifetime: str, admin: bool) -> str:
-    """Return the token; raise CliError with the cause as its message, or KubeError."""
+    """Return the token; raises CliError with the cause as its message, or KubeError."""
     from soperator.kube.api import Api
     from soperator.kube.kinds import SECRET, SLURMCLUSTER
     from soperator.kube.objects import Secret
@@ -60,7 +60,7 @@ async def _token(user: str, name: str, namespace: str, lifetime: str, admin: boo
 
 
 def bounded(lifetime: str, longest: str) -> int:
-    """Return the seconds of a lifetime; raise CliError if it is too long or too short."""
+    """Return the seconds of a lifetime; raises CliError if it is too long or too short."""
     from soperator.api.fields.change import seconds
 
     try:
@@ -73,7 +73,7 @@ def bounded(lifetime: str, longest: str) -> int:
 
 
 async def _check(api: "Api", cluster: "Cluster", user: str, admin: bool) -> None:
-    """Check with slurmctld that a user may have a token; raise CliError if not. If slurmctld cannot be queried, a note reports that."""
+    """Check with slurmctld that a user may have a token; raises CliError if not. If slurmctld cannot be queried, a note reports that."""
     from soperator.reconcile.io.slurm_exec import Inside
     from soperator.reconcile.keys.user_tokens import refusal
     from soperator.slurmrest.client import SlurmError

@@ -43,7 +43,7 @@ CONDITIONS = (
         "JailNotReady": ("the jail is not filled yet", "see the condition JailReady"),
         "JailRefill": ("the jail is being replaced, and login and workers are closed until then", _ASK),
         "MountPointsMissing": ("folders for submounts are being created in the jail", "see the condition JailReady"),
-        "ClaimBeingDeleted": ("a claim was deleted that running pods still use", "see the condition ClaimsKept"),
+        "ClaimBeingDeleted": ("running pods still use a claim that was deleted", "see the condition ClaimsKept"),
         "ClusterNotReady": ("the NodeSet waits for its cluster", "see the status of the SlurmCluster"),
         "ClusterRefused": ("the spec of its cluster has a fault, so its workers do not change", "correct the SlurmCluster"),
         "GpusNotNamed": ("slurmctld does not know the NodeSet's GPUs yet", _ASK),
@@ -121,7 +121,7 @@ CONDITIONS = (
     ConditionPage("Confined", "SlurmCluster", "root in the jail is nobody on the Node", {
         "UserNamespace": ("pods have user namespaces", _NONE),
         "HostUsers": ((
-            "pods have no user namespace, by the spec or because this Kubernetes ignores the field"
+            "pods have no user namespace, by the spec or because the API server ignores the field"
         ), "see [isolation](../explain/isolation.md)"),
         "WallDown": ("a field such as podTemplate weakens the isolation", "remove the field that the message names"),
     }),
@@ -142,7 +142,7 @@ CONDITIONS = (
     }),
     ConditionPage("ClaimsKept", "SlurmCluster", "no claim with state, jail or records is being deleted", {
         "Kept": ("none is", _NONE),
-        "BeingDeleted": ("a claim was deleted that pods still use", "keep its volume with the command in the message"),
+        "BeingDeleted": ("pods still use a claim that was deleted", "keep its volume with the command in the message"),
         "Gone": ("the claim of slurmctld's state is missing while workers run", "bind the former volume to a new claim of that name"),
     }),
     ConditionPage("UpToDate", "SlurmCluster", "the cluster runs the requested images", {

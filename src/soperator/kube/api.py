@@ -171,18 +171,18 @@ class Api:
                 yield event
 
     async def get(self, kind: Kind, view: type[V], namespace: str | None, name: str) -> V:
-        """Read one object; raise NotFound if there is none."""
+        """Read one object; raises NotFound if there is none."""
         return await self._decoded(
             Call("get", kind, "GET", kind.path(namespace, name), headers=_accept(view)),
             view,
         )
 
     async def create(self, kind: Kind, obj: Mapping[str, Any]) -> Meta:
-        """Create an object; raise AlreadyExists if its name is taken."""
+        """Create an object; raises AlreadyExists if its name is taken."""
         return await self.create_as(kind, Meta, obj)
 
     async def create_as(self, kind: Kind, view: type[V], obj: Mapping[str, Any]) -> V:
-        """Create an object and return the result; raise AlreadyExists if its name is taken."""
+        """Create an object and return the result; raises AlreadyExists if its name is taken."""
         return await self._write("create", kind, kind.path(obj["metadata"].get("namespace")), obj, view)
 
     async def apply(
@@ -204,7 +204,7 @@ class Api:
         return await self._apply(kind, path, obj, Custom, force=True)
 
     async def release(self, kind: Kind, meta: ObjectMeta, finalizer: str) -> None:
-        """Remove a finalizer from an object; raise Conflict if the object's version differs from that of `meta`."""
+        """Remove a finalizer from an object; raises Conflict if the object's version differs from that of `meta`."""
         left = [each for each in meta.finalizers if each != finalizer]
         body = {"metadata": {"resourceVersion": meta.resource_version, "finalizers": left}}
         headers = {"Content-Type": "application/merge-patch+json", **_accept(Meta)}
@@ -213,7 +213,7 @@ class Api:
         await self._decoded(Call("patch", kind, "PATCH", path, params, msgspec.json.encode(body), headers), Meta)
 
     async def replace(self, lease: Mapping[str, Any]) -> Lease:
-        """Overwrite a Lease if its resourceVersion is still the given one; raise Conflict otherwise."""
+        """Overwrite a Lease if its resourceVersion is still the given one; raises Conflict otherwise."""
         meta = lease["metadata"]
         return await self._write("update", LEASE, LEASE.path(meta["namespace"], meta["name"]), lease, Lease)
 

@@ -83,7 +83,7 @@ BY_TYPE: Mapping[tuple[str, str], Kind] = MappingProxyType({(kind.api_version, k
 
 
 def kind_of(obj: Mapping[str, Any]) -> Kind:
-    """Return the kind of an object given as a dict; raise ValueError for one that is not listed here."""
+    """Return the kind of an object given as a dict; raises ValueError for one that is not listed here."""
     try:
         return BY_TYPE[obj["apiVersion"], obj["kind"]]
     except KeyError:

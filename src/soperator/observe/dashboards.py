@@ -40,7 +40,7 @@ CLUSTER = Dashboard(
         Panel("CPUs", {"{{state}}": "sum by (state) (slurm_cpus{<of>})"}, stacked=True),
         Panel(
             "GPUs", {"{{state}}": 'sum by (state) (slurm_gres{<of>,gres=~"gpu(:.*)?"})'},
-            stacked=True, quiet="a cluster without GPUs has none",
+            stacked=True, quiet="the cluster has no GPUs",
         ),
         Panel("Memory", {"{{state}}": "sum by (state) (slurm_memory_bytes{<of>})"}, unit="bytes", stacked=True),
         Panel("Nodes by state", {"{{state}}": "sum by (state) (slurm_nodes{<of>}) > 0"}, stacked=True, alerts=("SlurmNodesDown",)),
@@ -82,7 +82,7 @@ NODES = Dashboard(
         ),
         Panel(
             "Generic resources", {"{{gres}} {{state}}": "sum by (gres, state) (slurm_gres{<of>})"},
-            stacked=True, width=12, quiet="nodes without generic resources have none",
+            stacked=True, width=12, quiet="no node has generic resources",
         ),
         Panel(
             "Reservations: when they end", {"": "max by (reservation) (slurm_reservation_end_timestamp_seconds{<of>}) * 1000"},

@@ -304,7 +304,7 @@ def _host_users(operator: Operator, cluster: Cluster) -> str:
     found = [pod for role in ("login", "worker") for pod in operator.stores.role_pods(cluster.key, role)]
     if dropped := next((pod.metadata.name for pod in found if pod.spec.host_users), ""):
         return (
-            f"this Kubernetes dropped hostUsers from pod {dropped}: "
+            f"the API server dropped hostUsers from pod {dropped}: "
             "enable the feature gate UserNamespacesSupport, or set spec.security.userNamespace to false"
         )
     return ""

@@ -1,13 +1,13 @@
 """Runs the passes of a controller.
 
-A pass gets only a key, so that it cannot depend on the event that woke it. It ends in one of four ways: it returns a message about the state, and
+A pass gets only a key, so that it cannot depend on the event that queued it. It ends in one of four ways: it returns a message about the state, and
 when to run again; it is refused, and runs again when somebody changes the object or after minutes (`PermanentError`); it fails temporarily and is
 retried with back-off; or it is stopped after 300 s, which counts as a failure. The message is logged only if it differs from the last one of the key,
 so that an idle operator writes no log.
 
-After a pass its key rests, by default for four times the CPU time that elapsed: a pass over five thousand pods, woken by each of them, would leave no
-time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator collects more events into each
-pass.
+After a pass its key rests, by default for four times the CPU time that elapsed: a pass over five thousand pods, each of which queues it, would leave
+no time for anything else, while one over five is not delayed. The CPU time of other passes counts too, so a busy operator collects more events into
+each pass.
 
 A pass that has lasted for `SLOW` seconds waits for an answer, mostly from a container of the object's owner. It no longer counts towards the limit of
 parallel passes, so that a few clusters whose slurmctld hangs do not delay the others.

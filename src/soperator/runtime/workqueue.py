@@ -4,8 +4,8 @@ Fifty events on one key that is being processed cause one more pass, not fifty. 
 `active` has the keys that a worker holds, `dirty` those of them that must run again.
 
 A key may rest after a pass: events in that time cause one pass, after the rest. The controller sets the duration. A key's timer is cancelled when the
-key becomes ready, because its pass sets the next one. After a failure the key rests for its back-off, at most 5 s, whatever wakes it meanwhile. The
-event may come from the pass itself (from the status in which it reports the failure), and a failing pass that wakes itself must not loop.
+key becomes ready, because its pass sets the next one. After a failure the key rests for its back-off, at most 5 s, whatever queues it meanwhile. The
+event may come from the pass itself (from the status in which it reports the failure), and a failing pass that queues itself must not loop.
 
 The number of active keys of one namespace is limited (`most`). A pass waits for commands in containers of the namespace's owner, and a tenant whose
 Slurm answers slowly must not occupy every worker of the controller.

@@ -97,7 +97,7 @@ def read_job(record: QueuedJob) -> SlurmJob | None:
 
 
 def with_leaders(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
-    """Return the jobs, where each component of a heterogeneous job may be requeued if its leader may: only the leader has the batch script.
+    """Return the jobs. A component of a heterogeneous job may be requeued if its leader may, because only the leader has the batch script.
 
     A component whose leader is not among the jobs is a job of its own.
     """

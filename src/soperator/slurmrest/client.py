@@ -78,7 +78,7 @@ class SlurmRest:
 
         said = await records(self._client, self._request("GET", "nodes/"), "nodes", RestNode, take, _NODES)
         if said is None:
-            raise SlurmError("slurmrestd: GET nodes/: HTTP 304, although the request had no time to compare with")
+            raise SlurmError("slurmrestd: GET nodes/: HTTP 304, although the request has no update_time")
         self._read = read
         found = {name: node for name, (_, node) in read.items()}
         return NodeList(found, int(number(said.get("last_update"))), version(said))
@@ -120,7 +120,8 @@ class SlurmRest:
     async def set_fields(self, nodes: str, features: Sequence[str] | None, weight: int) -> None:
         """Set the features, unless None, and the weight of the nodes of a host list; raises SlurmError.
 
-        Slurm refuses features without active ones among them. Where it does not know a node of the list it has changed those before that one.
+        Slurm refuses features that lack an active one, so all become active. If Slurm does not know a node of the list, it has already changed the
+        nodes before it.
         """
         fields: dict[str, Any] = {"weight": {"set": True, "number": weight}}
         if features is not None:
@@ -148,7 +149,7 @@ class SlurmRest:
         return list((await self._queue.get(since)).running)
 
     async def job(self, number_of: int) -> SlurmJob | None:
-        """Return the present state of one job by its id; None if it no longer has nodes. Raises SlurmError."""
+        """Return the current state of one job by its id; None if it no longer has nodes. Raises SlurmError."""
         found = await self._job(number_of)
         job = _read(found) if found else None
         if job is None or job.leader in (0, job.number):
@@ -217,7 +218,7 @@ class SlurmRest:
                 raise SlurmError(f"slurmrestd: GET jobs/: more than {_MOST_JOBS} jobs run")
 
         if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
-            raise SlurmError("slurmrestd: GET jobs/: HTTP 304, although the request had no time to compare with")
+            raise SlurmError("slurmrestd: GET jobs/: HTTP 304, although the request has no update_time")
         return JobQueue(tuple(with_leaders(running)), tuple(checks))
 
     async def _job(self, number_of: int) -> QueuedJob | None:

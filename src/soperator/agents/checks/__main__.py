@@ -86,7 +86,7 @@ class NodePlan:
 
 
 def read_plan(path: Path) -> NodePlan:
-    """Return the plan in a file; raise CheckError for an invalid file, also if it cannot be read."""
+    """Return the plan in a file; raises CheckError for an invalid file, also if it cannot be read."""
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         checks = [read_check(name, each) for name, each in said["checks"].items()]

@@ -63,7 +63,7 @@ def load(path: Path) -> Memory:
 
 
 def save(memory: Memory, path: Path) -> None:
-    """Write the state so that a reader finds either the old or the new file, complete; raise OSError if that fails."""
+    """Write the state so that a reader finds either the old or the new file, complete; raises OSError if that fails."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_suffix(".new")
     new.write_text(json.dumps(asdict(memory)), encoding="utf-8")

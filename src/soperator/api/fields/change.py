@@ -119,7 +119,7 @@ class Preemptible(Model):
 
 
 class Maintenance(Model):
-    """The marks on a Kubernetes Node that drain its workers."""
+    """The taints, conditions and annotations of a Kubernetes Node that drain its workers."""
 
     cordon: bool = Field(default=True, description="Whether a cordon (unschedulable) drains the Slurm nodes of a Node.")
     taints: list[Key] = Field(

@@ -213,7 +213,10 @@ def entries(config: Config) -> Iterator[ConfigEntry]:
 
 
 def config_problems(config: Config, has_topology: bool) -> Iterator[Problem]:
-    """Yield the problems of files and scripts that a schema cannot express. `has_topology` says that spec.topology writes topology.conf."""
+    """Yield the problems of files and scripts that a schema cannot express.
+
+    `has_topology` says whether the operator writes topology.conf from spec.topology.
+    """
     seen: set[tuple[Hook | None, str]] = set()
     for each in entries(config):
         name = each.source.name

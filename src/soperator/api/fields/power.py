@@ -32,7 +32,7 @@ class PowerSaving(Model):
     )
     retry_after: Duration = Field(
         default="5m",
-        description="How long Slurm does not try a node again that did not wake or has no machine.",
+        description="How long Slurm waits before it tries again a node that did not wake or has no machine.",
     )
 
 

@@ -55,7 +55,7 @@ class ImagesRecord(Model):
         description="Images of workers and slurmrestd. They change after slurmctld runs its new image.",
     )
     login: Images = Field(
-        default_factory=dict, description="Images of login. They change after all workers run their new image."
+        default_factory=dict, description="Images of login nodes. They change after all workers run their new image."
     )
     request: str = Field(default="", max_length=63, description="The last completed spec.upgrade.request.")
     versions: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=8)] = Field(

@@ -26,13 +26,13 @@ _SPEC: Mapping[str, str] = MappingProxyType(
         "hostNetwork": "each Slurm node needs its own address: remove it",
         "hostPID": "jobs would see the processes of the Node: remove it",
         "hostIPC": "jobs would share the memory of the Node: remove it",
-        "hostUsers": "say security.userNamespace in the SlurmCluster",
+        "hostUsers": "set security.userNamespace in the SlurmCluster instead",
         "restartPolicy": "workers always restart: remove it",
         "nodeName": "it would bypass the scheduler: set scheduling.nodeSelector instead",
-        "nodeSelector": "say scheduling.nodeSelector",
-        "tolerations": "say scheduling.tolerations",
-        "affinity": "say scheduling.affinity",
-        "priorityClassName": "say scheduling.priorityClassName",
+        "nodeSelector": "set scheduling.nodeSelector instead",
+        "tolerations": "set scheduling.tolerations instead",
+        "affinity": "set scheduling.affinity instead",
+        "priorityClassName": "set scheduling.priorityClassName instead",
         "ephemeralContainers": "Kubernetes accepts them only from kubectl debug: remove them",
     }
 )
@@ -41,7 +41,7 @@ _CONTAINER: Mapping[str, str] = MappingProxyType(
     {
         "command": "the image's entry script starts slurmd: remove it, and set extraConf for settings of slurmd",
         "args": "the image's entry script starts slurmd: remove it, and set extraConf for settings of slurmd",
-        "image": "say image",
+        "image": "set image instead",
         "resources": "set resources instead, which also determine the size of the Slurm node",
     }
 )
@@ -63,7 +63,7 @@ _ROLE_CONTAINER: Mapping[str, str] = MappingProxyType(
         "command": _STARTED,
         "args": _STARTED,
         "image": "set images of the SlurmCluster instead",
-        "resources": "say resources, beside podTemplate",
+        "resources": "set resources next to podTemplate instead",
     }
 )
 #: The same for containers whose resources have no field.

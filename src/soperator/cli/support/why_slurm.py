@@ -33,7 +33,7 @@ class _Jobs(msgspec.Struct):
 
 
 async def why(api: "Api", cluster: "Cluster", of: str) -> list[str]:
-    """Return the sentences about a node or a job of a cluster; raise SlurmError."""
+    """Return the sentences about a node or a job of a cluster; raises SlurmError."""
     from soperator.reconcile.io.slurm_exec import Inside
 
     inside = Inside(api)

@@ -78,7 +78,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Gate:
-    """Why slurmctld keeps its present image, as a message; empty if it may get another."""
+    """Why slurmctld keeps its current image, as a message; empty if it may get another."""
 
     stays: str = ""
     reason: str = ""

@@ -48,11 +48,11 @@ _WORDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class RotationSnapshot:
-    """The observed state.
+    """The observed state of a rotation.
 
-    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage, empty if all have; `lasted` is
-    for how many seconds all have, which begins again with a daemon that started with an old copy on its Node. `outside` names the hosts outside
-    Kubernetes that need the new key before it signs. `now` is only recorded, for people.
+    `rest` is the request for which the key of REST was created. `waits` names a daemon that has not reached the stage; it is empty if all have.
+    `lasted` is the number of seconds since all have reached it; it restarts when a daemon starts with an old copy on its Node. `outside` names the
+    hosts outside Kubernetes that need the new key before it signs. `now` is recorded only for people.
     """
 
     kind: Literal["slurm", "munge"]

@@ -198,7 +198,7 @@ def pause(state: ConfigState, now: float) -> float:
 
 
 def silence(state: ConfigState, now: float) -> float:
-    """Return the seconds until the next pass while no slurmctld answers: few until its timeout, then thirty."""
+    """Return the seconds until the next pass while no slurmctld answers: `_OFTEN` at first, later up to `PATIENCE`."""
     late = now - max(state.since, state.asked_at) - PATIENCE
     return min(max(late, _OFTEN), PATIENCE)
 

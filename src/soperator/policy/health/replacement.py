@@ -1,6 +1,6 @@
 """Chooses the workers that move to another machine: those that a check drained, that do not recover, and on which no job runs.
 
-The check must have failed on the present pod, and the drain must be younger than the pod. A worker that also fails on its new machine, before it ever
+The check must have failed on the current pod, and the drain must be younger than the pod. A worker that also fails on its new machine, before it ever
 passed there, more likely shows a fault of the check, and would cordon one Node after another. The limit of drains limits moves too, because only
 drained workers move.
 """
@@ -40,7 +40,7 @@ def moments(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], af
 
 
 def _bad(pod: WorkerPod, node: SlurmNode) -> CheckState | None:
-    """Return the failure for which a worker moves; None while a job runs, or if no failure is one of its machine."""
+    """Return the failed check that makes a worker move to another machine; None while a job runs, or if no failed check asks for another machine."""
     if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
     found = (each for each in node.report.in_state("failing") if each.then == "replace" and each.since > pod.born)

@@ -147,7 +147,7 @@ def count(book: CheckHistory, wish: CheckPolicy, each: RunResult) -> CheckHistor
 
 
 def _newest(book: CheckHistory, node: str, readings: tuple[Reading, ...]) -> tuple[Reading, ...]:
-    """Return the readings with new ones of a node in place of its former ones, without the oldest beyond the limit."""
+    """Return the readings after new ones of a node replace its former ones; the oldest beyond the limit are dropped."""
     if not readings:
         return book.readings
     return (*(each for each in book.readings if each["of"] != node), *readings)[-MOST_READINGS:]

@@ -29,10 +29,10 @@ PATIENCE = 20.0
 
 
 def due_registrations(seen: WorkerSnapshot, pod: WorkerPod) -> list[Register | AnnotatePod]:
-    """Return the registration of a running slurmd that Slurm has not known for a while; its jobs continue.
+    """Return the next step for a running slurmd whose node Slurm has not known for a while: slurmd registers again, and its jobs continue.
 
-    Slurm forgot the drain with the node, so a job may start on the node at once. So a pod that may be evicted is protected first, and the record of
-    the drain is removed from the pod; otherwise the node would look as if an administrator had resumed it.
+    Slurm forgot the drain with the node, so a job may start on the node at once. An earlier step therefore protects a pod that may be evicted, and
+    removes the record of the drain from the pod. Otherwise the node would look as if an administrator had resumed it.
     """
     if not _is_unknown(seen, pod) or seen.now < _due(pod):
         return []

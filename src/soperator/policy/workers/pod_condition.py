@@ -29,12 +29,12 @@ def condition_to_set(seen: WorkerSnapshot, pod: WorkerPod) -> list[SetPodConditi
 
 
 def as_text(reason: str, message: str) -> str:
-    """Return a condition as one text, for comparison with the present one."""
+    """Return a condition as one text, for comparison with the current one."""
     return f"{reason}: {message}"
 
 
 def moments(seen: WorkerSnapshot, pod: WorkerPod) -> Iterator[float]:
-    """Yield when the present state will have lasted long enough to be written, in seconds since 1970."""
+    """Yield when the current state will have lasted long enough to be written, in seconds since 1970."""
     node = seen.node(pod.index)
     if node and _is_out(node):
         yield node.reason_at + LASTING

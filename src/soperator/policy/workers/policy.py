@@ -118,7 +118,7 @@ def _restless(seen: WorkerSnapshot, pods: Iterable[WorkerPod]) -> list[WorkerPod
 
 
 def _lost(seen: WorkerSnapshot) -> list[WorkerPod]:
-    """Return the indexes of the pods that are replaced by another, as many as the budget allows; none in a NodeSet of size 0."""
+    """Return the pods to replace because their Nodes do not answer, as many as the budget allows; none in a NodeSet of size 0."""
     policy = seen.policy
     if policy.replace_after is None or seen.wanted == 0 or seen.nodes is None:
         return []

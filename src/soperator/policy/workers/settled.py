@@ -13,7 +13,7 @@ _SAYS_SO = ("", as_text(IN_SERVICE, ""))
 
 
 def is_calm(pod: WorkerPod, node: SlurmNode | None, machine: KubeNode | None) -> bool:
-    """Return whether a worker of the present template needs no decision."""
+    """Return whether a worker with the current template needs no decision."""
     if not pod.ready or pod.deleting or pod.phase != "Running" or not pod.protected or pod.noted or pod.leave:
         return False
     if node is None or not node.is_up or node.is_draining or pod.told not in _SAYS_SO:

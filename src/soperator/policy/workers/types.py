@@ -100,7 +100,7 @@ class WorkerSnapshot:
     """The observed state: pods by index, Kubernetes Nodes and Slurm nodes by name, and the desired state.
 
     `nodes` is None without a fresh answer of Slurm, and `jobs` is None if the jobs were not listed. `ending` is the reason with which a NodeSet that
-    is being deleted drains, empty for one that is not. `calm` are indexes of the present template for which `settled.is_calm` is known to be true;
+    is being deleted drains, empty for one that is not. `calm` are indexes of the current template for which `settled.is_calm` is known to be true;
     they only save time. `on_demand` is set with power saving; then `wanted` has no meaning. `change` is the first difference between an old pod and
     the template, in words. `record` is the desired record of a node in Slurm, None if it does not matter, and `differing` are the workers whose
     record differed in the last answer.

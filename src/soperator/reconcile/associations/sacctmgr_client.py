@@ -47,7 +47,7 @@ class SacctmgrClient:
     pages: dict[Key, _LastAnswer] = field(default_factory=dict)
 
     async def read(self, cluster: Cluster, oldest: float = PERIOD) -> AssociationTable:
-        """Return the database's content, at most the given number of seconds old; raise SlurmError if it cannot be read."""
+        """Return the database's content, at most the given number of seconds old; raises SlurmError if it cannot be read."""
         page = self.pages.setdefault(cluster.key, _LastAnswer())
         async with page.lock:
             age = asyncio.get_running_loop().time() - page.at
@@ -68,7 +68,7 @@ class SacctmgrClient:
             self.forget(cluster.key)
 
     async def jobs(self, cluster: Cluster, where: Sequence[str]) -> Jobs:
-        """Return the pending and running jobs, by user, that use an account or a QOS, selected by an option of squeue; raise SlurmError."""
+        """Return the pending and running jobs, by user, that use an account or a QOS, selected by an option of squeue; raises SlurmError."""
         printed = await self._query(cluster, "squeue", f'exec {_SQUEUE} -a -h -o "%A %u" "$@"', where)
         found: dict[str, list[int]] = {}
         for line in printed.splitlines():
@@ -77,7 +77,7 @@ class SacctmgrClient:
         return found
 
     async def users_of(self, cluster: Cluster, qos: str) -> list[str]:
-        """Return the first few associations, of all clusters in the database, that may use a QOS; raise SlurmError."""
+        """Return the first few associations, of all clusters in the database, that may use a QOS; raises SlurmError."""
         printed = await self._query(
             cluster, "sacctmgr show", f'exec timeout 15 {_SACCTMGR} -nP "$@"', sacctmgr.EVERYWHERE
         )

@@ -34,7 +34,7 @@ def make_controls(operator: Operator) -> tuple[TenancyControl, TenancyControl]:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, accounts: Queue, qos: Queue
 ) -> list[Informer[Custom]]:
-    """Return the informers that fill the stores of both kinds and wake their passes."""
+    """Return the informers that fill the stores of both kinds and queue their passes."""
     found = []
     for kind, store, queue in ((kinds.SLURMACCOUNT, stores.accounts, accounts), (kinds.SLURMQOS, stores.qos, qos)):
         each = Informer(api, InformerSource(kind, Custom, namespace, missing=MISSING), store)

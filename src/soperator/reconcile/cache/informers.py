@@ -131,7 +131,7 @@ def make_stores() -> Stores:
 def make_reflectors(
     api: Api, stores: Stores, namespace: str | None, clusters: Queue, nodesets: Queue, healthchecks: Queue
 ) -> list[Informer[Any]]:
-    """Return the informers that fill the stores and wake the passes."""
+    """Return the informers that fill the stores and queue the passes."""
     read_clusters = Informer(api, InformerSource(kinds.SLURMCLUSTER, Custom, namespace), stores.clusters)
     read_clusters.feed(clusters, lambda each: [key_of(each)])
     read_clusters.feed(nodesets, lambda each: [key_of(other) for other in stores.nodesets_of(key_of(each))])

@@ -1,6 +1,6 @@
-"""Converts Kubernetes Nodes to the values that the policy for workers reads, and wakes passes when they change.
+"""Converts Kubernetes Nodes to the values that the policy for workers reads, and queues passes when they change.
 
-A Node is updated every few seconds. Only a change that makes its workers leave or stay wakes a pass.
+A Node is updated every few seconds. A pass is queued only for a change that the policy or the topology reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +28,7 @@ def machine(node: Node, maintenance: Maintenance) -> KubeNode:
 
 
 def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """Return a listener that wakes the passes of a Node's NodeSets when a relevant field changes."""
+    """Return a listener that queues the passes of a Node's NodeSets when a relevant field changes."""
 
     def listener(change: Changed[Node]) -> None:
         if _matters(change.old) != _matters(change.new):
@@ -40,7 +40,7 @@ def wake(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Change
 
 
 def wake_moved(queue: Queue, keys: Callable[[str], Iterable[Key]]) -> Callable[[Changed[Node]], None]:
-    """Return a listener that wakes the passes of a Node whose topology labels have changed."""
+    """Return a listener that queues the passes of a Node whose topology labels have changed."""
 
     def listener(change: Changed[Node]) -> None:
         if change.old and change.new and change.old.metadata.labels != change.new.metadata.labels:

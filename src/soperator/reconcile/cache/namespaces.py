@@ -64,7 +64,7 @@ class NamespaceView:
 
     @cached_property
     def world(self) -> World:
-        """The specs against which one object is validated; of a partly readable spec the readable part counts."""
+        """The specs against which one object is validated. If a spec is only partly readable, its readable part counts."""
         return World(
             clusters=self._clusters,
             node_sets={name: each.spec for name, each in self._by_age({**self.nodesets, **self.unreadable}).items()},

@@ -1,7 +1,7 @@
 """Polls the Slurm nodes of each cluster once for all passes.
 
 One poll per cluster fills a cache, however many NodeSets the cluster has. The cache drops an answer that is older than `FRESH` seconds: the policy
-then treats every node as busy. A pass is woken only when an answer differs from the last one. A missing answer is reported only after `PATIENCE`
+then treats every node as busy. A pass is queued only when an answer differs from the last one. A missing answer is reported only after `PATIENCE`
 seconds, because a restart of slurmrestd is not worth a report.
 
 slurmctld keeps a newly registered node only in memory until another event makes it save its state (docs/decisions/0042). So the operator makes
@@ -112,7 +112,7 @@ class SlurmWatch:
             await self._poll_once(followed, followed.client)
             followed.answered = asyncio.get_running_loop().time()
             followed.trouble = ""
-        except SlurmDenied as error:  # the key may have been rotated: the next request uses the present one
+        except SlurmDenied as error:  # the key may have been rotated: the next request uses the current one
             await self._drop(followed)
             self._fail(followed, str(error))
         except SlurmError as error:

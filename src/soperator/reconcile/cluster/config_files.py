@@ -70,7 +70,7 @@ def state(operator: Operator, cluster: Cluster) -> ConfigState:
 
 
 async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
-    """Write the mounted files and their record; raise Conflict if somebody else has changed them."""
+    """Write the mounted files and their record; raises Conflict if somebody else has changed them."""
     found = live(operator, cluster)
     if found is None:  # it may exist without the label by which the caches find it
         there = await _read(operator, cluster, names.config(cluster.name))

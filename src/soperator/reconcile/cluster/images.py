@@ -91,7 +91,7 @@ def condition(found: Stage, is_config_held: bool) -> ReportedCondition:
     """Return the condition UpToDate."""
     if is_config_held and not found.reason:
         why = (
-            "this operator version renders another slurm.conf for this spec; the cluster keeps its present one: "
+            "this operator version renders another slurm.conf for this spec; the cluster keeps its current one: "
             "set spec.upgrade.request to a new value to take it over"
         )
         return ReportedCondition("UpToDate", "False", "Held", why)

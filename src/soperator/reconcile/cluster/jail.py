@@ -130,7 +130,7 @@ async def may_make(operator: Operator, cluster: Cluster, seen: JailStatus) -> bo
 
 
 async def _agreed(operator: Operator, cluster: Cluster, seen: JailStatus, client: SlurmRest | None) -> JailStep:
-    """Return the step, decided on a fresh answer of Slurm that includes its jobs; raise SlurmError."""
+    """Return the step, decided on a fresh answer of Slurm that includes its jobs; raises SlurmError."""
     known = _seen(operator, cluster, seen.job, seen.carried_out)
     if client is None:
         return jail_refill.decide(replace(known, nodes=None))

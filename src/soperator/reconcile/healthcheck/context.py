@@ -98,7 +98,7 @@ async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | 
 
 
 async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
-    """Return the same inputs with a fresh answer of Slurm about drained nodes under test; raise SlurmError."""
+    """Return the same inputs with a fresh answer of Slurm about drained nodes under test; raises SlurmError."""
     names = {name for each in book.runs if each.retest for name in each.nodes} & {
         each.name for each in ground.places if each.node
     }

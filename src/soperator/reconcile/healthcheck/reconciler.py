@@ -252,7 +252,7 @@ class HealthCheckControl:
         return await self.operator.write_status(kinds.HEALTHCHECK, obj, fields, conditions)
 
     async def _write_why(self, obj: Custom, condition: ReportedCondition, why: str) -> None:
-        """Write why the pass cannot continue; the history stays unchanged."""
+        """Write to the status why the pass cannot continue; the history there stays unchanged."""
         kept = {
             key: value
             for key, value in self.operator.status.mine(obj).items()

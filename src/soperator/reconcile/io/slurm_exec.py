@@ -133,11 +133,11 @@ class Inside:
         return await self._within(_SOON, target, [_KEYS_SCRIPT, verb, target.container, *files])
 
     async def requeue(self, cluster: Cluster, job: str, node: str) -> None:
-        """Requeue a batch job, with the arguments `words`, if it is on this node; raise SlurmError."""
+        """Requeue a batch job, with the arguments `words`, if it is on this node; raises SlurmError."""
         await self.beside_slurmctld(cluster, f"scontrol requeue {job}", _REQUEUE, ("requeue", job, node))
 
     async def scontrol(self, cluster: Cluster, *words: str) -> str:
-        """Run scontrol in the pods of slurmctld until it succeeds in one, and return its output; raise SlurmError."""
+        """Run scontrol in the pods of slurmctld until it succeeds in one, and return its output; raises SlurmError."""
         return await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", f'exec {_SCONTROL} "$@"', words)
 
     async def uid(self, cluster: Cluster, user: str) -> int | None:
@@ -158,7 +158,7 @@ class Inside:
         raise refusals[0]
 
     async def record(self, cluster: Cluster, words: Sequence[str]) -> None:
-        """Create records of sleeping nodes; raise SlurmError, also if Slurm already has a record of one of them.
+        """Create records of sleeping nodes; raises SlurmError, also if Slurm already has a record of one of them.
 
         If the name exists, slurmctld 24.11 removes that record when it gets a create, and its memory is then inconsistent (docs/decisions/0101). A
         node that takes the place of a deleted one gets no job until it was DOWN once: 24.11 keeps in memory that the deleted node could not be shared
@@ -169,7 +169,7 @@ class Inside:
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(create)}", _CREATE, create)
 
     async def deny(self, cluster: Cluster, nodes: str, why: str) -> None:
-        """Set nodes DOWN that did not wake or still sleep; raise SlurmError, also if one of them is awake now."""
+        """Set the state DOWN for nodes that did not wake or still sleep; raises SlurmError, also if one of them is awake now."""
         words = ("update", f"NodeName={nodes}", "State=DOWN", f"Reason={why}")
         await self.beside_slurmctld(cluster, f"scontrol {' '.join(words)}", _DENY, words)
 

@@ -1,1 +1,1 @@
-"""Keys in Secrets: they are created, restored and rotated here, and users' tokens are signed with them."""
+"""Creates, restores and rotates keys in Secrets, and signs users' tokens with them."""

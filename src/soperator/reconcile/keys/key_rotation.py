@@ -75,9 +75,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Answers:
-    """The daemons' answers in a rotation: from when each answer counts, by question; and the questions for which a kubelet was notified.
+    """The daemons' answers in a rotation.
 
-    `entered` is when all daemons were first seen at a stage, by its record. Times are by the clock of the event loop.
+    `taken` has the time from which each answer counts, by question. `poked` has the questions for which a kubelet was notified. `entered` has the
+    time when all daemons were first observed at a stage, by the record of that stage. Times are by the clock of the event loop.
     """
 
     taken: dict[str, float] = field(default_factory=dict)

@@ -38,8 +38,8 @@ _TRAIL = 16
 class _ClusterMemory:
     """What is remembered of the cluster with this uid.
 
-    `seen` is the version of the anchor whose annotation was compared last, and `is_lost` whether that was another one than this memory. `ours` are
-    the last versions that our writes replaced or made, the newest last: a cache may show any of them.
+    `seen` is the version of the anchor whose annotation was compared last, and `is_lost` says whether it differed from this memory. `ours` are the
+    last versions that our writes replaced or made, the newest last: a cache may show any of them.
     """
 
     uid: str

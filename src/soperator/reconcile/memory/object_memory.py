@@ -49,8 +49,8 @@ FILE = "memory"
 MOST = 1_000_000
 _TRAIL = 16
 _README = """\
-What the operator must remember of {kind} {name}; its status shows the same. Nobody else writes here: an edit, or a deletion, is undone. It goes with
-{kind} {name}.
+What the operator must remember of {kind} {name}; its status shows the same. Only the operator writes here: it undoes an edit or a deletion.
+This object is deleted with {kind} {name}.
 """
 
 
@@ -58,7 +58,7 @@ What the operator must remember of {kind} {name}; its status shows the same. Nob
 class _ObjectMemory:
     """What is remembered of an object; None where only the status could tell.
 
-    `seen` is the version of the ConfigMap that was compared last, and `is_lost` whether that was another one than this memory. `ours` are the last
+    `seen` is the version of the ConfigMap that was compared last, and `is_lost` says whether it differed from this memory. `ours` are the last
     versions that our writes replaced or made, the newest last: a cache may show any of them.
     """
 

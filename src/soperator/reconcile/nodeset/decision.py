@@ -102,7 +102,7 @@ def _pressed(plan: WorkerPlan) -> list[int]:
 
 
 async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | None]:
-    """Read these jobs again, and return the snapshot with them; raise SlurmError."""
+    """Read these jobs again and return them in the same order, None for one that no longer has nodes; raises SlurmError."""
     found: list[SlurmJob | None] = []
     for start in range(0, len(numbers), _AT_ONCE):
         found += await asyncio.gather(*(client.job(each) for each in numbers[start : start + _AT_ONCE]))
@@ -110,7 +110,7 @@ async def _each(client: SlurmRest, numbers: Sequence[int]) -> list[SlurmJob | No
 
 
 async def _fresh(seen: WorkerSnapshot, plan: WorkerPlan, client: SlurmRest) -> tuple[WorkerPlan, str]:
-    """Return the plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raise SlurmError.
+    """Return the plan, decided on a fresh answer of Slurm about every node that it affects, and what Slurm refused; raises SlurmError.
 
     A few nodes are read one by one. All are read if Slurm does not know one of them, or if its answer leads to a plan that affects others.
     """
@@ -185,7 +185,7 @@ async def _disagreement(seen: WorkerSnapshot, index: int, client: SlurmRest) -> 
 
 
 async def listed_after(client: SlurmRest, nodes: Mapping[str, SlurmNode], names: Iterable[str]) -> float:
-    """Return the time from which on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raise SlurmError.
+    """Return the time from which on a list of jobs shows every job on these drained nodes, by the clock of the event loop; raises SlurmError.
 
     No job starts on a draining node, so a later list has every job that may be suspended there. The age of a drain is by slurmctld's own clock: by
     another clock a new drain may look old, or an old one may seem to be in the future. Without slurmctld's time, only a new list is enough.

@@ -140,7 +140,7 @@ async def _take(
 async def _may_move(
     workers: Workers, seen: WorkerSnapshot, judged: Callable[[WorkerSnapshot], HealthPlan], move: ReplaceNode
 ) -> bool:
-    """Return whether a worker has to move, by Slurm's current answer about its node and jobs; raise SlurmError.
+    """Return whether a worker has to move, by Slurm's current answer about its node and jobs; raises SlurmError.
 
     A node's state does not show a suspended job.
     """

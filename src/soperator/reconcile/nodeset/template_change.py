@@ -14,7 +14,7 @@ from soperator.render.parts import names
 from soperator.render.parts.model import Cluster, NodeSet
 from soperator.render.worker import pod, template_difference
 
-#: By a NodeSet: the template of an old pod, the present one, and the first difference between them.
+#: By a NodeSet: the template of an old pod, the current one, and the first difference between them.
 _CHANGES: Slot[str, tuple[str, str, str]] = per_object("what a rollout changes")
 
 

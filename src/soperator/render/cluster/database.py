@@ -54,7 +54,7 @@ def buffers(resources: Resources) -> int:
 
 
 def _log(pool: int) -> int:
-    """Return the size of InnoDB's redo log in MiB; the log saves it from writing each change of a page at once."""
+    """Return the size of InnoDB's redo log in MiB. Because of the log, InnoDB need not write each changed page at once."""
     return min(1024, max(48, pool // 4))
 
 
@@ -141,7 +141,7 @@ def _policy(cluster: Cluster, operator: str) -> Object:
 
 
 def _resource(cluster: Cluster, said: MariaDb) -> Object:
-    """Return the resource of mariadb-operator, which creates the database, the user and its rights from the first lines."""
+    """Return the resource of mariadb-operator, which creates the database, the user and its rights from the first fields of the spec."""
     pool = buffers(said.resources)
     lines = {
         "bind-address": "*",

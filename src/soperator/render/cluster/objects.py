@@ -51,7 +51,7 @@ def render_cluster(
 ) -> list[Object]:
     """Return all objects of a cluster except its keys, its configuration (described by `state`) and the populate Job.
 
-    Login waits for the jail, which it mounts as its root. During a rollout of new images, `of` has the cluster with slurmrestd's present images, and
+    Login waits for the jail, which it mounts as its root. During a rollout of new images, `of` has the cluster with slurmrestd's current images, and
     with those of login. `addresses` is the minimum number of slurmctlds with a Service.
     """
     of_rest, of_login = of or (cluster, cluster)

@@ -90,7 +90,10 @@ def render_image_trial(cluster: Cluster, defaults: Defaults, generation: str) ->
 
 
 def _aliases(hosts: Sequence[tuple[str, str]]) -> list[Object]:
-    """Return the addresses for each controller's name and its Service's name, the leader first."""
+    """Return the host aliases: the names of the leader resolve to the trial itself, those of backups to no host.
+
+    `hosts` has the name of each controller and of its Service, the leader first.
+    """
     own, *backups = ({name for name in host if name} for host in hosts)
     said = {_HERE: own - {hosts[0][0]}, _NOWHERE: {name for each in backups for name in each}}
     return [{"ip": ip, "hostnames": sorted(hostnames)} for ip, hostnames in said.items() if hostnames]

@@ -1,4 +1,4 @@
-"""The first difference between a worker's running pod and the present template, in the words of a pod's spec, so that a rollout names its cause.
+"""The first difference between a worker's running pod and the current template, in the words of a pod's spec, so that a rollout names its cause.
 
 The API server fills defaults into a pod, and webhooks add to it. So only rendered fields are compared, part by part. Other fields of a pod count only
 if nothing else differs, and only if no default can have set them.

@@ -64,8 +64,8 @@ ACCOUNTING: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_ACCOUNTING = "say it in spec.accounting, and remove the line"
-_PURGE = "say it in spec.accounting.purge and archive, and remove the line"
+_ACCOUNTING = "set it in spec.accounting, and remove the line"
+_PURGE = "set it in spec.accounting.purge and archive, and remove the line"
 #: Settings of slurmdbd.conf.
 SLURMDBD: Mapping[str, str] = MappingProxyType(
     {

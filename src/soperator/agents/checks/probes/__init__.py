@@ -30,6 +30,6 @@ PROBES: Mapping[str, str] = MappingProxyType(
 
 
 def probe(name: str) -> Probe:
-    """Return the probe of a name; raise LookupError if there is none."""
+    """Return the probe of a name; raises LookupError if there is none."""
     found: Probe = getattr(import_module(f"{__name__}.{PROBES[name]}"), name)
     return found

@@ -28,7 +28,7 @@ def amd(given: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """Return the readings in the JSON, before which some versions print warnings; raise ProbeError if there is no JSON."""
+    """Return the readings in the JSON, before which some versions print warnings; raises ProbeError if there is no JSON."""
     start = out.find("{")
     try:
         said = json.loads(out[start:]) if start >= 0 else None

@@ -73,7 +73,7 @@ def nvlink(_: Given, place: ProbePaths) -> list[Reading]:
 
 
 def parse(out: str, err: str = "") -> list[Reading]:
-    """Return the readings of the XML; raise ProbeError if there is neither XML nor a message about a lost GPU."""
+    """Return the readings of the XML; raises ProbeError if there is neither XML nor a message about a lost GPU."""
     lost = _lost(out, err)
     start = out.find("<?xml")
     if start < 0:
@@ -172,7 +172,7 @@ def _output(place: ProbePaths, *words: str) -> tuple[str, str]:
 
 
 def run(place: ProbePaths, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of the GPU driver with the driver's libraries; raise ProbeError if the program is missing."""
+    """Run a program of the GPU driver with the driver's libraries; raises ProbeError if the program is missing."""
     program = next((folder / name for folder in place.tools if os.access(folder / name, os.X_OK)), None)
     if program is None:
         raise ProbeError(f"{name} is in none of {', '.join(map(str, place.tools))}")
