@@ -1,6 +1,7 @@
 """The documents, held to the repository: what they link to, name and show is there."""
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from soperator.api.base import API_VERSION, GROUP
 from soperator.cli.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -135,3 +136,29 @@ def test_lint_of_a_page_without_a_cluster_is_partial():
     """A file whose cluster is elsewhere is linted with --partial: `soperator lint` alone refuses the reference."""
     text = (ROOT / "docs/howto/accounts.md").read_text()
     assert [each for each in commands(text) if "lint" in each] == ["soperator lint --partial FILE"]
+
+
+USE = sorted(ROOT.glob("docs/use/[!R]*.md"))
+
+
+def test_the_index_for_users_has_each_of_their_pages():
+    """A page under docs/use that the index does not name is not found by those for whom it is written."""
+    assert len(USE) >= 9
+    assert {each.name for each in USE} <= set(LINK.findall((ROOT / "docs/use/README.md").read_text()))
+
+
+@pytest.mark.parametrize("page", USE, ids=lambda page: page.stem)
+def test_a_page_for_users_begins_with_its_end_and_needs_no_kubectl(page):
+    """The first sentence says what the reader will have, and no command is one that only an administrator can type."""
+    text = page.read_text()
+    assert text.partition("\n\n")[2].startswith("At the end ")
+    first = {each.split(" ")[0] for block in blocks(text, "sh") for each in block.splitlines() if each}
+    assert first & {"kubectl", "helm", "make", "sudo", "soperator"} == set()
+
+
+@pytest.mark.parametrize("page", USE, ids=lambda page: page.stem)
+def test_the_batch_scripts_of_users_are_scripts(page):
+    """Each script that a user copies is read by bash without an error."""
+    for script in (each for each in blocks(page.read_text(), "sh") if each.startswith("#!/bin/bash")):
+        done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
