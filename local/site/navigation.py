@@ -103,7 +103,20 @@ REPORTS = Section(
     ),
 )
 NAVIGATION = Section(
-    "", ("README.md", USE, RUN, SLURM, KUBERNETES, REFERENCE, EXPLAIN, DECISIONS, REPORTS, "CONTRIBUTING.md")
+    "",
+    (
+        "README.md",
+        USE,
+        RUN,
+        SLURM,
+        KUBERNETES,
+        REFERENCE,
+        EXPLAIN,
+        DECISIONS,
+        REPORTS,
+        "docs/roadmap.md",
+        "CONTRIBUTING.md",
+    ),
 )
 
 
