@@ -1,3 +1,3 @@
-"""Pure decisions: functions from the observed state to actions. They read no clock, no network and no random numbers, so that tests replay any
+"""Pure decisions: functions from the observed state to actions. They read no clock, no network and no random numbers, so that tests can replay any
 history.
 """

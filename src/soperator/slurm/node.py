@@ -125,7 +125,7 @@ class SlurmNode:
 
 
 def held(nodes: Mapping[str, SlurmNode], jobs: Iterable[SlurmJob]) -> dict[str, SlurmNode]:
-    """Return the nodes by name; a node with a suspended job, which its state does not show, counts as busy."""
+    """Return the nodes by name; a node with a suspended job counts as busy, although its state does not show the job."""
     holders = {name for job in jobs for name in job.nodes}
     return {
         name: replace(each, is_held=True) if name in holders and not each.is_busy else each

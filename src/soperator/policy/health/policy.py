@@ -170,7 +170,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
 
 
 def _room(nodes: Iterable[SlurmNode], policy: HealthPolicy) -> int:
-    """Return the number of further nodes of the whole cluster that checks may drain."""
+    """Return how many more nodes of the whole cluster checks may drain."""
     if policy.most_of_all is None:
         return policy.most
     return policy.most_of_all - sum(drain_reasons.is_of_check(each) for each in nodes)

@@ -1,1 +1,1 @@
-"""Deep checks: the choice of the next node, and the consequences of a result, without I/O so that tests generate whole histories."""
+"""Deep checks: the choice of the next node, and the consequences of a result, without I/O so that tests can generate whole histories."""
