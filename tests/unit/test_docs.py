@@ -103,6 +103,16 @@ def test_every_example_of_our_kinds_passes_lint(page: Path, tmp_path: Path) -> N
         assert said.exit_code == 0, said.output
 
 
+EXPLAINED = re.compile(r"^soperator explain ((?!jail\b)[\w.]+)$")
+
+
+def test_every_field_that_is_to_be_explained_exists():
+    """`soperator explain` of a field that a page names prints it: a renamed field takes its pages along."""
+    named = {found[1] for page in PAGES for each in commands(page.read_text()) if (found := EXPLAINED.match(each))}
+    assert {"cluster.login", "cluster.jobContainers"} <= named
+    assert {each: done.output for each in named if (done := CliRunner().invoke(app, ["explain", each])).exit_code} == {}
+
+
 def test_the_checks_see_what_they_check() -> None:
     """The pages hold links, make targets, verbs and examples, and the patterns find them."""
     text = "\n".join(page.read_text() for page in PAGES)
