@@ -16,6 +16,8 @@ from local.site.staging import place, stage
 
 BUILD = REPOSITORY / "build"
 SITE = BUILD / "site"
+#: A page whose heading is too long for the row of tabs.
+TITLES = {"README.md": "Overview", "CONTRIBUTING.md": "Contribute"}
 #: What a browser loads without being asked, by an address of another host. The theme loads mermaid from one where a page has a diagram in it.
 LOADS = re.compile(
     r"""<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+"""
@@ -29,15 +31,18 @@ def main() -> None:
     mkdocs = pinned.build("site")
     navigation = expanded(REPOSITORY)
     staged = BUILD / "site-pages"
-    stage(REPOSITORY, navigation, staged)
+    try:
+        stage(REPOSITORY, navigation, staged)
+    except ValueError as error:
+        sys.exit(str(error))
     configuration = BUILD / "mkdocs.yml"
     configuration.write_text(json.dumps(_configuration(navigation, staged), indent=1))
+    # Without --quiet: with it mkdocs does not count its warnings, and --strict lets all of them pass.
     command = [
         str(mkdocs),
         "-m",
         "mkdocs",
         "build",
-        "--quiet",
         "--strict",
         "--clean",
         "--config-file",
@@ -67,8 +72,14 @@ def _configuration(navigation: Section, staged: Path) -> dict[str, Any]:
 
 
 def _nav(section: Section) -> list[Any]:
-    """Return a section's entries as mkdocs reads them; a page's title is its heading."""
-    return [{each.title: _nav(each)} if isinstance(each, Section) else place(each) for each in section.entries]
+    """Return a section's entries as mkdocs reads them; a page's title is its heading unless TITLES has another."""
+    return [_nav_entry(entry) for entry in section.entries]
+
+
+def _nav_entry(entry: str | Section) -> Any:
+    if isinstance(entry, Section):
+        return {entry.title: _nav(entry)}
+    return {TITLES[entry]: place(entry)} if entry in TITLES else place(entry)
 
 
 def _version() -> str:

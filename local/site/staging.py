@@ -8,6 +8,7 @@ from local.site.navigation import Section, pages
 
 #: Pages outside docs/ that have a place of their own.
 PLACES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+PICTURES = (".png", ".svg", ".jpg")
 LANGUAGES = {
     ".py": "python",
     ".yaml": "yaml",
@@ -25,19 +26,23 @@ def place(path: str) -> str:
         return PLACES[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
-    return f"files/{path}" if path.endswith(".md") else f"files/{path}.md"
+    return f"files/{path}" if path.endswith((".md", *PICTURES)) else f"files/{path}.md"
 
 
 def stage(root: Path, navigation: Section, into: Path) -> None:
     """Write the pages of the navigation, all that they link to, and the style sheet into an empty folder."""
     shutil.rmtree(into, ignore_errors=True)
-    waiting, done = [*pages(navigation)], set[str]()
+    waiting, done = [(page, "the navigation") for page in pages(navigation)], set[str]()
     while waiting:
-        path = waiting.pop()
+        path, linking = waiting.pop()
         if path in done:
             continue
         done.add(path)
-        waiting += _write(root, path, into)
+        if path.startswith(("..", "/")) or not (root / path).exists():
+            raise ValueError(f"{linking} links to {path}, which is not in the repository: correct the link")
+        if path.startswith("docs/") and (root / path).is_dir():
+            raise ValueError(f"{linking} links to {path}, a folder without a README.md: link to a page in it")
+        waiting += [(target, path) for target in _write(root, path, into)]
     (into / "assets").mkdir()
     shutil.copy(Path(__file__).with_name("site.css"), into / "assets")
 
@@ -45,13 +50,11 @@ def stage(root: Path, navigation: Section, into: Path) -> None:
 def _write(root: Path, path: str, into: Path) -> list[str]:
     """Write one file of the repository into the site; return what it links to."""
     source, target = root / path, into / place(path)
-    if path.startswith(("..", "/")) or not source.exists():
-        raise ValueError(f"{path} is linked to, and is not in the repository")
     if path.endswith(".md"):
         text = source.read_text()
         _put(target, converted(relinked(text, path, lambda to: place(_page(root, to)))))
         return [_page(root, to) for to in targets(text, path)]
-    if path.startswith("docs/"):
+    if path.startswith("docs/") or path.endswith(PICTURES):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
     else:

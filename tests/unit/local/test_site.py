@@ -58,6 +58,7 @@ def test_a_pattern_takes_the_pages_that_no_other_entry_names(tmp_path):
         ("../../examples/cluster.yaml", "../files/examples/cluster.yaml.md"),
         ("../../spank/README.md", "../files/spank/README.md"),
         ("monitoring-page.png", "monitoring-page.png"),
+        ("../../examples/picture.svg", "../files/examples/picture.svg"),
         ("#here", "#here"),
         ("https://kubernetes.io/docs", "https://kubernetes.io/docs"),
     ],
@@ -119,8 +120,19 @@ def test_a_link_out_of_the_repository_fails(tmp_path, link):
     (tmp_path / "tree/docs").mkdir(parents=True)
     (tmp_path / "secret.txt").touch()
     (tmp_path / "tree/docs/a.md").write_text(f"[it]({link})\n")
-    with pytest.raises(ValueError, match="is linked to, and is not in the repository"):
+    with pytest.raises(ValueError, match=r"docs/a\.md links to .*, which is not in the repository"):
         stage(tmp_path / "tree", Section("", ("docs/a.md",)), tmp_path / "site")
+
+
+def test_a_link_to_a_folder_of_docs_needs_its_readme(tmp_path):
+    """The error names the page and the folder."""
+    (tmp_path / "docs/b").mkdir(parents=True)
+    (tmp_path / "docs/a.md").write_text("[it](b/)\n")
+    with pytest.raises(ValueError, match=r"docs/a\.md links to docs/b, a folder without a README\.md"):
+        stage(tmp_path, Section("", ("docs/a.md",)), tmp_path / "site")
+    (tmp_path / "docs/b/README.md").touch()
+    stage(tmp_path, Section("", ("docs/a.md",)), tmp_path / "site")
+    assert (tmp_path / "site/a.md").read_text() == "[it](b/README.md)\n"
 
 
 def test_what_a_page_loads_from_another_host_is_found(tmp_path):
