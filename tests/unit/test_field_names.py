@@ -38,7 +38,7 @@ def texts() -> Iterator[tuple[Path, str]]:
                 yield path.relative_to(REPOSITORY), word
     pages = [
         *REPOSITORY.glob("docs/*.md"),
-        *REPOSITORY.glob("docs/[ehr]*/*.md"),
+        *REPOSITORY.glob("docs/[ehru]*/*.md"),
         *REPOSITORY.glob("docs/runbooks/*.md"),
     ]
     for path in [
