@@ -17,7 +17,7 @@ from local.site.staging import place, stage
 BUILD = REPOSITORY / "build"
 SITE = BUILD / "site"
 #: A page whose heading is too long for the row of tabs.
-TITLES = {"README.md": "Overview", "CONTRIBUTING.md": "Contribute"}
+TITLES = {"README.md": "Overview"}
 #: What a browser loads without being asked, by an address of another host. The theme loads mermaid from one where a page has a diagram in it.
 LOADS = re.compile(
     r"""<(?:script|img|iframe|source|embed)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+"""

@@ -102,6 +102,10 @@ REPORTS = Section(
         Section("Costs and other reports", ("docs/reports/*.md",)),
     ),
 )
+CONTRIBUTE = Section(
+    "Contribute",
+    ("CONTRIBUTING.md", "docs/roadmap.md", "CHANGELOG.md", "SECURITY.md", "MAINTAINERS.md", "CODE_OF_CONDUCT.md"),
+)
 NAVIGATION = Section(
     "",
     (
@@ -114,8 +118,7 @@ NAVIGATION = Section(
         EXPLAIN,
         DECISIONS,
         REPORTS,
-        "docs/roadmap.md",
-        "CONTRIBUTING.md",
+        CONTRIBUTE,
     ),
 )
 

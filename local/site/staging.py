@@ -1,5 +1,6 @@
 """The pages as mkdocs gets them: a copy of docs/ whose links to other files of the repository lead to pages that show these files."""
 
+import posixpath
 import shutil
 from pathlib import Path, PurePosixPath
 
@@ -8,6 +9,8 @@ from local.site.navigation import Section, pages
 
 #: Pages outside docs/ that have a place of their own.
 PLACES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}
+#: The first page has no pages under it: the room of the navigation goes to its diagram and its tables.
+FIRST = "---\nhide: [navigation]\n---\n\n"
 PICTURES = (".png", ".svg", ".jpg")
 LANGUAGES = {
     ".py": "python",
@@ -52,15 +55,18 @@ def _write(root: Path, path: str, into: Path) -> list[str]:
     source, target = root / path, into / place(path)
     if path.endswith(".md"):
         text = source.read_text()
-        _put(target, converted(relinked(text, path, lambda to: place(_page(root, to)))))
+        page = converted(relinked(text, path, lambda to: place(_page(root, to))))
+        _put(target, FIRST + page if path == "README.md" else page)
         return [_page(root, to) for to in targets(text, path)]
-    if path.startswith("docs/") or path.endswith(PICTURES):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
-    else:
+    if source.is_dir():
+        children = _children(source, path)
+        _put(target, _listed(path, children))
+        return children
+    if not path.startswith("docs/") and not path.endswith(PICTURES):
         _put(target, _shown(source, path))
-        if source.is_file():
-            shutil.copy(source, target.with_suffix(""))
+        target = target.with_suffix("")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
     return []
 
 
@@ -69,16 +75,34 @@ def _page(root: Path, path: str) -> str:
     return f"{path}/README.md" if (root / path / "README.md").is_file() else path
 
 
+def _children(folder: Path, path: str) -> list[str]:
+    """Return the files that lie directly in a folder and that git would not ignore for their name."""
+    names = sorted(each.name for each in folder.iterdir() if each.is_file())
+    return [f"{path}/{name}" for name in names if not name.startswith((".", "__")) and not name.endswith((".o", ".so"))]
+
+
+def _listed(path: str, children: list[str]) -> str:
+    """Return a page with links to the files of a folder."""
+    links = [
+        f"- [{PurePosixPath(each).name}]({posixpath.relpath(place(each), posixpath.dirname(place(path)))})\n"
+        for each in children
+    ]
+    return f"{_head(path)}:\n\n{''.join(links)}"
+
+
 def _shown(source: Path, path: str) -> str:
-    """Return a page, not found by the search, that shows a file, or the names in a folder."""
-    head = f"---\nsearch: {{exclude: true}}\n---\n\n# {PurePosixPath(path).name}\n\n`{path}` in the repository"
-    if source.is_dir():
-        names = sorted(
-            each.name + "/" * each.is_dir() for each in source.iterdir() if not each.name.startswith((".", "__"))
-        )
-        return f"{head} has:\n\n" + "".join(f"- `{name}`\n" for name in names)
-    language = LANGUAGES.get(source.suffix, "text")
-    return f"{head} ([the file alone]({source.name})):\n\n`````{language}\n{source.read_text()}`````\n"
+    """Return a page that shows a file, or only leads to it if it is no text."""
+    head = f"{_head(path)} ([the file alone]({source.name}))"
+    try:
+        text = source.read_text().removesuffix("\n")
+    except UnicodeDecodeError:
+        return f"{head}.\n"
+    return f"{head}:\n\n`````{LANGUAGES.get(source.suffix, 'text')}\n{text}\n`````\n"
+
+
+def _head(path: str) -> str:
+    """Return how a page about a file begins; the search does not find it, because it is no documentation."""
+    return f"---\nsearch: {{exclude: true}}\n---\n\n# {PurePosixPath(path).name}\n\n`{path}` in the repository"
 
 
 def _put(target: Path, text: str) -> None:

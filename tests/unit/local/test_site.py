@@ -36,8 +36,6 @@ def test_decisions_are_grouped_as_in_their_list():
 
 def test_a_pattern_takes_the_pages_that_no_other_entry_names(tmp_path):
     """In the order of the folder's README, then by name; a section without a page is left out."""
-    for name in ("README", "a", "b", "c"):
-        (tmp_path / f"{name}.md").touch()
     (tmp_path / "docs").mkdir()
     for name in ("README", "a", "b", "c", "d"):
         (tmp_path / f"docs/{name}.md").write_text("[c](c.md) and [b](b.md)\n" if name == "README" else "")
@@ -101,6 +99,13 @@ def test_a_callout_becomes_an_admonition():
     assert converted("a\n\n> [!WARNING]\n> Jobs end.\n\nb") == "a\n\n\n!!! warning\n\n    Jobs end.\n\nb\n"
 
 
+def test_the_readme_is_the_first_page_without_the_list_of_pages_at_its_side(tmp_path):
+    """Its room goes to the diagram and the tables."""
+    (tmp_path / "README.md").write_text("# Title\n")
+    stage(tmp_path, Section("", ("README.md",)), tmp_path / "site")
+    assert (tmp_path / "site/index.md").read_text() == "---\nhide: [navigation]\n---\n\n# Title\n"
+
+
 def test_a_file_outside_docs_is_shown_on_a_page_and_lies_beside_it(tmp_path):
     """An example can be read in the site, and fetched from it."""
     (tmp_path / "docs").mkdir()
@@ -111,7 +116,22 @@ def test_a_file_outside_docs_is_shown_on_a_page_and_lies_beside_it(tmp_path):
     assert (tmp_path / "site/a.md").read_text() == "[it](files/examples/x.yaml.md), [all](files/examples.md)\n"
     assert "`````yaml\nkind: X\n`````" in (tmp_path / "site/files/examples/x.yaml.md").read_text()
     assert (tmp_path / "site/files/examples/x.yaml").read_text() == "kind: X\n"
-    assert "- `x.yaml`" in (tmp_path / "site/files/examples.md").read_text()
+    assert "- [x.yaml](examples/x.yaml.md)" in (tmp_path / "site/files/examples.md").read_text()
+
+
+def test_each_file_of_a_folder_has_a_page(tmp_path):
+    """A page that names a folder of examples leads to what is in it; what git ignores and what is no text is not shown."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/a.md").write_text("[all](../examples/)\n")
+    (tmp_path / "examples/__pycache__").mkdir(parents=True)
+    (tmp_path / "examples/run.sh").write_text("exit 0")
+    (tmp_path / "examples/data").write_bytes(b"\xff\xfe")
+    (tmp_path / "examples/.env").touch()
+    stage(tmp_path, Section("", ("docs/a.md",)), tmp_path / "site")
+    listed = [path.name for path in sorted((tmp_path / "site/files/examples").iterdir())]
+    assert listed == ["data", "data.md", "run.sh", "run.sh.md"]
+    assert "`````bash\nexit 0\n`````" in (tmp_path / "site/files/examples/run.sh.md").read_text()
+    assert "`````" not in (tmp_path / "site/files/examples/data.md").read_text()
 
 
 @pytest.mark.parametrize("link", ["../../secret.txt", "/etc/hosts", "absent.md"])
