@@ -98,7 +98,7 @@ def test_a_misspelt_field_is_refused_at_apply(lab: Lab) -> None:
 def test_a_partition_over_an_unknown_nodeset_is_told(lab: Lab, edit: Callable[..., None]) -> None:
     """The condition names the place in the list, the NodeSet and those that there are; the cluster stays available."""
     edit({"partitions": [{"name": "odd", "nodeSets": ["worker", "nobody"]}]}, {"partitions": None})
-    words = (f"SlurmCluster {lab.cluster}", "spec.partitions[0].nodeSets[1]", "nobody", "there are: worker", "make it")
+    words = (f"SlurmCluster {lab.cluster}", "spec.partitions[0].nodeSets[1]", "nobody", "existing: worker", "create it")
     shows(lab, "slurmcluster", lab.cluster, accepted, words)
     assert condition(lab.status(), "Available")["status"] == "True"
     assert "odd" not in lab.ssh("alice", "sinfo -h")
@@ -120,7 +120,7 @@ def test_a_line_that_contradicts_ours_is_told(lab: Lab, edit: Callable[..., None
 def test_a_missing_claim_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """A SlurmCluster whose claim is not there says which, makes nothing, and begins when told otherwise."""
     make("SlurmCluster", "claimless", jail={"claim": {"name": "nowhere"}})
-    words = ("SlurmCluster claimless", "spec.jail.claim.name", "nowhere", "make it")
+    words = ("SlurmCluster claimless", "spec.jail.claim.name", "nowhere", "create it")
     shows(lab, "slurmcluster", "claimless", why, words)
     made = lab.kubectl(
         "get", "pods,statefulsets,configmaps", "-l", "slurm.soperator.io/cluster=claimless", "-o", "name"
@@ -131,14 +131,14 @@ def test_a_missing_claim_is_told(lab: Lab, make: Callable[..., None]) -> None:
 def test_a_missing_claim_of_a_submount_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """A NodeSet with a submount of a claim that is not there says which."""
     make("NodeSet", "mounting", clusterRef={"name": lab.cluster}, submounts=[{"path": "/data", "claimName": "nowhere"}])
-    words = ("NodeSet mounting", "spec.submounts[0].claimName", "nowhere", "make it")
+    words = ("NodeSet mounting", "spec.submounts[0].claimName", "nowhere", "create it")
     shows(lab, "nodeset", "mounting", why, words)
 
 
 def test_a_nodeset_without_its_cluster_is_told(lab: Lab, make: Callable[..., None]) -> None:
     """The NodeSet names the cluster that is not there, and those that are."""
     make("NodeSet", "lost", clusterRef={"name": "nobody"})
-    shows(lab, "nodeset", "lost", why, ("NodeSet lost", "spec.clusterRef.name", "nobody", f"there are: {lab.cluster}"))
+    shows(lab, "nodeset", "lost", why, ("NodeSet lost", "spec.clusterRef.name", "nobody", f"existing: {lab.cluster}"))
 
 
 def test_two_nodesets_that_claim_one_pod_name_are_told(lab: Lab, make: Callable[..., None]) -> None:

@@ -150,7 +150,7 @@ def test_a_label_that_is_missing_is_told_and_mended(mixed: Lab) -> None:
     rack = mixed.look("node", node)["metadata"]["labels"][RACK]
     mixed.kubectl("label", "node", node, f"{RACK}-")
     lost = mixed.until("TopologyKnown is False", lambda: known(mixed, "False"), 60)
-    assert lost.startswith("where cpu-0 ")
+    assert lost.startswith("the location of cpu-0 ")
     assert f"lacks the label {RACK}: set the label" in lost
     mixed.until("slurmctld has cpu-0 apart", lambda: leaf(mixed, "cpu-0") == "none", 90)
     assert mixed.ssh("alice", "srun -Q -w cpu-0 hostname") == "cpu-0\n"

@@ -67,7 +67,7 @@ CASES = (
         spares_shell=False,
         recovers=240,
     ),
-    Case("image that cannot be pulled", machines.unpullable, says="it stopped, for pod"),
+    Case("image that cannot be pulled", machines.unpullable, says="waits, ImagePullBackOff of localhost/nothing:1"),
     Case("two operators of different versions", machines.two_operators, is_slow=True),
 )
 #: What `make test` plays, in about two minutes: one of each kind.
