@@ -82,11 +82,50 @@ def command(build: Build, go: Path, into: Path) -> list[str]:
     return [str(go), "build", *flags, *build.packages]
 
 
+def _packages(build: Build, go: Path, environment: dict[str, str]) -> int:
+    """Return how many packages the build compiles if none is in Go's cache; 0 if Go does not say."""
+    tags = ["-tags", build.tags] if build.tags else []
+    listed = subprocess.run(
+        [str(go), "list", "-deps", "-f", "{{if .GoFiles}}{{.ImportPath}}{{end}}", *tags, *build.packages],
+        cwd=GO_SOURCES / build.module,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return len(listed.stdout.split()) if listed.returncode == 0 else 0
+
+
+def compiled(log: str) -> int:
+    """Return how many packages a log of `go build -v` names: one on a line by itself; lines about downloads begin with "go:"."""
+    return sum(1 for line in log.splitlines() if line and " " not in line and not line.startswith(("go:", "#")))
+
+
+def progress(done: int, total: int, seconds: float) -> str:
+    """Return the sentence about a build that has compiled so many packages of the total after so many seconds.
+
+    The time left is in proportion to the packages, and is not given before a twentieth is done: packages differ, and downloads come first.
+    """
+    if not total:
+        return f"{done} packages are compiled"
+    done = min(done, total)
+    said = f"{done} of {total} packages are compiled ({100 * done // total} %)"
+    if done == total:
+        return f"{said}, the programs are being linked"
+    if done * 20 < total:
+        return said
+    left = seconds * (total - done) / done
+    return f"{said}, about {max(1, round(left / 60))} min left"
+
+
 def _run(build: Build, go: Path, into: Path, log: Path) -> None:
     environment = golang.environment() | {"CGO_ENABLED": "1" if build.cgo else "0"}
+    total = _packages(build, go, environment)
+    began, start = time.monotonic(), log.stat().st_size
+    verb, *rest = command(build, go, into)[1:]  # -v only reports: it is not part of what the folder is named after
     with log.open("ab") as output:
         running = subprocess.Popen(
-            command(build, go, into), cwd=GO_SOURCES / build.module, env=environment, stdout=output, stderr=output
+            [str(go), verb, "-v", *rest], cwd=GO_SOURCES / build.module, env=environment, stdout=output, stderr=output
         )
         try:
             while True:
@@ -94,14 +133,21 @@ def _run(build: Build, go: Path, into: Path, log: Path) -> None:
                     status = running.wait(timeout=PROGRESS_EVERY_S)
                     break
                 except subprocess.TimeoutExpired:
-                    done = [name for name in PROGRAMS if (into / name).exists()]
-                    say(f"building: {len(done)} of {len(PROGRAMS)} programs are done ({', '.join(done[-3:])})")
+                    with log.open("rb") as written:
+                        written.seek(start)
+                        done = compiled(written.read().decode(errors="replace"))
+                    say(f"building {_names(build)}: {progress(done, total, time.monotonic() - began)}")
         except BaseException:
             running.terminate()
             running.wait()
             raise
     if status:
         raise Failure(f"the build of {', '.join(build.packages.values())} failed, log {log}:\n{tail(log)}")
+
+
+def _names(build: Build) -> str:
+    names = list(build.packages.values())
+    return names[0] if len(names) == 1 else f"{len(names)} programs"
 
 
 def _take(source: str, into: Path) -> None:

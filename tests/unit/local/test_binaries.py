@@ -80,3 +80,22 @@ def test_old_go_is_not_enough(tmp_path: Path) -> None:
         go.chmod(0o755)
         assert golang.is_new_enough(go) is is_enough
     assert not golang.is_new_enough(tmp_path / "none")
+
+
+def test_a_build_says_what_fraction_is_done_and_when_it_will_be() -> None:
+    """The sentence counts packages, gives the time left once a twentieth is done, and says when only linking is left."""
+    assert binaries.progress(40, 2000, 60.0) == "40 of 2000 packages are compiled (2 %)"
+    assert binaries.progress(500, 2000, 100.0) == "500 of 2000 packages are compiled (25 %), about 5 min left"
+    assert (
+        binaries.progress(2001, 2000, 400.0)
+        == "2000 of 2000 packages are compiled (100 %), the programs are being linked"
+    )
+    assert binaries.progress(7, 0, 9.0) == "7 packages are compiled"
+
+
+def test_only_packages_are_counted() -> None:
+    """Downloads, messages of the compiler and headings of packages with errors are no compiled packages."""
+    log = (
+        "go: downloading k8s.io/api v0.36.3\ninternal/goarch\nk8s.io/api/core/v1\n# k8s.io/x\nx.go:3:4: undefined: y\n"
+    )
+    assert binaries.compiled(log) == 2
