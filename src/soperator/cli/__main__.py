@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
+from soperator.cli.cluster import status
 
 app = typer.Typer(
     name="soperator",
@@ -47,6 +48,7 @@ def options(
         os.environ["SOPERATOR_CONTEXT"] = context
 
 
+app.command("status")(status.status)
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
 app.command("render")(render.render)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from soperator.api.base import API_VERSION
 from soperator.api.validation.cel_rules import NAMES
+from soperator.cli.support import reference as cli
 from soperator.crdgen import checks, conditions, deep_checks, labels, metrics, slurm_settings
 from soperator.crdgen.columns import ALL, Definition
 from soperator.crdgen.fields import fields, rules_of
@@ -29,6 +30,7 @@ def files() -> Mapping[str, str]:
         conditions.NAME: conditions.page(),
         labels.NAME: labels.page(),
         slurm_settings.NAME: slurm_settings.page(),
+        cli.NAME: cli.page(),
     }
 
 
