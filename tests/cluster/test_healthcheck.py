@@ -72,8 +72,8 @@ def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_
     reason = f"soperator: check marked: there is a bad-{BAD}"
     lab.until(f"{BAD} is drained", lambda: state(lab, BAD) == f"drained {reason}", 180)
     lab.timings.note("a HealthCheck is made → its two runs have drained the bad node", time.monotonic() - began)
-    (found,) = lab.until("the evidence is kept", lambda: status(lab).get("nodes"), 20)
-    assert (found["node"], found["state"], found["fails"]) == (BAD, "failing", 2)
+    (found,) = lab.until("the evidence is kept", lambda: status(lab).get("unhealthyNodes"), 20)
+    assert (found["node"], found["state"], found["failures"]) == (BAD, "failing", 2)
     assert found["log"] == f"on {BAD} as root\nthere is a bad-{BAD}"
     assert held.state() == "RUNNING"
     assert "soperator" not in lab.ssh("alice", "sinfo")
@@ -92,8 +92,8 @@ def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_
     began = time.monotonic()
     lab.until(f"{BAD} is idle", lambda: state(lab, BAD).startswith("idle"), 180)
     lab.timings.note("a bad node is repaired → tested while drained, and in service", time.monotonic() - began)
-    lab.until("all pass", lambda: status(lab).get("nodesPassed") == "2/2" and not status(lab).get("nodes"), 120)
-    assert [each["says"] for each in status(lab)["ended"]] == [f"there is a bad-{BAD}"]
+    lab.until("all pass", lambda: status(lab).get("summary") == "2/2" and not status(lab).get("unhealthyNodes"), 120)
+    assert [each["message"] for each in status(lab)["endedFailures"]] == [f"there is a bad-{BAD}"]
     assert sorted(lab.ssh("alice", "srun -N2 hostname").split()) == [GOOD, BAD]
 
 
@@ -118,13 +118,13 @@ def test_a_bad_node_moves_to_another_machine_and_is_in_service_when_it_passes_th
             evidence = json.loads(lab.look("node", former)["metadata"]["annotations"]["slurm.soperator.io/unhealthy"])
             assert (evidence["check"], evidence["says"], evidence["node"]) == ("marked", f"there is a bad-{BAD}", BAD)
             lab.until("the worker is on another machine", lambda: machine(lab, BAD) not in ("", former), 120)
-            (ended,) = lab.until(f"{BAD} passes there", lambda: status(lab).get("ended"), 240)
+            (ended,) = lab.until(f"{BAD} passes there", lambda: status(lab).get("endedFailures"), 240)
             lab.until(f"{BAD} is idle", lambda: state(lab, BAD).startswith("idle"), 60)
             lab.timings.note(
                 "a HealthCheck is made → the bad node is tested on another machine, and in service",
                 time.monotonic() - began,
             )
-            assert ended["says"] == f"there is a bad-{BAD}"
+            assert ended["message"] == f"there is a bad-{BAD}"
             assert lab.ssh("alice", f"srun -w {BAD} hostname") == f"{BAD}\n"
             assert cordoned()
     finally:
@@ -139,7 +139,7 @@ def test_a_slow_card_is_found_by_pairs_and_its_node_is_tested_with_a_partner(che
     lab = checked
     if not lab.target.is_local:
         pytest.skip("the network cards of the Nodes are this machine's")
-    spec = CHECK | {"check": "network", "nodeSets": ["deep"], "thresholds": {"tcp_gbps": 0.2}}
+    spec = CHECK | {"check": "network", "nodeSets": ["deep"], "thresholds": {"tcp_gbps": "0.2"}}
     del spec["script"]
     with lab.pair_nodes("deep", 4, patience=120) as nodes:
         bad = nodes[1]
@@ -153,10 +153,10 @@ def test_a_slow_card_is_found_by_pairs_and_its_node_is_tested_with_a_partner(che
                 "a HealthCheck of pairs is made → the slow card's node is drained", time.monotonic() - began
             )
             assert "less than 0.2; the same with each of " in state(lab, bad)
-            (found,) = [each for each in status(lab)["nodes"] if each["node"] == bad]
+            (found,) = [each for each in status(lab)["unhealthyNodes"] if each["node"] == bad]
             assert found["log"].count("gbps=") >= 2
         began = time.monotonic()
-        passes = lambda: bad in [each["node"] for each in status(lab).get("ended", ())]  # noqa: E731
+        passes = lambda: bad in [each["node"] for each in status(lab).get("endedFailures", ())]  # noqa: E731
         lab.until(f"{bad} passes", passes, 240)
         lab.until(f"{bad} is idle", lambda: state(lab, bad).startswith("idle"), 60)
         lab.timings.note("its card is well → tested with a partner, and in service", time.monotonic() - began)

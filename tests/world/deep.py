@@ -21,7 +21,7 @@ def jobs(town, *states):
 
 
 def case(town, node):
-    return next((each for each in of(town).get("nodes", ()) if each["node"] == node), None)
+    return next((each for each in of(town).get("unhealthyNodes", ()) if each["node"] == node), None)
 
 
 async def begin(town, **more):

@@ -36,10 +36,10 @@ async def test_every_node_runs_it_once_two_at_a_time(town):
     for node in ("worker-0", "worker-1", "worker-2"):
         await run_on(town, node, "soperator exit=0\n")
         assert len(jobs(town, "PENDING", "RUNNING")) <= 2
-    await until(lambda: of(town)["nodesPassed"] == "3/3")
+    await until(lambda: of(town)["summary"] == "3/3")
     await asyncio.sleep(0.5)
     assert len(town.slurm.jobs) == 3
-    assert of(town)["active"] == 0
+    assert of(town)["activeRuns"] == 0
     assert {each["name"] for each in town.slurm.jobs.values()} == {"soperator-check-disk"}
 
 
@@ -48,8 +48,8 @@ async def test_a_failure_is_confirmed_and_drains_the_node_with_its_evidence(town
     number = await failing(town)
     assert town.slurm.nodes["worker-1"]["reason"] == "soperator: check disk: the disk is slow"
     said = case(town, "worker-1")
-    assert (said["state"], said["fails"], said["job"], said["log"]) == ("failing", 2, number, "the disk is slow\n")
-    await until(lambda: of(town)["failing"] == 1)
+    assert (said["state"], said["failures"], said["job"], said["log"]) == ("failing", 2, number, "the disk is slow\n")
+    await until(lambda: of(town)["failingNodes"] == 1)
     assert "1 failing: worker-1 (the disk is slow)" in of(town)["why"]
     healthy = lambda: {each["type"]: each for each in town.status(kinds.NODESET, "worker")["conditions"]}["Healthy"]  # noqa: E731
     await until(lambda: "worker-1 (Out: disk: the disk is slow)" in healthy()["message"], 30.0)
@@ -71,7 +71,7 @@ async def test_a_drained_node_is_tested_while_it_stays_drained_and_returns_when_
         await until(lambda number=number: number not in [each["job"] for each in of(town)["runs"]])
     await until(lambda: node["state"] == ["IDLE"])
     assert case(town, "worker-1") is None
-    assert of(town)["ended"][0]["says"] == "the disk is slow"
+    assert of(town)["endedFailures"][0]["message"] == "the disk is slow"
     await asyncio.sleep(2.0)
     assert node["state"] == ["IDLE"]
     assert jobs(town, "PENDING", "RUNNING") == []
@@ -101,8 +101,8 @@ async def test_a_run_that_made_way_is_neither_a_pass_nor_a_failure_and_is_repeat
     del town.slurm.jobs[gone[0]]
     number = await run_on(town, "worker-0", "soperator exit=0\n")
     assert number not in gone
-    await until(lambda: of(town)["nodesPassed"] == "1/3")
-    assert of(town)["nodes"] == []
+    await until(lambda: of(town)["summary"] == "1/3")
+    assert of(town)["unhealthyNodes"] == []
 
 
 async def test_a_check_that_does_not_work_is_told_and_drains_nobody(town):
@@ -111,14 +111,14 @@ async def test_a_check_that_does_not_work_is_told_and_drains_nobody(town):
     await run_on(town, "worker-0", "")
     await run_on(town, "worker-1", "soperator exit=127\nno such file\n", "FAILED")
     await run_on(town, "worker-2", "", "TIMEOUT")
-    await until(lambda: len(of(town).get("nodes", ())) == 3)
-    assert {each["state"] for each in of(town)["nodes"]} == {"broken"}
-    assert case(town, "worker-1")["says"] == "exit code 127: no such file"
-    assert case(town, "worker-2")["says"] == "it did not end within 10 min"
+    await until(lambda: len(of(town).get("unhealthyNodes", ())) == 3)
+    assert {each["state"] for each in of(town)["unhealthyNodes"]} == {"broken"}
+    assert case(town, "worker-1")["message"] == "exit code 127: no such file"
+    assert case(town, "worker-2")["message"] == "it did not end within 10 min"
     await run_on(town, "worker-0", "soperator exit=0\n")
     await run_on(town, "worker-1", "soperator exit=127\nno such file\n", "FAILED")
     await run_on(town, "worker-2", "", "TIMEOUT")
-    await until(lambda: [each["fails"] for each in of(town)["nodes"]] == [2, 2])
+    await until(lambda: [each["failures"] for each in of(town)["unhealthyNodes"]] == [2, 2])
     await asyncio.sleep(5.0)
     assert not [each for each in town.slurm.nodes.values() if "DRAIN" in each["state"]]
     assert len(town.slurm.jobs) == 6
@@ -132,11 +132,11 @@ async def test_a_new_operator_goes_on_with_what_the_former_one_began():
         await until(lambda: len(jobs(town, "PENDING")) == 3)
         await until(lambda: len(of(town).get("runs", ())) == 3)
     kept = town.find(kinds.HEALTHCHECK, "disk")["status"]
-    runs = [each for each in kept["runs"] if each["node"] != "worker-2"]
+    runs = [each for each in kept["runs"] if each["nodes"] != "worker-2"]
     top = max(each["job"] for each in runs)
     assert top < max(town.slurm.jobs)  # the numbers of jobs only grow
     town.fake.world.change(
-        kinds.HEALTHCHECK, ("slurm", "disk"), {"status": {**kept, "runs": runs, "top": top}}, sub="status"
+        kinds.HEALTHCHECK, ("slurm", "disk"), {"status": {**kept, "runs": runs, "highestJob": top}}, sub="status"
     )
     for number in jobs(town, "PENDING"):
         town.slurm.start(number)
@@ -145,7 +145,7 @@ async def test_a_new_operator_goes_on_with_what_the_former_one_began():
     former = {"job_id": 900, "comment": "another object", "job_state": ["FAILED"], "admin_comment": BAD}
     town.slurm.jobs[900] = {"name": "soperator-check-disk", "required_nodes": "worker-0", **former}
     async with operating(town):
-        await until(lambda: of(town)["nodesPassed"] == "2/3", 30.0)
+        await until(lambda: of(town)["summary"] == "2/3", 30.0)
         await until(lambda: case(town, "worker-2"))
         await until(lambda: jobs(town, "PENDING"), 30.0)
         assert len(town.slurm.jobs) == 5
@@ -157,7 +157,7 @@ async def test_a_request_runs_it_once_more_and_a_suspended_one_not(town):
     await begin(town, maxParallel=3)
     for each in ("worker-0", "worker-1", "worker-2"):
         await run_on(town, each, "soperator exit=0\n")
-    await until(lambda: of(town)["nodesPassed"] == "3/3")
+    await until(lambda: of(town)["summary"] == "3/3")
     await asyncio.sleep(0.5)
     assert len(town.slurm.jobs) == 3
     await asyncio.sleep(1.1)
@@ -193,7 +193,7 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
         before = len(town.slurm.asked)
         town.apply(kinds.HEALTHCHECK, "disk", CHECK | {"maxParallel": "10%", "suspend": False})
         end = asyncio.get_running_loop().time() + 400.0
-        while of(town).get("nodesPassed") != f"{MANY}/{MANY}":
+        while of(town).get("summary") != f"{MANY}/{MANY}":
             assert asyncio.get_running_loop().time() < end, of(town)
             assert len(jobs(town, "PENDING", "RUNNING")) <= MANY // 10
             for number in jobs(town, "RUNNING"):
@@ -203,7 +203,7 @@ async def test_a_round_over_many_nodes_keeps_to_its_share_and_asks_little():
             await asyncio.sleep(3.0)
         assert len(town.slurm.jobs) == MANY
         assert len(town.slurm.asked) - before <= 4 * MANY
-        assert len(of(town)["ran"]) < 50
+        assert len(of(town)["lastRuns"]) < 50
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_pa
         await until(lambda number=number: number not in [each["job"] for each in of(town)["runs"]])
     await until(lambda: node["state"] == ["IDLE"])
     assert case(town, "worker-1") is None
-    assert [(each["node"], each["says"]) for each in of(town)["ended"]] == [("worker-1", "the disk is slow")]
+    assert [(each["node"], each["message"]) for each in of(town)["endedFailures"]] == [("worker-1", "the disk is slow")]
     assert town.find(kinds.POD, "demo-worker-1")["spec"]["nodeName"] == "rack-8"
     assert machine()["spec"]["unschedulable"] is True
     assert "slurm.soperator.io/unhealthy" in machine()["metadata"]["annotations"]

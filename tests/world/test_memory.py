@@ -172,7 +172,7 @@ async def test_a_check_goes_on_without_the_status(after):
     async with operating(town):
         await run()
         await until(lambda: case(town, "worker-1"), 60)
-        assert case(town, "worker-1")["fails"] == 2
+        assert case(town, "worker-1")["failures"] == 2
         assert [len(ended(each)) for each in ("worker-0", "worker-1", "worker-2")] == [1, 2, 1]
         await asyncio.sleep(10)
     wipe(town)
@@ -182,7 +182,7 @@ async def test_a_check_goes_on_without_the_status(after):
         assert case(town, "worker-1")["state"] == "failing"
         assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]
         assert town.slurm.jobs == {}
-        await until(lambda: of(town)["nodesPassed"] == "2/3", 30)
+        await until(lambda: of(town)["summary"] == "2/3", 30)
 
 
 @pytest.mark.parametrize("act", ["deleted", "edited", "cut", "relabelled", "orphaned"])
@@ -195,7 +195,7 @@ async def test_memory_that_somebody_changes_is_as_it_was_soon(act, is_away):
         await tried(town)
         for node in ("worker-0", "worker-1", "worker-2"):
             await run_on(town, node, "soperator exit=0\n")
-        await until(lambda: of(town)["nodesPassed"] == "3/3", 30)
+        await until(lambda: of(town)["summary"] == "3/3", 30)
         await asyncio.sleep(10)
         before, anchor, check = pods(town), remembered(town), copy.deepcopy(town.find(kinds.CONFIGMAP, CHECK_MEMORY))
         asked = len(town.slurm.jobs)

@@ -36,10 +36,10 @@ async def test_a_shipped_check_compares_a_node_with_its_peers(town):
     for number in range(5):
         await run_on(town, f"worker-{number}", measured(f"worker-{number}", 40.0 if number == 4 else 100.0 + number))
     said = await until(lambda: case(town, "worker-4"))
-    assert (said["state"], said["says"]) == ("failing", "worker-4 computes 40.0 Gflop/s, its peers 101.0")
+    assert (said["state"], said["message"]) == ("failing", "worker-4 computes 40.0 Gflop/s, its peers 101.0")
     assert all(case(town, f"worker-{number}") is None for number in range(4))
-    assert [each["node"] for each in of(town)["readings"]] == [f"worker-{number}" for number in range(5)]
-    assert of(town)["readings"][0]["values"]["gflops"] == 100.0
+    assert [each["nodes"] for each in of(town)["readings"]] == [f"worker-{number}" for number in range(5)]
+    assert of(town)["readings"][0]["values"]["gflops"] == "100.0"
     assert "exec /opt/soperator/libexec/deep cpu seconds=5" in next(iter(town.slurm.jobs.values()))["script"]
 
 
@@ -109,8 +109,8 @@ async def test_pairs_find_the_bad_node_drain_it_and_test_it_with_a_partner(town)
     await until(lambda: "DRAIN" in node["state"])
     slow.clear()
     await playing(town, read, lambda: node["state"] == ["IDLE"] and case(town, "worker-5") is None)
-    assert [each["node"] for each in of(town)["ended"]] == ["worker-5"]
-    assert of(town)["nodesPassed"] == "8/8"
+    assert [each["node"] for each in of(town)["endedFailures"]] == ["worker-5"]
+    assert of(town)["summary"] == "8/8"
 
 
 async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
@@ -125,17 +125,17 @@ async def test_a_group_is_one_job_and_a_slow_way_in_it_is_told(town):
         "clusterRef": {"name": "demo"},
         "check": "allreduce",
         "maxParallel": "100%",
-        "thresholds": {"tcp_busbw": 1.0},
+        "thresholds": {"tcp_busbw": "1.0"},
     }
     town.apply(kinds.HEALTHCHECK, "disk", spec)
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 6}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
-    ran = await playing(town, read, lambda: of(town).get("notes"))
+    ran = await playing(town, read, lambda: of(town).get("findings"))
     assert len(ran[0]) == 6
     assert {len(names) for names in ran[1:]} == {2}
     says = "the path between worker-2 and worker-3 is slow, but both nodes are healthy"
-    assert [each["says"] for each in of(town)["notes"]] == [says]
+    assert [each["message"] for each in of(town)["findings"]] == [says]
     passing = lambda: {each["type"]: each for each in of(town)["conditions"]}["Passing"]  # noqa: E731
     await until(lambda: passing()["message"] == says)
-    assert of(town)["nodesPassed"] == "6/6"
+    assert of(town)["summary"] == "6/6"
     assert not [each for each in town.slurm.nodes.values() if "DRAIN" in each["state"]]

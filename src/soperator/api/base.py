@@ -6,6 +6,7 @@ works); `soperator lint` and the CRD's schema are strict.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -51,6 +52,11 @@ class Problem:
         return ": ".join(part for part in (self.subject, self.field, self.value, self.remedy) if part)
 
 
+def numbers(values: Mapping[str, str]) -> dict[str, float]:
+    """Return decimal numbers by name, for arithmetic."""
+    return {name: float(value) for name, value in values.items()}
+
+
 def _quantity_text(value: object) -> object:
     """Turn a whole number into the text of a quantity, because people write `cpu: 2` without quotes."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -59,6 +65,14 @@ def _quantity_text(value: object) -> object:
 Quantity = Annotated[
     str,
     Field(pattern=QUANTITY, max_length=32, json_schema_extra={"x-kubernetes-int-or-string": True}),
+    BeforeValidator(_quantity_text),
+]
+#: A number without unit or exponent. Kubernetes' conventions forbid floats, because their text differs from one language to another.
+DecimalNumber = Annotated[
+    str,
+    Field(
+        pattern=r"^(0|[1-9][0-9]*)([.][0-9]+)?$", max_length=32, json_schema_extra={"x-kubernetes-int-or-string": True}
+    ),
     BeforeValidator(_quantity_text),
 ]
 Text = Annotated[str, Field(max_length=65536)]

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import DNS_LABEL, Model
+from soperator.api.base import DNS_LABEL, DecimalNumber, Model
 from soperator.api.common import ClusterMember, NodeSetName
 from soperator.api.fields.change import SOME, Duration, Share
-from soperator.api.status import Condition, ObservedGeneration, Sentence
+from soperator.api.status import Condition, Count, ObservedGeneration, Sentence
 from soperator.api.validation.cel import Rule
 from soperator.api.validation.schedule import SCHEDULE
 
@@ -28,7 +28,10 @@ MOST_TOGETHER, MOST_PAIRS, MOST_NOTES = 256, 1024, 16
 Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
 Hostlist = Annotated[str, Field(max_length=131072)]
 Short = Annotated[str, Field(max_length=256)]
-Seconds = Annotated[int, Field(ge=0)]
+#: A time as Kubernetes writes it, to the second.
+Time = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
+#: A reading as text, because Kubernetes' conventions allow no floats.
+NumberText = Annotated[str, Field(max_length=32)]
 
 
 class OnIdle(Model):
@@ -74,11 +77,11 @@ class HealthCheckSpec(ClusterMember):
         description="Name of a shipped check, such as cpu, memory or network, from the reference of deep checks. Either check or "
         "script is set. A check of pairs or groups runs on nodes of one NodeSet that are idle at the same time.",
     )
-    thresholds: dict[str, float] = Field(
+    thresholds: dict[str, DecimalNumber] = Field(
         default_factory=dict,
         max_length=32,
-        description="Thresholds of the shipped check by their names in the reference, for example memory_triad. They override "
-        "those of the machine type.",
+        description="Thresholds of the shipped check by their names in the reference, for example memory_triad: an integer, or a decimal "
+        "number in quotes, in the unit of the reference. They override those of the machine type.",
     )
     script: Annotated[str, Field(max_length=65536)] = Field(
         default="",
@@ -121,8 +124,8 @@ class RunStatus(Model):
     """One run that had not ended at Slurm's last answer."""
 
     job: int = Field(ge=0, description="Id of the Slurm job.")
-    node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
-    at: Seconds = Field(description="Time of the submission, in seconds since 1970.")
+    nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
+    submit_time: Time = Field(description="Time of the submission.")
     retest: bool = Field(default=False, description="Whether the run tests a drained node.")
 
 
@@ -130,17 +133,17 @@ class NodeStatus(Model):
     """A node that does not pass."""
 
     node: str = Field(max_length=253, description="Slurm node.")
-    state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="How the check stands.")
-    since: Seconds = Field(description="Start, in seconds since 1970.")
-    says: Short = Field(description="What is wrong.")
-    broken: Short = Field(default="", description="Why the present result of a failing node is unknown.")
-    fails: int = Field(
+    state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="State of the check on the node.")
+    since: Time = Field(description="Start of the state.")
+    message: Short = Field(description="The fault.")
+    unknown_reason: Short = Field(default="", description="Why the present result of a failing node is unknown.")
+    failures: int = Field(
         default=0, ge=0, description="Failures in a row; for a broken check, runs in a row without a result."
     )
     passes: int = Field(default=0, ge=0, description="Passes in a row since the last failure.")
     relapses: int = Field(default=0, ge=0, description="Number of failures soon after a recovery.")
     job: int = Field(default=0, ge=0, description="Id of the last job with a valid result.")
-    at: Seconds = Field(default=0, description="End of that job, in seconds since 1970.")
+    last_run_time: Time | None = Field(default=None, description="End of that job.")
     log: Annotated[str, Field(max_length=512)] = Field(
         default="", description="The end of the output of the failing run."
     )
@@ -150,63 +153,63 @@ class EndedStatus(Model):
     """A failure that has ended."""
 
     node: str = Field(max_length=253, description="Slurm node.")
-    since: Seconds = Field(description="Start of the failure, in seconds since 1970.")
-    until: Seconds = Field(description="End of the failure, in seconds since 1970.")
-    says: Short = Field(description="What was wrong.")
+    since: Time = Field(description="Start of the failure.")
+    until: Time = Field(description="End of the failure.")
+    message: Short = Field(description="The fault.")
     job: int = Field(default=0, ge=0, description="Id of the job that ended it.")
     relapses: int = Field(default=0, ge=0, description="Number of failures soon after a recovery by then.")
 
 
-class RanStatus(Model):
+class LastRunStatus(Model):
     """Nodes whose last valid run was at about the same time."""
 
-    at: Seconds = Field(description="Time of the run, in seconds since 1970, rounded down.")
+    time: Time = Field(description="Time of the run, rounded down.")
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
 
 
 class ReadingStatus(Model):
     """The last reading of a shipped check: of a node, of a part of it, or of several nodes together."""
 
-    node: Hostlist = Field(description="Slurm node, or several of them as a host list.")
+    nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
     part: Short = Field(default="", description="Part of the node, such as GPU 3.")
     model: Short = Field(default="", description="Model name of the device.")
-    values: dict[str, float] = Field(
+    values: dict[str, NumberText] = Field(
         default_factory=dict, max_length=32, description="Numbers that are compared with peers."
     )
 
 
-class BrokenStatus(Model):
+class UnreadPairStatus(Model):
     """A pair of nodes that gave no reading."""
 
     nodes: Hostlist = Field(description="Both nodes, as a host list.")
-    times: int = Field(ge=1, description="How often.")
+    count: int = Field(ge=1, description="Number of runs without a reading.")
 
 
-class RoundStatus(Model):
+class ComparisonStatus(Model):
     """Nodes that are being compared with each other."""
 
-    at: Seconds = Field(description="Start, in seconds since 1970.")
+    start_time: Time = Field(description="Start of the comparison.")
     nodes: Hostlist = Field(description="Slurm nodes, as a host list.")
-    whole: bool = Field(default=False, description="Whether one job over all of them runs first.")
-    tested: Annotated[str, Field(max_length=253)] = Field(
+    whole_group: bool = Field(default=False, description="Whether one job over all of them runs first.")
+    tested_node: Annotated[str, Field(max_length=253)] = Field(
         default="", description="The drained node among them, if any."
     )
-    moved: Seconds = Field(default=0, description="Time of the last result, in seconds since 1970.")
+    last_result_time: Time | None = Field(default=None, description="Time of the last result.")
     readings: list[ReadingStatus] = Field(
         default_factory=list, max_length=MOST_PAIRS, description="Readings of pairs so far."
     )
-    broken: list[BrokenStatus] = Field(
+    unread_pairs: list[UnreadPairStatus] = Field(
         default_factory=list, max_length=MOST_PAIRS, description="Pairs that gave no reading."
     )
-    says: Short = Field(default="", description="Why pairs are measured, or the message of a broken run.")
+    message: Short = Field(default="", description="Why pairs are measured, or the message of a broken run.")
 
 
-class NoteStatus(Model):
+class FindingStatus(Model):
     """A finding that concerns no single node."""
 
-    at: Seconds = Field(description="When, in seconds since 1970.")
+    time: Time = Field(description="Time of the finding.")
     nodes: Hostlist = Field(description="Slurm nodes of the finding, as a host list.")
-    says: Short = Field(description="The finding, such as a slow path between two nodes.")
+    message: Short = Field(description="The finding, such as a slow path between two nodes.")
 
 
 class HealthCheckStatus(Model):
@@ -218,24 +221,26 @@ class HealthCheckStatus(Model):
         max_length=32,
         description="Ready is True if the check runs; otherwise Reconciling or Stalled is True. Passing is True if no node fails the check.",
     )
-    last: Annotated[str, Field(max_length=64)] = Field(default="", description="End of the last run.")
-    nodes_passed: Annotated[str, Field(max_length=32)] = Field(
-        default="", description="Nodes whose last run passed, of all nodes."
-    )
-    failing: int = Field(default=0, ge=0, description="Nodes that fail it.")
-    active: int = Field(default=0, ge=0, description="Runs that go on.")
-    request: Word = Field(default="", description="The last completed request.")
-    asked: Seconds = Field(default=0, description="When that was.")
-    top: int = Field(default=0, ge=0, description="Highest id of a job of this check.")
-    owed: Hostlist = Field(
+    last_run_time: Time | None = Field(default=None, description="Submission of the last run with a result.")
+    nodes: int = Field(default=0, ge=0, description="Nodes that are checked.")
+    passing_nodes: int = Field(default=0, ge=0, description="Nodes whose last run passed.")
+    failing_nodes: int = Field(default=0, ge=0, description="Nodes that fail the check.")
+    summary: Count = Field(default="", description="passingNodes of nodes, for the column of kubectl get.")
+    active_runs: int = Field(default=0, ge=0, description="Runs in progress.")
+    last_request: Word = Field(default="", description="The last spec.when.runRequest that was carried out.")
+    last_request_time: Time | None = Field(default=None, description="Time at which it was carried out.")
+    highest_job: int = Field(default=0, ge=0, description="Highest id of a job of this check.")
+    due_after_repair: Hostlist = Field(
         default="", description="Nodes that were out of service, and run the check when they return."
     )
     runs: list[RunStatus] = Field(default_factory=list, max_length=10000, description="Runs that have not ended.")
-    ran: list[RanStatus] = Field(default_factory=list, max_length=MOST_TIMES, description="Last runs of the nodes.")
-    nodes: list[NodeStatus] = Field(
+    last_runs: list[LastRunStatus] = Field(
+        default_factory=list, max_length=MOST_TIMES, description="Last runs of the nodes."
+    )
+    unhealthy_nodes: list[NodeStatus] = Field(
         default_factory=list, max_length=MOST_NODES, description="Nodes that do not pass, with the evidence."
     )
-    ended: list[EndedStatus] = Field(
+    ended_failures: list[EndedStatus] = Field(
         default_factory=list, max_length=MOST_ENDED, description="The most recent failures that have ended."
     )
     readings: list[ReadingStatus] = Field(
@@ -243,8 +248,10 @@ class HealthCheckStatus(Model):
         max_length=MOST_READINGS,
         description="The newest readings of some nodes, with which others are compared.",
     )
-    round: RoundStatus | None = Field(default=None, description="Nodes that are being compared with each other.")
-    notes: list[NoteStatus] = Field(
+    comparison: ComparisonStatus | None = Field(
+        default=None, description="Nodes that are being compared with each other."
+    )
+    findings: list[FindingStatus] = Field(
         default_factory=list, max_length=MOST_NOTES, description="Last findings that concern no single node."
     )
     why: Sentence = Field(default="", description="The fault or the progress. Empty without either.")

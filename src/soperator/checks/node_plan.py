@@ -3,21 +3,22 @@ own checks. The operator computes them, because a worker does not have the spec.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from soperator.api.base import Problem
+from soperator.api.base import Problem, numbers
 from soperator.api.fields.change import seconds
 from soperator.api.fields.health import CustomCheck, HealthSpec
 from soperator.checks import catalog
-from soperator.checks.check import Check, CheckError, FailRule, is_number, read_check
+from soperator.checks.check import Check, CheckError, FailRule, read_check
 
 #: Intervals after which an unchanged report is written again, so that silence can be told from health.
 RENEWED = 10
 #: Seconds without a report of a node's runner that count as silence, in intervals.
 SILENCE = 2.5 * RENEWED
 _SIZES = ("above", "below", "grows")
+_DECIMAL = re.compile(r"-?[0-9]+([.][0-9]+)?")
 
 
 def checks(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> list[Check]:
@@ -33,7 +34,12 @@ def plan(health: HealthSpec, nodeset: str, facts: Mapping[str, Any]) -> str:
     """Return the plan as JSON for the runner on a NodeSet's nodes."""
     turns_away = health.prolog_epilog and health.mode == "Drain"
     found = checks(health, nodeset, facts)
-    return catalog.plan(found, RENEWED * seconds(health.interval), health.thresholds_by_machine_type, turns_away)
+    return catalog.plan(
+        found,
+        RENEWED * seconds(health.interval),
+        {each.machine_type: numbers(each.values) for each in health.thresholds_by_machine_type},
+        turns_away,
+    )
 
 
 def custom(said: CustomCheck) -> Check:
@@ -69,7 +75,22 @@ def _in_words_of_the_spec(name: str, text: str) -> str:
 
 def _rule(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return a rule of the spec in the format of the shipped checks."""
-    return {"says" if key == "message" else key: value for key, value in said.items()}
+    ours = {"says" if key == "message" else key: value for key, value in said.items()}
+    match ours.get("when"):
+        case dict() as when:
+            return ours | {"when": {value: _limits_as_numbers(limits) for value, limits in when.items()}}
+        case _:
+            return ours
+
+
+def _limits_as_numbers(limits: Any) -> Any:
+    """Return the operators of a value, with each decimal number in quotes as a number: Kubernetes' conventions allow no floats in a spec."""
+    if not isinstance(limits, dict):
+        return limits
+    return {
+        operator: float(limit) if operator in _SIZES and isinstance(limit, str) and _DECIMAL.fullmatch(limit) else limit
+        for operator, limit in limits.items()
+    }
 
 
 def problems(health: HealthSpec) -> Iterator[Problem]:
@@ -84,16 +105,20 @@ def problems(health: HealthSpec) -> Iterator[Problem]:
             known[name] = custom(each)
         except CheckError as error:
             yield Problem(field, name, str(error).removeprefix(f"check {name}: "))
-    asked = {"disabledChecks": health.disabled_checks, "thresholds": health.thresholds, "onFailure": health.on_failure}
+    asked = {
+        "disabledChecks": health.disabled_checks,
+        "thresholds": [each.check for each in health.thresholds],
+        "onFailure": health.on_failure,
+    }
     for field, names in asked.items():
         remedy = f"no check has this name: use one of {', '.join(known)}"
         yield from (Problem(f"spec.health.{field}", name, remedy) for name in names if name not in known)
-    for name, limits in health.thresholds.items():
-        if name in known:
-            yield from _limits(known[name], limits)
+    for entry in health.thresholds:
+        if entry.check in known:
+            yield from _limits(known[entry.check], entry.values)
 
 
-def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
+def _limits(check: Check, limits: Iterable[str]) -> Iterator[Problem]:
     judged = sorted({value for rule in check.rules for value, said in rule.when.items() if set(said) & set(_SIZES)})
     remedy = (
         f"the check does not compare this value with a number: remove it; its values: {', '.join(judged) or 'none'}"
@@ -105,7 +130,7 @@ def _limits(check: Check, limits: Mapping[str, float]) -> Iterator[Problem]:
 
 def _changed(health: HealthSpec, check: Check) -> Check:
     """Return a check with the thresholds and the consequence of the spec."""
-    limits = health.thresholds.get(check.name, {})
+    limits = next((numbers(each.values) for each in health.thresholds if each.check == check.name), {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
     then = health.on_failure.get(check.name)
     return replace(check, rules=rules, then=then.lower() if then else check.then)
@@ -119,5 +144,4 @@ def _limited(rule: FailRule, limits: Mapping[str, float]) -> FailRule:
         }
         for value, said in rule.when.items()
     }
-    assert all(is_number(each) for each in limits.values())
     return FailRule(when, rule.says)

@@ -23,6 +23,8 @@ LIST_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "Partition": "name",
         "CustomCheck": "name",
+        "CheckThresholds": "check",
+        "MachineTypeThresholds": "machineType",
         "ConfigFile": "name",
         "HookScript": "name",
         "Submount": "path",

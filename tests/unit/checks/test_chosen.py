@@ -32,11 +32,18 @@ def test_without_a_word_the_shipped_checks_that_apply_are_chosen():
 
 def test_another_limit_takes_the_place_of_the_shipped_one_alone():
     """The sentence, the other rules and the other checks stay."""
-    found, plain = chosen_ones(thresholds={"jail-full": {"used": 80}}), chosen_ones()
+    found, plain = chosen_ones(thresholds=[{"check": "jail-full", "values": {"used": 80}}]), chosen_ones()
     used, inodes = found["jail-full"].rules
     assert (used.when, used.says) == ({"used": {"above": 80.0}}, plain["jail-full"].rules[0].says)
     assert inodes == plain["jail-full"].rules[1]
     assert {name for name in found if found[name] != plain[name]} == {"jail-full"}
+
+
+def test_a_decimal_threshold_of_an_own_check_is_a_number_in_quotes():
+    """As Kubernetes' conventions ask, which allow no floats."""
+    rule = {"when": {"used": {"above": "97.5"}}, "message": "{of} is full"}
+    found = chosen_ones(customChecks=[SCRATCH | {"failWhen": [rule]}])
+    assert found["scratch"].rules[0].when == {"used": {"above": 97.5}}
 
 
 def test_what_follows_can_be_another_thing_for_a_check():
@@ -80,16 +87,16 @@ def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_
             "spec.health.disabledChecks: disk-fill: no check has this name: use one of ",
         ),
         (
-            {"thresholds": {"disk-fill": {"used": 1}}},
+            {"thresholds": [{"check": "disk-fill", "values": {"used": 1}}]},
             "spec.health.thresholds: disk-fill: no check has this name",
         ),
         ({"onFailure": {"disk-fill": "Report"}}, "spec.health.onFailure: disk-fill: no check has this name"),
         (
-            {"thresholds": {"disk-full": {"usd": 90}}},
+            {"thresholds": [{"check": "disk-full", "values": {"usd": 90}}]},
             "spec.health.thresholds.disk-full: usd: the check does not compare this value with a number: remove it; its values: used",
         ),
         (
-            {"thresholds": {"disk-readonly": {"readonly": 1}}},
+            {"thresholds": [{"check": "disk-readonly", "values": {"readonly": 1}}]},
             "spec.health.thresholds.disk-readonly: readonly: the check does not compare this value with a number: remove it; its values: none",
         ),
         (

@@ -107,6 +107,32 @@ def test_every_rule_and_list_key_belongs_to_a_model() -> None:
     assert set(NAMES) == {kind.kind for kind in ALL}
 
 
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.kind)
+def test_no_field_is_a_float_and_maps_have_plain_values(kind) -> None:
+    """Decimal numbers are texts, and objects with names are lists, as Kubernetes' API conventions ask."""
+    floats, maps = [], []
+
+    def walk(path: str, schema: Any) -> None:
+        match schema:
+            case {"type": "number"}:
+                floats.append(path)
+            case {"additionalProperties": {"type": "object", "properties": _}} if "status" not in path:
+                maps.append(path)
+            case {"additionalProperties": {"type": "object", "additionalProperties": _}}:
+                maps.append(path)
+        match schema:
+            case dict():
+                for key, value in schema.items():
+                    walk(f"{path}.{key}", value)
+            case list():
+                for each in schema:
+                    walk(path, each)
+
+    walk("spec", structural(kind.spec))
+    walk("status", structural(kind.status))
+    assert (floats, maps) == ([], [])
+
+
 def test_defaulting_the_schema_gives_what_the_model_gives() -> None:
     """An empty spec means the same to the API server and to us."""
 

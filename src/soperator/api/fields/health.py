@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from soperator.api.base import Model, Opaque
+from soperator.api.base import DecimalNumber, Model, Opaque
 from soperator.api.common import NodeSetName
 from soperator.api.fields.change import Duration, Share
 from soperator.api.validation.cel import Rule
@@ -41,7 +41,8 @@ class CustomCheck(Model):
     fail_when: list[Opaque] = Field(
         default_factory=list,
         max_length=32,
-        description="Rules that fail a reading of the probe. Each has when (value, operator, threshold) and message (the reason).",
+        description="Rules that fail a reading of the probe. Each has when (value, operator, threshold) and message (the reason). "
+        "A threshold is an integer, or a decimal number in quotes.",
     )
     on_failure: OnFailure = Field(default="Drain", description="What follows: see health.onFailure.")
     failure_threshold: Annotated[int, Field(ge=1, le=100)] = Field(
@@ -74,6 +75,28 @@ class ReplaceSpec(Model):
         "a domain and those of kubernetes.io and k8s.io belong to Kubernetes. In any case the operator cordons the "
         "Node and writes the evidence to the annotation slurm.soperator.io/unhealthy. The chart's value "
         "replaceMachines must be true.",
+    )
+
+
+class CheckThresholds(Model):
+    """Thresholds of one shipped check, by the value that the check compares with them."""
+
+    check: CheckName = Field(description="Name of the shipped check.")
+    values: dict[str, DecimalNumber] = Field(
+        max_length=32,
+        description="Thresholds by value: an integer, or a decimal number in quotes, in the unit of the value.",
+    )
+
+
+class MachineTypeThresholds(Model):
+    """Thresholds of one machine type, by name."""
+
+    machine_type: Annotated[str, Field(min_length=1, max_length=128)] = Field(
+        description="A part of the device's model name."
+    )
+    values: dict[str, DecimalNumber] = Field(
+        max_length=64,
+        description="Thresholds by name: an integer, or a decimal number in quotes, in the unit of the reference.",
     )
 
 
@@ -112,16 +135,16 @@ class HealthSpec(Model):
     disabled_checks: list[CheckName] = Field(
         default_factory=list, max_length=64, description="Names of checks that do not run."
     )
-    thresholds: dict[str, dict[str, float]] = Field(
-        default_factory=dict,
+    thresholds: list[CheckThresholds] = Field(
+        default_factory=list,
         max_length=64,
-        description="Thresholds that replace the shipped ones: check, value, number. The reference of checks lists the values of "
+        description="Thresholds that replace the shipped ones, by check. The reference of checks lists the values of "
         "each check that have a threshold.",
     )
-    thresholds_by_machine_type: dict[str, dict[str, float]] = Field(
-        default_factory=dict,
+    thresholds_by_machine_type: list[MachineTypeThresholds] = Field(
+        default_factory=list,
         max_length=64,
-        description="Thresholds by machine type that replace or extend the shipped ones: a part of the device's model name, threshold, number.",
+        description="Thresholds by machine type that replace or extend the shipped ones.",
     )
     on_failure: dict[str, OnFailure] = Field(
         default_factory=dict,

@@ -6,6 +6,7 @@ merged under the earlier second, so that some nodes run the check a little too e
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
@@ -27,28 +28,39 @@ from soperator.slurm.hostlist import compress, expand
 _SHORT, _LOG, _VALUES = 256, 512, 32
 
 
+def time_text(at: float) -> str:
+    """Return a time as Kubernetes writes it, rounded down to the second."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _time(text: object) -> float:
+    """Return a time in seconds since 1970; 0 if there is none."""
+    return datetime.fromisoformat(str(text)).timestamp() if text else 0.0
+
+
 def write(book: CheckHistory) -> dict[str, Any]:
     """Return the fields of the status, each within the bounds of its schema."""
     cases = sorted(book.cases.items(), key=lambda each: (each[1].standing.since, each[0]))[:MOST_NODES]
     return {
-        "request": book.request,
-        "asked": int(book.asked),
-        "top": max([book.top, *(each.job for each in book.runs)]),
-        "owed": compress(book.owed),
+        "lastRequest": book.request,
+        "highestJob": max([book.top, *(each.job for each in book.runs)]),
+        "dueAfterRepair": compress(book.owed),
         "runs": [_run(each) for each in book.runs],
-        "ran": [{"at": at, "nodes": compress(nodes)} for at, nodes in _times(book.ran)],
-        "nodes": [_case(name, each) for name, each in cases],
-        "ended": [_past(each) for each in book.ended[-MOST_ENDED:]],
+        "lastRuns": [{"time": time_text(at), "nodes": compress(nodes)} for at, nodes in _times(book.ran)],
+        "unhealthyNodes": [_case(name, each) for name, each in cases],
+        "endedFailures": [_past(each) for each in book.ended[-MOST_ENDED:]],
         "readings": [_reading(each) for each in book.readings[-MOST_READINGS:]],
-        "notes": [_note(each) for each in book.notes[-MOST_NOTES:]],
-    } | ({"round": _round(book.round)} if book.round else {})
+        "findings": [_note(each) for each in book.notes[-MOST_NOTES:]],
+        **({"lastRequestTime": time_text(book.asked)} if book.asked else {}),
+        **({"comparison": _round(book.round)} if book.round else {}),
+    }
 
 
 def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
     """Return the results in a status: the nodes that do not pass, and the failures that have ended."""
     return CheckHistory(
-        cases={str(each["node"]): _read_case(name, each, then) for each in status.get("nodes", ())},
-        ended=tuple(_read_past(each) for each in status.get("ended", ())),
+        cases={str(each["node"]): _read_case(name, each, then) for each in status.get("unhealthyNodes", ())},
+        ended=tuple(_read_past(each) for each in status.get("endedFailures", ())),
     )
 
 
@@ -56,72 +68,72 @@ def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHist
     """Return the history in a status, empty if it has none. It lacks the name of the check and the consequence of a failure (`then`)."""
     return replace(
         read_found(name, status, then),
-        ran={name: float(each["at"]) for each in status.get("ran", ()) for name in expand(each["nodes"])},
+        ran={name: _time(each["time"]) for each in status.get("lastRuns", ()) for name in expand(each["nodes"])},
         runs=tuple(
-            Run(int(each["job"]), nodes[0], float(each["at"]), bool(each.get("retest")), tuple(nodes[1:]))
+            Run(int(each["job"]), nodes[0], _time(each["submitTime"]), bool(each.get("retest")), tuple(nodes[1:]))
             for each in status.get("runs", ())
-            if (nodes := expand(each["node"]))
+            if (nodes := expand(each["nodes"]))
         ),
-        owed=frozenset(expand(status.get("owed", ""))),
-        request=str(status.get("request", "")),
-        asked=float(status.get("asked", 0)),
-        top=int(status.get("top", 0)),
+        owed=frozenset(expand(status.get("dueAfterRepair", ""))),
+        request=str(status.get("lastRequest", "")),
+        asked=_time(status.get("lastRequestTime")),
+        top=int(status.get("highestJob", 0)),
         readings=tuple(_read_reading(each) for each in status.get("readings", ())),
-        round=_read_round(status["round"]) if status.get("round") else None,
+        round=_read_round(status["comparison"]) if status.get("comparison") else None,
         notes=tuple(
-            RoundNote(float(each["at"]), tuple(expand(each["nodes"])), str(each["says"]))
-            for each in status.get("notes", ())
+            RoundNote(_time(each["time"]), tuple(expand(each["nodes"])), str(each["message"]))
+            for each in status.get("findings", ())
         ),
     )
 
 
 def _round(each: ComparisonRound) -> dict[str, Any]:
-    said = {"at": int(each.at), "nodes": compress(each.nodes)}
+    fields = {"startTime": time_text(each.at), "nodes": compress(each.nodes)}
     more = {
-        "whole": each.whole,
-        "tested": each.tested,
-        "moved": int(each.moved),
+        "wholeGroup": each.whole,
+        "testedNode": each.tested,
+        "lastResultTime": time_text(each.moved) if each.moved else "",
         "readings": [_reading(reading) for reading in each.readings[-MOST_PAIRS:]],
-        "broken": [{"nodes": compress(both), "times": times} for both, times in sorted(each.broken.items())][
+        "unreadPairs": [{"nodes": compress(both), "count": count} for both, count in sorted(each.broken.items())][
             :MOST_PAIRS
         ],
-        "says": each.says[:_SHORT],
+        "message": each.says[:_SHORT],
     }
-    return said | {key: value for key, value in more.items() if value}
+    return fields | {key: value for key, value in more.items() if value}
 
 
-def _read_round(said: Mapping[str, Any]) -> ComparisonRound:
+def _read_round(fields: Mapping[str, Any]) -> ComparisonRound:
     return ComparisonRound(
-        at=float(said["at"]),
-        nodes=tuple(expand(said["nodes"])),
-        whole=bool(said.get("whole")),
-        tested=str(said.get("tested", "")),
-        moved=float(said.get("moved", 0)),
-        readings=tuple(_read_reading(each) for each in said.get("readings", ())),
-        broken={pair(*expand(each["nodes"])): int(each["times"]) for each in said.get("broken", ())},
-        says=str(said.get("says", "")),
+        at=_time(fields["startTime"]),
+        nodes=tuple(expand(fields["nodes"])),
+        whole=bool(fields.get("wholeGroup")),
+        tested=str(fields.get("testedNode", "")),
+        moved=_time(fields.get("lastResultTime")),
+        readings=tuple(_read_reading(each) for each in fields.get("readings", ())),
+        broken={pair(*expand(each["nodes"])): int(each["count"]) for each in fields.get("unreadPairs", ())},
+        says=str(fields.get("message", "")),
     )
 
 
 def _note(each: RoundNote) -> dict[str, Any]:
-    return {"at": int(each.at), "nodes": compress(each.nodes), "says": each.says[:_SHORT]}
+    return {"time": time_text(each.at), "nodes": compress(each.nodes), "message": each.says[:_SHORT]}
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
     words = {
-        "node": compress(nodes_of(reading)),
+        "nodes": compress(nodes_of(reading)),
         **{key: reading[key] for key in ("part", "model") if reading.get(key)},
     }
-    numbers = [(key, float(value)) for key, value in reading.items() if is_number(value) and isfinite(value)]
+    numbers = [(key, repr(float(value))) for key, value in reading.items() if is_number(value) and isfinite(value)]
     return {**words, "values": dict(numbers[:_VALUES])}
 
 
-def _read_reading(said: Mapping[str, Any]) -> Reading:
-    words = {key: str(said[key]) for key in ("part", "model") if said.get(key)}
+def _read_reading(fields: Mapping[str, Any]) -> Reading:
+    words = {key: str(fields[key]) for key in ("part", "model") if fields.get(key)}
     return {
-        "of": " ".join(expand(said["node"])),
+        "of": " ".join(expand(fields["nodes"])),
         **words,
-        **{str(key): float(value) for key, value in said.get("values", {}).items()},
+        **{str(key): float(value) for key, value in fields.get("values", {}).items()},
     }
 
 
@@ -137,50 +149,58 @@ def _times(ran: Mapping[str, float]) -> list[tuple[int, list[str]]]:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"job": run.job, "node": compress(run.nodes), "at": int(run.at)} | ({"retest": True} if run.retest else {})
+    fields = {"job": run.job, "nodes": compress(run.nodes), "submitTime": time_text(run.at)}
+    return fields | ({"retest": True} if run.retest else {})
 
 
 def _case(node: str, case: NodeFailure) -> dict[str, Any]:
     each = case.standing
-    said = {"node": node, "state": each.state, "since": int(each.since), "says": each.says[:_SHORT]}
+    fields = {"node": node, "state": each.state, "since": time_text(each.since), "message": each.says[:_SHORT]}
     more = {
-        "broken": each.broken[:_SHORT],
-        "fails": each.fails,
+        "unknownReason": each.broken[:_SHORT],
+        "failures": each.fails,
         "passes": each.passes,
         "relapses": each.relapses,
         "job": case.job,
-        "at": int(case.at),
+        "lastRunTime": time_text(case.at) if case.at else "",
         "log": case.log[-_LOG:],
     }
-    return said | {key: value for key, value in more.items() if value}
+    return fields | {key: value for key, value in more.items() if value}
 
 
-def _read_case(name: str, said: Mapping[str, Any], then: str) -> NodeFailure:
+def _read_case(name: str, fields: Mapping[str, Any], then: str) -> NodeFailure:
     standing = CheckState(
         check=name,
-        state=said["state"],
-        since=float(said["since"]),
-        says=str(said["says"]),
+        state=fields["state"],
+        since=_time(fields["since"]),
+        says=str(fields["message"]),
         then=then,
-        broken=str(said.get("broken", "")),
-        fails=int(said.get("fails", 0)),
-        passes=int(said.get("passes", 0)),
-        relapses=int(said.get("relapses", 0)),
+        broken=str(fields.get("unknownReason", "")),
+        fails=int(fields.get("failures", 0)),
+        passes=int(fields.get("passes", 0)),
+        relapses=int(fields.get("relapses", 0)),
     )
-    return NodeFailure(standing, int(said.get("job", 0)), float(said.get("at", 0)), str(said.get("log", "")))
+    return NodeFailure(
+        standing, int(fields.get("job", 0)), _time(fields.get("lastRunTime")), str(fields.get("log", ""))
+    )
 
 
 def _past(past: ResolvedFailure) -> dict[str, Any]:
-    said = {"node": past.node, "since": int(past.since), "until": int(past.until), "says": past.says[:_SHORT]}
-    return said | {key: value for key, value in (("job", past.job), ("relapses", past.relapses)) if value}
+    fields = {
+        "node": past.node,
+        "since": time_text(past.since),
+        "until": time_text(past.until),
+        "message": past.says[:_SHORT],
+    }
+    return fields | {key: value for key, value in (("job", past.job), ("relapses", past.relapses)) if value}
 
 
-def _read_past(said: Mapping[str, Any]) -> ResolvedFailure:
+def _read_past(fields: Mapping[str, Any]) -> ResolvedFailure:
     return ResolvedFailure(
-        str(said["node"]),
-        float(said["since"]),
-        float(said["until"]),
-        str(said["says"]),
-        int(said.get("job", 0)),
-        int(said.get("relapses", 0)),
+        str(fields["node"]),
+        _time(fields["since"]),
+        _time(fields["until"]),
+        str(fields["message"]),
+        int(fields.get("job", 0)),
+        int(fields.get("relapses", 0)),
     )

@@ -208,7 +208,12 @@ def wake_of_check(stores: Stores, clusters: Queue, nodesets: Queue) -> Callable[
 def _findings(check: Custom | None) -> object:
     if check is None:
         return None
-    return check.status.get("nodes"), check.status.get("ended"), bytes(check.spec), check.metadata.deletion_timestamp
+    return (
+        check.status.get("unhealthyNodes"),
+        check.status.get("endedFailures"),
+        bytes(check.spec),
+        check.metadata.deletion_timestamp,
+    )
 
 
 def _labelled(label: str) -> Any:

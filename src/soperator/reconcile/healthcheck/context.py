@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from soperator.api.base import numbers
 from soperator.api.fields.change import seconds, share
 from soperator.checks.deep_check import (
     DeepCheck,
@@ -49,7 +50,7 @@ class CheckContext:
 
     def judge(self, book: CheckHistory) -> Judge | None:
         """Return the judgement of the check's readings; None for a script, whose exit code decides."""
-        return Judge(self.shipped, self.check.spec.thresholds, book.readings) if self.shipped else None
+        return Judge(self.shipped, numbers(self.check.spec.thresholds), book.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
         """Return the program that runs on a node."""
@@ -93,7 +94,7 @@ async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | 
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
     wish = _wish(check, len(places))
     if shipped and shipped.per != "node":
-        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, check.spec.thresholds))
+        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, numbers(check.spec.thresholds)))
     return CheckContext(check, cluster, wish, places, gpus, client, facts, shipped), ""
 
 

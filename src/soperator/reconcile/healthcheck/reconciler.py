@@ -7,7 +7,6 @@ operator died or the write failed, are found by their name: each process lists t
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from soperator.api.base import Problem
 from soperator.kube import kinds
@@ -39,7 +38,7 @@ from soperator.render.parts.model import HealthCheck
 from soperator.runtime.cache.store import Key
 from soperator.runtime.controller import PassOutcome
 from soperator.runtime.events import EventNote, Regarding
-from soperator.runtime.status import ReportedCondition, timestamp
+from soperator.runtime.status import ReportedCondition
 from soperator.slurm import check_job
 from soperator.slurm.hostlist import expand
 from soperator.slurm.job import CheckJob
@@ -234,10 +233,12 @@ class HealthCheckControl:
         written, said = books.write(after), _summary(after)
         fields = {
             **written,
-            "last": timestamp(datetime.fromtimestamp(last, UTC)) if last else "",
-            "nodesPassed": f"{passed}/{len(ground.places)}",
-            "failing": len(bad),
-            "active": len(after.runs),
+            **({"lastRunTime": books.time_text(last)} if last else {}),
+            "nodes": len(ground.places),
+            "passingNodes": passed,
+            "failingNodes": len(bad),
+            "summary": f"{passed}/{len(ground.places)}",
+            "activeRuns": len(after.runs),
             "why": "; ".join(filter(None, (said, plan.said))),
         }
         conditions = [

@@ -30,17 +30,17 @@ from soperator.runtime.events import EventNote, Regarding
 #: The fields of the status that are remembered, by kind.
 FIELDS: dict[Kind, Sequence[str]] = {
     kinds.HEALTHCHECK: (
-        "request",
-        "asked",
-        "top",
-        "owed",
+        "lastRequest",
+        "lastRequestTime",
+        "highestJob",
+        "dueAfterRepair",
         "runs",
-        "ran",
-        "nodes",
-        "ended",
+        "lastRuns",
+        "unhealthyNodes",
+        "endedFailures",
         "readings",
-        "notes",
-        "round",
+        "findings",
+        "comparison",
     ),
     kinds.SLURMACCOUNT: ("applied",),
 }
