@@ -73,7 +73,7 @@ def test_a_bad_node_is_found_drained_and_returns_and_no_job_of_a_user_waits_for_
     lab.until(f"{BAD} is drained", lambda: state(lab, BAD) == f"drained {reason}", 180)
     lab.timings.note("a HealthCheck is made → its two runs have drained the bad node", time.monotonic() - began)
     (found,) = lab.until("the evidence is kept", lambda: status(lab).get("unhealthyNodes"), 20)
-    assert (found["node"], found["state"], found["failures"]) == (BAD, "failing", 2)
+    assert (found["node"], found["state"], found["failures"]) == (BAD, "Failing", 2)
     assert found["log"] == f"on {BAD} as root\nthere is a bad-{BAD}"
     assert held.state() == "RUNNING"
     assert "soperator" not in lab.ssh("alice", "sinfo")

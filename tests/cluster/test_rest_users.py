@@ -120,7 +120,7 @@ def test_a_user_makes_a_token_on_the_login_node_for_himself_and_for_no_longer_th
         refused = rest.ssh("alice", f"scontrol token {more} 2>&1 || true")
         assert "SLURM_JWT" not in refused
     assert (
-        rest.soperator("token", "alice", "-c", rest.cluster, "-n", rest.namespace, "--lifetime", "7d").count(".") == 2
+        rest.soperator("token", "alice", "-c", rest.cluster, "-n", rest.namespace, "--lifetime", "168h").count(".") == 2
     )
 
 

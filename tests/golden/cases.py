@@ -197,7 +197,7 @@ USERS = {
                 "service": {"type": "LoadBalancer", "port": 443, "annotations": {"cloud/internal": "true"}},
                 "tls": {"secretName": "rest-tls"},
                 "allowFrom": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
-                "maxLifetime": "1d",
+                "maxLifetime": "24h",
                 "tokens": [{"user": "ci", "secretName": "ci-token", "lifetime": "30m"}],
                 "resources": {"limits": {"memory": "1Gi"}},
                 "scheduling": {"nodeSelector": {"pool": "system"}},

@@ -47,7 +47,7 @@ async def failing(town, node="worker-1", age=-60.0, **more):
     for each in ("worker-0", "worker-1", "worker-2"):
         await run_on(town, each, BAD if each == node else "soperator exit=0\n", age=age)
     await until(lambda: case(town, node))
-    assert case(town, node)["state"] == "suspect"
+    assert case(town, node)["state"] == "Suspect"
     assert "DRAIN" not in town.slurm.nodes[node]["state"]
     number = await run_on(town, node, BAD, age=age)
     await until(lambda: "DRAIN" in town.slurm.nodes[node]["state"])

@@ -48,7 +48,7 @@ async def test_a_failure_is_confirmed_and_drains_the_node_with_its_evidence(town
     number = await failing(town)
     assert town.slurm.nodes["worker-1"]["reason"] == "soperator: check disk: the disk is slow"
     said = case(town, "worker-1")
-    assert (said["state"], said["failures"], said["job"], said["log"]) == ("failing", 2, number, "the disk is slow\n")
+    assert (said["state"], said["failures"], said["job"], said["log"]) == ("Failing", 2, number, "the disk is slow\n")
     await until(lambda: of(town)["failingNodes"] == 1)
     assert "1 failing: worker-1 (the disk is slow)" in of(town)["why"]
     healthy = lambda: {each["type"]: each for each in town.status(kinds.NODESET, "worker")["conditions"]}["Healthy"]  # noqa: E731
@@ -112,7 +112,7 @@ async def test_a_check_that_does_not_work_is_told_and_drains_nobody(town):
     await run_on(town, "worker-1", "soperator exit=127\nno such file\n", "FAILED")
     await run_on(town, "worker-2", "", "TIMEOUT")
     await until(lambda: len(of(town).get("unhealthyNodes", ())) == 3)
-    assert {each["state"] for each in of(town)["unhealthyNodes"]} == {"broken"}
+    assert {each["state"] for each in of(town)["unhealthyNodes"]} == {"Broken"}
     assert case(town, "worker-1")["message"] == "exit code 127: no such file"
     assert case(town, "worker-2")["message"] == "it did not end within 10 min"
     await run_on(town, "worker-0", "soperator exit=0\n")
@@ -247,7 +247,7 @@ async def test_a_node_that_fails_moves_to_another_machine_and_returns_when_it_pa
     await until(
         lambda: (town.find(kinds.POD, "demo-worker-1") or {"metadata": {"uid": first}})["metadata"]["uid"] != first
     )
-    assert (case(town, "worker-1")["state"], case(town, "worker-1")["job"]) == ("failing", number)
+    assert (case(town, "worker-1")["state"], case(town, "worker-1")["job"]) == ("Failing", number)
     assert jobs(town, "PENDING") == []  # nobody tests a worker that does not run
     town.place("demo-worker-1", "rack-8")
     town.pods_run()

@@ -179,7 +179,7 @@ async def test_a_check_goes_on_without_the_status(after):
     town.slurm.jobs.clear()  # Slurm has forgotten them by now (MinJobAge)
     async with operating(town):
         await asyncio.sleep(30)
-        assert case(town, "worker-1")["state"] == "failing"
+        assert case(town, "worker-1")["state"] == "Failing"
         assert "DRAIN" in town.slurm.nodes["worker-1"]["state"]
         assert town.slurm.jobs == {}
         await until(lambda: of(town)["summary"] == "2/3", 30)

@@ -36,7 +36,7 @@ async def test_a_shipped_check_compares_a_node_with_its_peers(town):
     for number in range(5):
         await run_on(town, f"worker-{number}", measured(f"worker-{number}", 40.0 if number == 4 else 100.0 + number))
     said = await until(lambda: case(town, "worker-4"))
-    assert (said["state"], said["message"]) == ("failing", "worker-4 computes 40.0 Gflop/s, its peers 101.0")
+    assert (said["state"], said["message"]) == ("Failing", "worker-4 computes 40.0 Gflop/s, its peers 101.0")
     assert all(case(town, f"worker-{number}") is None for number in range(4))
     assert [each["nodes"] for each in of(town)["readings"]] == [f"worker-{number}" for number in range(5)]
     assert of(town)["readings"][0]["values"]["gflops"] == "100.0"
@@ -49,10 +49,10 @@ async def test_a_shipped_check_that_says_nothing_is_broken(town):
     await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
     town.trial_ends() if any(each.startswith("demo-trial-") for each in town.names(kinds.POD)) else None
     await run_on(town, "worker-0", "soperator exit=0\nwell\n")
-    await until(lambda: (case(town, "worker-0") or {}).get("state") == "broken")
+    await until(lambda: (case(town, "worker-0") or {}).get("state") == "Broken")
     await run_on(town, "worker-0", "soperator exit=0\n")
     await run_on(town, "worker-1", "soperator exit=1\ndeep: cpu: no memory\n")
-    await until(lambda: (case(town, "worker-1") or {}).get("state") == "broken")
+    await until(lambda: (case(town, "worker-1") or {}).get("state") == "Broken")
 
 
 def play(town, read):

@@ -38,7 +38,7 @@ class OnIdle(Model):
     """The trigger for runs on idle nodes."""
 
     after: Duration = Field(default="10m", description="How long a node must have been idle.")
-    min_interval: Duration = Field(default="1d", description="Minimum time since its last run.")
+    min_interval: Duration = Field(default="24h", description="Minimum time since its last run.")
 
 
 class When(Model):
@@ -133,7 +133,7 @@ class NodeStatus(Model):
     """A node that does not pass."""
 
     node: str = Field(max_length=253, description="Slurm node.")
-    state: Literal["suspect", "failing", "recovering", "broken"] = Field(description="State of the check on the node.")
+    state: Literal["Suspect", "Failing", "Recovering", "Broken"] = Field(description="State of the check on the node.")
     since: Time = Field(description="Start of the state.")
     message: Short = Field(description="The fault.")
     unknown_reason: Short = Field(default="", description="Why the present result of a failing node is unknown.")

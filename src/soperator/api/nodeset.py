@@ -56,8 +56,8 @@ class Driver(Model):
 class Gpu(Model):
     """GPUs of each node."""
 
-    vendor: Literal["none", "nvidia", "amd"] = Field(
-        default="none", description="Vendor of the GPUs. none: a node without GPUs."
+    vendor: Literal["None", "nvidia", "amd"] = Field(
+        default="None", description="Vendor of the GPUs. None: a node without GPUs."
     )
     count: Annotated[int, Field(ge=0, le=64)] = Field(default=0, description="GPUs per node.")
     type: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]*$", max_length=64)] = Field(
@@ -200,17 +200,17 @@ class NodeSetSpec(ClusterMember):
 
 GPU = (
     Rule(
-        cel="(self.vendor == 'none') == (self.count == 0)",
+        cel="(self.vendor == 'None') == (self.count == 0)",
         message=(
             "gpu.vendor and gpu.count need each other: set a vendor (nvidia or amd) and a count of at least 1, or neither"
         ),
-        holds=lambda gpu: (gpu.vendor == "none") == (gpu.count == 0),
+        holds=lambda gpu: (gpu.vendor == "None") == (gpu.count == 0),
         field="count",
     ),
     Rule(
-        cel=f"self.vendor != 'none' || ({cel_text('type')} == '' && {cel_text('resourceName')} == '')",
+        cel=f"self.vendor != 'None' || ({cel_text('type')} == '' && {cel_text('resourceName')} == '')",
         message="gpu.type and gpu.resourceName describe GPUs: also set gpu.vendor and gpu.count, or remove them",
-        holds=lambda gpu: gpu.vendor != "none" or not (gpu.type or gpu.resource_name),
+        holds=lambda gpu: gpu.vendor != "None" or not (gpu.type or gpu.resource_name),
         field="vendor",
     ),
     Rule(

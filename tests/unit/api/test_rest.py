@@ -12,7 +12,9 @@ def problems(**said):
 
 def test_tokens_that_are_well_have_no_problem():
     """Two users, two Secrets, within the bounds."""
-    assert problems(tokens=[{"user": "a", "secretName": "a"}, {"user": "b", "secretName": "b", "lifetime": "7d"}]) == []
+    assert (
+        problems(tokens=[{"user": "a", "secretName": "a"}, {"user": "b", "secretName": "b", "lifetime": "168h"}]) == []
+    )
 
 
 def test_each_fault_names_its_field():
@@ -20,9 +22,9 @@ def test_each_fault_names_its_field():
     tokens = [
         {"user": "root", "secretName": "a"},
         {"user": "b", "secretName": "a", "lifetime": "5m"},
-        {"user": "c", "secretName": "c", "lifetime": "2d"},
+        {"user": "c", "secretName": "c", "lifetime": "48h"},
     ]
-    found = dict(problems(maxLifetime="1d", tokens=tokens))
+    found = dict(problems(maxLifetime="24h", tokens=tokens))
     assert set(found) == {"tokens[0].user", "tokens[1].secretName", "tokens[1].lifetime", "tokens[2].lifetime"}
-    assert found["tokens[2].lifetime"] == "set a time from 10m to 1d, which is maxLifetime"
-    assert dict(problems(maxLifetime="30d")) == {"maxLifetime": "set a time from 10m to 7d"}
+    assert found["tokens[2].lifetime"] == "set a time from 10m to 24h, which is maxLifetime"
+    assert dict(problems(maxLifetime="720h")) == {"maxLifetime": "set a time from 10m to 168h"}

@@ -310,7 +310,7 @@ def test_a_policy_is_the_spec_in_numbers():
     """Percentages are of replicas, durations are seconds, and an empty one is never."""
     spec = {
         "clusterRef": {"name": "c"}, "replicas": 30, "updateStrategy": {"maxUnavailable": "10%", "window": {"schedule": "0 2 * * 6"}},
-        "drain": {"timeout": "1d12h", "onTimeout": "Cancel"}, "nodeFailure": {"replaceAfter": "", "maxReplaced": 2},
+        "drain": {"timeout": "36h", "onTimeout": "Cancel"}, "nodeFailure": {"replaceAfter": "", "maxReplaced": 2},
     }  # fmt: skip
     policy = policy_of(NodeSetSpec.model_validate(spec))
     assert (policy.max_unavailable, policy.drain_timeout, policy.replace_after, policy.max_replaced) == (

@@ -41,7 +41,7 @@ def test_users_without_a_slurmrestd_make_no_tokens():
 
 def test_it_comes_when_slurmctld_bounds_tokens():
     """Not while slurmctld mounts a slurm.conf by which a token may last for ever."""
-    wanted = cluster(maxLifetime="1d")
+    wanted = cluster(maxLifetime="24h")
     assert "max_token_lifespan=86400" in slurm_conf.slurm_conf(wanted)
     former = diff.fixed(slurm_conf.files(Cluster("slurm", "demo", "1", SlurmClusterSpec())))
     state = ConfigState("new", "new", 1.0, "new", 1.0, 0, fixed=former)

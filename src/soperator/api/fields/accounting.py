@@ -54,10 +54,21 @@ class SecretKey(Model):
     )
 
 
+class CertificateAuthority(Model):
+    """The certificates of the authorities that sign a server's certificate, in a Secret in this namespace."""
+
+    secret_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+        description="Name of the Secret."
+    )
+    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
+        default="ca.crt", description="Key of the entry, which is PEM."
+    )
+
+
 class DatabaseTls(Model):
     """TLS to an external database."""
 
-    ca: SecretKey | None = Field(
+    ca: CertificateAuthority | None = Field(
         default=None, description="Certificates of the authorities that sign the server's certificate, as PEM."
     )
     certificate_secret_name: Annotated[str, Field(pattern=DNS_NAME, max_length=253)] = Field(

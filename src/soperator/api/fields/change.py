@@ -13,19 +13,20 @@ from soperator.api.base import Model
 from soperator.api.validation.cel import Rule
 from soperator.api.validation.schedule import SCHEDULE
 
-DURATION = r"^([0-9]+[smhd])+$"
+#: As Go and Kubernetes write a duration, without fractions.
+DURATION = r"^([0-9]+[smh])+$"
 SHARE = r"^([0-9]+|[0-9]{1,2}%|100%)$"
 SOME = r"^([1-9][0-9]*|[1-9][0-9]?%|100%)$"
 TAINT = r"^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def seconds(duration: str) -> float:
-    """Return the length of a duration such as `90s` or `1d12h`; raises ValueError for another text."""
+    """Return the length of a duration such as `90s` or `36h`; raises ValueError for another text."""
     if not re.fullmatch(DURATION, duration):
-        raise ValueError(f"{duration}: write a duration such as 30s, 10m, 2h or 1d12h")
-    return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smhd])", duration)))
+        raise ValueError(f"{duration}: write a duration such as 30s, 10m or 36h")
+    return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", duration)))
 
 
 def share(of: int, text: str) -> int:
@@ -39,7 +40,7 @@ def _number_text(value: object) -> object:
 
 
 Duration = Annotated[str, Field(pattern=DURATION, max_length=32)]
-MaybeDuration = Annotated[str, Field(pattern=r"^([0-9]+[smhd])*$", max_length=32)]
+MaybeDuration = Annotated[str, Field(pattern=r"^([0-9]+[smh])*$", max_length=32)]
 Share = Annotated[
     str,
     Field(pattern=SHARE, max_length=16, json_schema_extra={"x-kubernetes-int-or-string": True}),
@@ -113,7 +114,7 @@ class Preemptible(Model):
     """The setting for nodes that Kubernetes may preempt for pods with a higher priority, after their jobs have ended."""
 
     grace_period: Duration = Field(
-        default="1d",
+        default="24h",
         description="How long Kubernetes waits for the jobs before it ends them. Set at least the run time of the longest job.",
     )
 

@@ -43,7 +43,7 @@ class KeptToken(Model):
         description="Name of the Secret, with the entries token and user. The operator deletes the token when this entry is removed from the list."
     )
     lifetime: Duration = Field(
-        default="1h", description="Lifetime of a token, from 10m to 7d. It is renewed after half of this time."
+        default="1h", description="Lifetime of a token, from 10m to 168h. It is renewed after half of this time."
     )
 
 
@@ -62,7 +62,7 @@ class RestUsers(Model):
         ),
     )
     max_lifetime: Duration = Field(
-        default="7d", description="Maximum lifetime of a user's token, including those of `scontrol token`."
+        default="168h", description="Maximum lifetime of a user's token, including those of `scontrol token`."
     )
     tokens: list[KeptToken] = Field(
         default_factory=list, max_length=64, description="Tokens in Secrets, for programs that run in this namespace."
@@ -105,7 +105,7 @@ def rest_problems(users: RestUsers) -> Iterator[Problem]:
     """Yield the problems of the tokens that a schema cannot express."""
     path, longest = "spec.rest.users", seconds(users.max_lifetime)
     if not _SHORTEST <= longest <= _LONGEST:
-        yield Problem(f"{path}.maxLifetime", users.max_lifetime, "set a time from 10m to 7d")
+        yield Problem(f"{path}.maxLifetime", users.max_lifetime, "set a time from 10m to 168h")
     seen: set[str] = set()
     for number, each in enumerate(users.tokens):
         here = f"{path}.tokens[{number}]"

@@ -155,7 +155,12 @@ def _run(run: Run) -> dict[str, Any]:
 
 def _case(node: str, case: NodeFailure) -> dict[str, Any]:
     each = case.standing
-    fields = {"node": node, "state": each.state, "since": time_text(each.since), "message": each.says[:_SHORT]}
+    fields = {
+        "node": node,
+        "state": each.state.capitalize(),
+        "since": time_text(each.since),
+        "message": each.says[:_SHORT],
+    }
     more = {
         "unknownReason": each.broken[:_SHORT],
         "failures": each.fails,
@@ -171,7 +176,7 @@ def _case(node: str, case: NodeFailure) -> dict[str, Any]:
 def _read_case(name: str, fields: Mapping[str, Any], then: str) -> NodeFailure:
     standing = CheckState(
         check=name,
-        state=fields["state"],
+        state=fields["state"].lower(),
         since=_time(fields["since"]),
         says=str(fields["message"]),
         then=then,

@@ -7,7 +7,7 @@ each setting: slurmdbd.conf(5) and slurm.conf(5) of 24.11.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soperator.api.fields.accounting import Accounting, ExternalDatabase, SecretKey
+from soperator.api.fields.accounting import Accounting, CertificateAuthority, ExternalDatabase, SecretKey
 from soperator.render.parts import names, pod
 from soperator.render.parts.model import Cluster
 from soperator.render.parts.paths import BUNDLE
@@ -30,7 +30,7 @@ class Storage:
     user: str
     database: str
     password: SecretKey
-    ca: SecretKey | None = None
+    ca: CertificateAuthority | None = None
     certificate: str = ""
 
     @property

@@ -29,7 +29,7 @@ _LIST = "/mnt/driver/list"
 
 def has_driver(spec: NodeSetSpec) -> bool:
     """Return whether the nodes give a driver to their jobs."""
-    return spec.gpu.vendor != "none" or spec.gpu.driver.is_given
+    return spec.gpu.vendor != "None" or spec.gpu.driver.is_given
 
 
 def environment(nodeset: NodeSet) -> list[Object]:

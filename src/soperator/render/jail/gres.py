@@ -32,7 +32,7 @@ def counted(nodesets: Mapping[str, NodeSetSpec]) -> dict[str, Gpu]:
 
 def has_gpus(spec: NodeSetSpec) -> bool:
     """Return whether the nodes have GPUs for Slurm to count."""
-    return spec.gpu.vendor != "none" and spec.gpu.count > 0
+    return spec.gpu.vendor != "None" and spec.gpu.count > 0
 
 
 def is_ours(cluster: Cluster) -> bool:

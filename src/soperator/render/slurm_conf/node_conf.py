@@ -47,7 +47,7 @@ def without_record_fields(cluster: Cluster, nodeset: NodeSet) -> NodeSet:
 
 
 def _gres(gpu: Gpu) -> str | None:
-    if gpu.vendor == "none":
+    if gpu.vendor == "None":
         return None
     whole = f"gpu:{gpu.type}:{gpu.count}" if gpu.type else f"gpu:{gpu.count}"
     return f"{whole},shard:{gpu.shards}" if gpu.shards else whole

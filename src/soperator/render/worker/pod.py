@@ -237,7 +237,7 @@ def _with_devices(container: Object, nodeset: NodeSet) -> Object:
     """Return the container with limits for GPUs and RDMA devices; for extended resources Kubernetes sets the request to the limit."""
     gpu = nodeset.spec.gpu
     devices = dict(nodeset.spec.rdma.resources)
-    if gpu.vendor != "none":
+    if gpu.vendor != "None":
         devices[gpu.resource_name or _GPU_RESOURCES[gpu.vendor]] = str(gpu.count)
     if not devices:
         return container
