@@ -7,6 +7,27 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{C}/keys/key_owner.py",
+        'return "" if is_mine or is_known or copied is not None else name',
+        'return ""',
+        "another program's password, to whoever may create a cluster of a fitting name",
+        (f"{W}/test_keys.py",),
+    ),
+    Mutant(
+        f"{C}/keys/key_owner.py",
+        "        return names.kept(name)\n",
+        "        pass\n",
+        "another program's Secret, which is written over with a copy of a key",
+        (f"{W}/test_keys.py",),
+    ),
+    Mutant(
+        f"{C}/cluster/reconciler.py",
+        'is_refused = problems or done.secrets.reason == "KeyForeign"',
+        "is_refused = problems",
+        "another program's password, which pods mount although the cluster is refused",
+        (f"{W}/test_keys.py",),
+    ),
+    Mutant(
         f"{C}/memory/object_memory.py",
         "if memory is not None and memory.fields is not None:",
         "if False:",

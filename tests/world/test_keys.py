@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import copy
 
 import pytest
 
 from soperator.kube import kinds
+from soperator.render.parts import labels
 from tests.unit.fake_world import Where
 from tests.world.harness import NS, Town, operating, until
 from tests.world.test_rotation import CLUSTER, WORKERS, Pods, daemons_begin, keys, settled, stage
@@ -195,16 +197,108 @@ async def test_a_rotation_whose_secret_is_deleted_goes_on_from_the_copy():
         assert keys(town) == ["x"]
 
 
+MINE = {"slurm.key": base64.b64encode(b"mine" * 64).decode()}
+FILES = {
+    "demo-auth-key": MINE,
+    "demo-jwt-key": {"jwt_hs256.key": "bWluZQ=="},
+    "demo-ssh-host-keys": {"ssh_host_ed25519_key": "bWluZQ==", "ssh_host_ed25519_key.pub": "bWluZQ=="},
+    "demo-database-password": {"password": "bWluZQ=="},
+}
+
+
+def put(town, name, files, **meta):
+    """A Secret that another tool or a person makes."""
+    named = {"name": name, "namespace": NS, **meta}
+    town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": named, "data": files})
+
+
+def begin(town, cluster):
+    """A cluster and its NodeSet, as they are applied."""
+    town.apply(kinds.SLURMCLUSTER, "demo", cluster)
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"])
+
+
+def provide(town, name):
+    """Say that a Secret is meant for the cluster."""
+    town.fake.world.change(kinds.SECRET, (NS, name), {"metadata": {"annotations": {labels.BROUGHT_FOR: "demo"}}})
+
+
 async def test_a_key_that_a_person_brought_is_kept_as_theirs():
-    """It has no labels and no owner, and comes back without them."""
+    """It has no labels and no owner, and comes back without them, and as meant for the cluster."""
     town = Town()
-    meta = {"name": "demo-auth-key", "namespace": NS}
-    key = {"slurm.key": base64.b64encode(b"mine" * 64).decode()}
-    town.fake.world.seed({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": key})
+    put(town, "demo-auth-key", MINE, annotations={labels.BROUGHT_FOR: "demo"})
     async with operating(town, execute=Pods().execute):
         await town.up(CLUSTER, WORKERS)
         remove(town, "demo-auth-key")
         await asyncio.sleep(1)
         found = town.find(kinds.SECRET, "demo-auth-key")
-        assert found["data"] == key
+        assert found["data"] == MINE
         assert "ownerReferences" not in found["metadata"]
+        assert found["metadata"]["annotations"][labels.BROUGHT_FOR] == "demo"
+        assert settled(town)["status"] == "True"
+
+
+@pytest.mark.parametrize("tail", ["", "-kept"])
+@pytest.mark.parametrize("mark", [{}, {"labels": labels.role("other", "keys")}, {"labels": {labels.CLUSTER: "demo"}}])
+@pytest.mark.parametrize("name", FILES)
+async def test_a_foreign_secret_of_a_fitting_name_is_not_taken_for_a_key(name, tail, mark):
+    """No pod that would mount it is made, it stays as it is, and the cluster comes up once the name is free."""
+    town = Town()
+    put(town, name + tail, FILES[name], **mark)
+    before = town.find(kinds.SECRET, name + tail)
+    async with operating(town, execute=Pods().execute):
+        begin(town, CLUSTER | {"accounting": {"managedDatabase": {}}})
+        await town.told(kinds.SLURMCLUSTER, "demo", f"Secret {name}{tail} is not of SlurmCluster demo")
+        assert (settled(town)["status"], settled(town)["reason"]) == ("False", "KeyForeign")
+        assert town.find(kinds.SECRET, name + tail) == before
+        assert not [each for each in town.names(kinds.POD) if "trial" not in each]
+        assert not town.names(kinds.STATEFULSET)
+        assert not town.names(kinds.DEPLOYMENT)
+        remove(town, name + tail)
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-controller") and settled(town)["reason"] == "Made")
+
+
+async def test_a_secret_is_taken_once_a_person_says_for_whom_it_is():
+    """The annotation is on the Secret: who may create a SlurmCluster alone cannot write it, and that of another cluster does not count."""
+    town = Town()
+    put(town, "demo-auth-key", MINE, annotations={labels.BROUGHT_FOR: "other"})
+    async with operating(town, execute=Pods().execute):
+        begin(town, CLUSTER)
+        await town.told(kinds.SLURMCLUSTER, "demo", f"annotate it with {labels.BROUGHT_FOR}=demo")
+        provide(town, "demo-auth-key")
+        await until(lambda: town.find(kinds.STATEFULSET, "demo-controller") and settled(town)["reason"] == "Made")
+        assert data(town, "demo-auth-key") == data(town, "demo-auth-key-kept") == MINE
+
+
+async def test_a_password_that_would_be_taken_later_is_refused_too():
+    """Accounting is switched on in a cluster that runs: the foreign Secret is in no pod, and slurmctld stays."""
+    town = Town()
+    put(town, "demo-database-password", FILES["demo-database-password"])
+    async with operating(town, execute=Pods().execute):
+        await town.up(CLUSTER, WORKERS)
+        daemons_begin(town)
+        pods = town.names(kinds.POD)
+        town.apply(kinds.SLURMCLUSTER, "demo", CLUSTER | {"accounting": {"managedDatabase": {}}})
+        await town.told(kinds.SLURMCLUSTER, "demo", "Secret demo-database-password is not of SlurmCluster demo")
+        assert "demo-database" not in town.names(kinds.STATEFULSET)
+        assert [each for each in town.names(kinds.POD) if "trial" not in each] == pods
+
+
+@pytest.mark.parametrize("name", SECRETS)
+async def test_keys_that_were_kept_come_back_for_a_cluster_of_the_same_name(name):
+    """`auth.keepKeys`: the labels of the operator say for whom they are, although the former cluster and its memory are gone."""
+    town = Town()
+    kept = CLUSTER | {"auth": {"keepKeys": True}}
+    async with operating(town, execute=Pods().execute):
+        await town.up(kept, WORKERS)
+        before = {each: data(town, each) for each in SECRETS}
+    left = [copy.deepcopy(town.find(kinds.SECRET, each + tail)) for each in SECRETS for tail in ("", "-kept")]
+    assert not [each for each in left if each["metadata"].get("ownerReferences")]
+    made = Town()
+    for each in left:
+        made.fake.world.seed(each)
+    remove(made, name)
+    async with operating(made, execute=Pods().execute):
+        await made.up(kept, WORKERS)
+        await until(lambda: settled(made)["reason"] == "Made")
+        assert {each: data(made, each) for each in SECRETS} == before

@@ -139,6 +139,10 @@ CONDITIONS = (
         "OtherKey": ("a Secret has another key than the daemons", "restore the former key, or request a rotation"),
         "KeyLost": ("a Secret and its copy are missing, and daemons run with their key", "restore the key as the message says"),
         "KeyIncomplete": ("a Secret lacks a file", "put it in"),
+        "KeyForeign": (
+            "a Secret that the operator did not make has the name of one with keys; nothing is created",
+            "rename it, or [provide it](../howto/rotate-keys.md#a-key-of-your-own) for the cluster",
+        ),
     }),
     ConditionPage("ClaimsKept", "SlurmCluster", "no claim with state, jail or records is being deleted", {
         "Kept": ("none is", _NONE),

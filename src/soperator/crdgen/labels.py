@@ -28,6 +28,8 @@ MARKS = (
          "The request of the key rotation whose key all hosts outside Kubernetes have; the rotation waits for it.", True),
     Mark(labels.ACCEPT_KEY, "annotation", "SlurmCluster",
          "The resourceVersion of a Secret whose key the daemons have, although the operator remembers another key; no other version counts.", True),
+    Mark(labels.BROUGHT_FOR, "annotation", "Secrets with keys",
+         "The SlurmCluster for which a person provides the keys; without it a Secret that the operator did not make is refused.", True),
     Mark(labels.MANAGED_BY, "label", "all objects of the operator", f"`{labels.MANAGER}`."),
     Mark(labels.APP, "label", "all objects of a cluster", f"`{labels.APP_NAME}`, for tools; the operator does not read it."),
     Mark(labels.INSTANCE, "label", "all objects of a cluster", "The name of the SlurmCluster, for tools."),

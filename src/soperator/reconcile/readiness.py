@@ -32,7 +32,7 @@ NEEDS_A_PERSON = frozenset(
         ("SpecAccepted", "InvalidSpec"),
         *(("ConfigApplied", reason) for reason in ("Refused", "RolledBack", "NotRead", "Changed", "NodeSetUnreadable")),
         *(("JailReady", reason) for reason in ("Failed", "Stuck", "NotAnswering", "InvalidSpec")),
-        *(("KeysSettled", reason) for reason in ("OtherKey", "KeyLost", "KeyIncomplete")),
+        *(("KeysSettled", reason) for reason in ("OtherKey", "KeyLost", "KeyIncomplete", "KeyForeign")),
         *(("ClaimsKept", reason) for reason in ("BeingDeleted", "Gone")),
         *(("UpToDate", reason) for reason in ("Refused", "Downgrade")),
         *(("AccountingReady", reason) for reason in ("DatabaseFull", "NoDatabase", "NoRights", "NoTls")),

@@ -4,6 +4,7 @@ Running daemons have the key with which they started. Another key in the Secret 
 cluster do not accept each other's messages, and jobs are lost. So the operator writes a copy of each Secret first.
 
 Invariants, tested over all combinations:
+- A foreign Secret of the same name is never read into the cluster nor changed.
 - A key is created only if no daemon runs with a former key, or if daemons need not agree on it.
 - While daemons run, only a key that is remembered is right: the key of the last pass, or the key that a rotation was about to write. A key is
   remembered before it is in a Secret. If none is remembered, every key is right.
@@ -15,11 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from soperator.api.base import GROUP
 from soperator.slurm.keys import Held, Version
 
 #: What to do: nothing; create a key; restore the Secret from its copy; write the copy from the Secret.
 Act = Literal["rest", "make", "restore", "keep"]
 _HOWTO = "docs/howto/rotate-keys.md#a-key-that-was-deleted"
+_BROUGHT = "docs/howto/rotate-keys.md#a-key-of-your-own"
 _SHOWN = 3
 
 
@@ -31,6 +34,7 @@ class KeySecretSnapshot:
     right labels and owners. `known` are the remembered keys: the key of the last pass, and the key that a rotation was about to write; `holders`
     are the pods that run with either; both are empty if daemons need not agree. `found` is the fingerprint in the Secret, or else in its copy.
     `is_rotated` says whether a rotation wrote the copy while the memory is from an operator that announced no rotation.
+    `foreign` is the Secret or the copy if it is not the operator's, and not provided for `cluster`.
     """
 
     name: str
@@ -43,6 +47,8 @@ class KeySecretSnapshot:
     holders: Sequence[str] = ()
     found: Version | None = None
     is_rotated: bool = False
+    cluster: str = ""
+    foreign: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class KeySecretStep:
 
 def decide(seen: KeySecretSnapshot) -> KeySecretStep:
     """Return the repair of the Secret."""
+    if seen.foreign and not (seen.foreign == seen.name and seen.known and seen.holders):  # else its key decides
+        return KeySecretStep(reason="KeyForeign", why=_foreign(seen))
     if seen.kept is not None:
         return _with_copy(seen, seen.kept)
     if seen.live is None:
@@ -79,6 +87,13 @@ def _with_copy(seen: KeySecretSnapshot, kept: Held) -> KeySecretStep:
 
 def _is_known(seen: KeySecretSnapshot, held: Held) -> bool:
     return not seen.known or held.digest in {each.digest for each in seen.known}
+
+
+def _foreign(seen: KeySecretSnapshot) -> str:
+    return (
+        f"Secret {seen.foreign} is not of SlurmCluster {seen.cluster} and stays unchanged; nothing that would mount it is created: "
+        f"rename it, or if it is this cluster's key, annotate it with {GROUP}/brought-for={seen.cluster} ({_BROUGHT})"
+    )
 
 
 def _lost(seen: KeySecretSnapshot) -> str:

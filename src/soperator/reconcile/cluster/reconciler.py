@@ -123,7 +123,8 @@ class ClusterControl:
             "keyDigests"
         ):  # daemons that run have keys, whatever became of their spec
             done = replace(done, secrets=await key_files.settle(self.operator, obj, read))
-        return await self._status(obj, read, done if problems else await self._act(obj, read, done))
+        is_refused = problems or done.secrets.reason == "KeyForeign"  # whose content any pod that mounts it would have
+        return await self._status(obj, read, done if is_refused else await self._act(obj, read, done))
 
     def _files_trouble(self, cluster: Cluster) -> tuple[str, str]:
         return site_files.trouble(self.operator, cluster), slurm_config.FILES_MISSING

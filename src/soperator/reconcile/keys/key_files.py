@@ -1,9 +1,9 @@
 """Reconciles keys: creates them once, never prints them, changes them only in a rotation, and restores deleted or edited ones
 (`policy/cluster/keys`).
 
-A Secret that a person created beforehand is used unchanged. A Secret's content is read when its resourceVersion, or that of its copy, has changed
-since the last pass; only a digest stays in memory. Every write names the version that was read, and new Secrets are a plain POST, so that of two
-concurrent operators only one can succeed.
+A Secret that a person provided for the cluster is used unchanged, and a foreign one of the same name is refused (`key_owner`). A Secret's content is
+read when its resourceVersion, or that of its copy, has changed since the last pass; only a digest stays in memory. Every write names the version that
+was read, and new Secrets are a plain POST, so that of two concurrent operators only one can succeed.
 """
 
 import base64
@@ -18,7 +18,7 @@ from soperator.kube.views import Custom, ObjectMeta, Pod
 from soperator.policy.cluster.keys import KeySecretSnapshot, KeySecretStep, decide
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
-from soperator.reconcile.keys import key_versions
+from soperator.reconcile.keys import key_owner, key_versions
 from soperator.render.cluster import database_connection
 from soperator.render.cluster.keys import (
     REST_FILE,
@@ -149,6 +149,8 @@ def _seen(
     return KeySecretSnapshot(
         name=name,
         copy=names.kept(name),
+        cluster=cluster.name,
+        foreign=key_owner.foreign(cluster, name, live, kept, copied, known),
         wanted=wanted,
         live=Held(noted.files, noted.notes, is_brought) if noted else None,
         kept=copy_noted,

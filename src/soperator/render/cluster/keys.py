@@ -67,7 +67,7 @@ def render_held(cluster: Cluster, name: str, held: Held) -> Object:
 
     Keys that must be kept or that a person provided have no owner; nor has a password, which stays with its database.
     """
-    bare: Object = {"name": name, "namespace": cluster.namespace}
+    bare: Object = {"name": name, "namespace": cluster.namespace, "annotations": {labels.BROUGHT_FOR: cluster.name}}
     meta = bare if held.is_brought else _metadata(cluster, name, name)
     meta["annotations"] = {**meta.get("annotations", {}), **held.notes}
     return _secret({key: value for key, value in meta.items() if value}, held.files)

@@ -48,6 +48,8 @@ ACCEPT_KEY = f"{GROUP}/accept-key"
 #: On the copy of a Secret with keys: what it adds up to, and whether a person had brought the keys.
 CHECKSUM = f"{GROUP}/checksum"
 BROUGHT = f"{GROUP}/brought"
+#: On a Secret with keys that a person provides: the name of the cluster for which it is meant.
+BROUGHT_FOR = f"{GROUP}/brought-for"
 #: On a Secret with a user's token: whose it is, until when (seconds), and which version of the key signed it.
 TOKEN = f"{GROUP}/token"
 #: On slurmdbd's pod: the versions of the Secrets that it was started with, for it reads them at its start alone.
