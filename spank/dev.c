@@ -27,7 +27,7 @@ static const char *const left_out[] = {
 };
 
 static const struct {
-	const char *name, *points_to;
+	const char *name, *mount_points_to;
 } links[] = {
 	{ "fd", "/proc/self/fd" },	     { "stdin", "/proc/self/fd/0" }, { "stdout", "/proc/self/fd/1" },
 	{ "stderr", "/proc/self/fd/2" }, { "ptmx", "pts/ptmx" },
@@ -211,7 +211,7 @@ int dev_fill(int dev_fd, const struct plan *plan, const struct plan_mount *entry
 		if (bind_node(dev_fd, basic_nodes[i], false, report) < 0)
 			return -1;
 	for (size_t i = 0; i < COUNT(links); i++)
-		if (symlinkat(links[i].points_to, dev_fd, links[i].name) < 0)
+		if (symlinkat(links[i].mount_points_to, dev_fd, links[i].name) < 0)
 			return report_fail(report, "jail: cannot link /dev/%s: %m", links[i].name);
 	if (mount_in(dev_fd, "pts", "devpts", "newinstance,ptmxmode=0666,mode=0620,gid=5", report) < 0 ||
 	    mount_in(dev_fd, "shm", "tmpfs", shm, report) < 0)

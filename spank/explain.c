@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "caps.h"
-#include "points.h"
+#include "mount_points.h"
 #include "target.h"
 
 static const char *source_words(const struct plan_mount *entry)
@@ -74,7 +74,7 @@ static const char *verdict(const struct plan *plan, const struct plan_mount *ent
 			    entry->line);
 		return NULL;
 	}
-	if (points_holder(plan, entry) != &plan->mounts[0])
+	if (mount_points_holder(plan, entry) != &plan->mounts[0])
 		return "ok, below an earlier mount";
 	fd = target_open(root_fd, entry, report);
 	if (fd < 0)

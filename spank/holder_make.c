@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "shared_memory_child.h"
 #include "enter.h"
 #include "holder.h"
 #include "namespaces.h"
@@ -186,12 +186,12 @@ static enum holder_made wait_until_closed(int pipe_fd, int seconds, const struct
 	return HOLDER_LATE;
 }
 
-static enum holder_made await(struct child *maker, int pipe_fd, int seconds, const struct plan *plan, struct birth *birth,
+static enum holder_made await(struct shared_memory_child *maker, int pipe_fd, int seconds, const struct plan *plan, struct birth *birth,
 			      struct report *report)
 {
 	enum holder_made result = wait_until_closed(pipe_fd, seconds, plan, birth, report);
 
-	child_end(maker, result != HOLDER_LATE);
+	shared_memory_child_end(maker, result != HOLDER_LATE);
 	if (result == HOLDER_LATE)
 		return result;
 	if (birth->is_ready)
@@ -206,7 +206,7 @@ enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, str
 	struct birth *birth = mmap(NULL, sizeof(*birth), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	enum holder_made result = HOLDER_FAILED;
 	struct making making = { .plan = plan, .ipc = ipc, .birth = birth };
-	struct child maker;
+	struct shared_memory_child maker;
 	int ends[2];
 
 	if (birth == MAP_FAILED)
@@ -215,7 +215,7 @@ enum holder_made holder_make(const struct plan *plan, bool ipc, int seconds, str
 		(void)munmap(birth, sizeof(*birth));
 		return report_fail(report, "jail: cannot make a pipe to the holder: %m");
 	}
-	if (!child_start(&maker, be_maker, &making)) {
+	if (!shared_memory_child_start(&maker, be_maker, &making)) {
 		report_fail(report, "jail: cannot start the holder's maker: %m");
 		(void)close(ends[1]); /* nothing was written to it */
 	} else {

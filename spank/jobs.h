@@ -16,15 +16,8 @@
 #include <sys/types.h>
 
 #include "holder.h"
+#include "job.h"
 #include "report.h"
-
-#define JOBS_FOLDER "/run/jail/jobs"
-
-struct jobs_job {
-	uint32_t id;
-	uid_t uid;
-	struct holder_id holder;
-};
 
 /* What a job's namespaces are to be, where they have to be made. */
 struct jobs_wish {

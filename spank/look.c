@@ -17,7 +17,7 @@
 
 #include "monotonic.h"
 #include "plan.h"
-#include "points.h"
+#include "mount_points.h"
 #include "report.h"
 #include "target.h"
 
@@ -59,7 +59,7 @@ static int look_at_target(int root_fd, const struct plan *plan, const struct pla
 	struct report own = { "" };
 	int fd;
 
-	if (points_holder(plan, entry) != &plan->mounts[0])
+	if (mount_points_holder(plan, entry) != &plan->mounts[0])
 		return 0;
 	fd = target_open(root_fd, entry, &own);
 	if (fd < 0)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "dev.h"
-#include "points.h"
+#include "mount_points.h"
 #include "scratch.h"
 #include "target.h"
 
@@ -103,7 +103,7 @@ int mounts_make(int root_fd, const struct plan *plan, const struct plan_mount *e
 		return 0; /* the private /dev leaves them out; a step that has some brings them along (gpus.h) */
 	if (entry->kind == PLAN_PATH)
 		return 0; /* a variable (paths.h) */
-	if (points_make(root_fd, plan, entry, report) < 0)
+	if (mount_points_make(root_fd, plan, entry, report) < 0)
 		return -1;
 	fd = target_open(root_fd, entry, report);
 	if (fd < 0)

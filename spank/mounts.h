@@ -2,7 +2,7 @@
  * Carrying out one line of the plan, and looking afterwards whether it took.
  *
  * The new root is being put together at a staging point. Mounts go onto targets in it that are opened as target.h says. Nothing is ever created
- * in the jail; a missing mount point is an error with its line (but see points.h).
+ * in the jail; a missing mount point is an error with its line (but see mount_points.h).
  */
 #ifndef JAIL_MOUNTS_H
 #define JAIL_MOUNTS_H

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <sys/vfs.h>
 
-#include "child.h"
+#include "shared_memory_child.h"
 
 static int ask(void *path)
 {
@@ -18,15 +18,15 @@ static int ask(void *path)
 int probe_answers(const char *path, int seconds, struct report *report)
 {
 	struct pollfd end = { .events = POLLIN };
-	struct child child;
+	struct shared_memory_child child;
 	int got = -1;
 
-	if (child_start(&child, ask, (void *)path)) {
+	if (shared_memory_child_start(&child, ask, (void *)path)) {
 		end.fd = child.pidfd;
 		do
 			got = poll(&end, 1, seconds * 1000);
 		while (got < 0 && errno == EINTR);
-		child_end(&child, got > 0);
+		shared_memory_child_end(&child, got > 0);
 	}
 	if (got < 0)
 		report_fail(report, "jail: cannot ask whether %s answers: %m", path);

@@ -1,5 +1,5 @@
 /*
- * The record of a job on this node: its folder in JOBS_FOLDER (jobs.h), locked by who makes or removes what it names. Only jobs.c
+ * The record of a job on this node: its folder in JOBS_FOLDER (job.h), locked by who makes or removes what it names. Only jobs.c
  * and release.c use it.
  */
 #ifndef JAIL_RECORD_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "jobs.h"
+#include "job.h"
 #include "report.h"
 
 /* The path of a job's folder; `path` holds at least 64 bytes. */

@@ -9,7 +9,7 @@
  * because those belong to the shared root. As long as it opens files by names that the user has given it has an empty /proc and
  * no more effective capabilities than root of the jail; from slurm_spank_user_init on, when all of them are open, it has
  * the pod's /proc, because it counts and signals its tasks by the pod's process ids (holder.h). What it forks goes one step
- * further, into the inner namespaces of the holder (follow.h).
+ * further, into the inner namespaces of the holder (atfork.h).
  *
  * A hook that fails returns -1: slurmstepd looks only for negative codes and would run the user's program outside the
  * jail after an ESPANK_ERROR, which is 3000. Belt and braces, every fork of slurmstepd is refused from then on.
@@ -42,12 +42,12 @@ SPANK_PLUGIN(jail, 1);
 
 #include "caps.h"
 #include "enter.h"
-#include "follow.h"
+#include "atfork.h"
 #include "gpus.h"
 #include "holder.h"
 #include "jobs.h"
 #include "libraries.h"
-#include "mark.h"
+#include "audit_session.h"
 #include "monotonic.h"
 #include "opening_timer.h"
 #include "options.h"
@@ -191,14 +191,14 @@ static bool make_step_ready(spank_t spank, struct report *report)
 		return enter_alone(spank);
 	if (made == HOLDER_LATE)
 		return false;
-	mark = mark_set(item_of(spank, S_JOB_UID, 0));
+	mark = audit_session_set(item_of(spank, S_JOB_UID, 0));
 	if (jobs_plan(item_of(spank, S_JOB_ID, 0), options.plan, &kept, report) == 0)
 		(void)bring_gpus(spank, report); /* a step without its devices is not ready, but inside */
 	if (holder_enter_opening(&holder, report) < 0 || caps_lower(report) < 0)
 		return false;
 	is_opening = true;
 	opening_timer_start(OPENING_STEP_SECONDS);
-	(void)follow_start(&holder, say, report);
+	(void)atfork_start(&holder, say, report);
 	tell_time("slurmstepd went in", since);
 	return true;
 }
@@ -209,7 +209,7 @@ static bool make_step_fail(bool is_batch)
 	struct report report = { "" };
 
 	say(trouble.text);
-	if (follow_refuse(&report) == 0 && (is_inside || (!is_batch && enter_nothing(&report) == 0)))
+	if (atfork_refuse(&report) == 0 && (is_inside || (!is_batch && enter_nothing(&report) == 0)))
 		return true;
 	if (report.text[0] != '\0')
 		say(report.text);
@@ -288,7 +288,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char **av)
 	(void)ac, (void)av;
 	opening_timer_stop();
 	if (is_opening && holder_leave_opening(&holder, &trouble) < 0)
-		(void)follow_refuse(&trouble);
+		(void)atfork_refuse(&trouble);
 	is_opening = false;
 	if (trouble.text[0] != '\0')
 		say(trouble.text);
@@ -343,7 +343,7 @@ static void end_leftovers(void)
 	struct report report = { "" };
 	int64_t since = monotonic_us();
 
-	if (mark_kill(mark, &holder, STEP_SECONDS, &report) < 0)
+	if (audit_session_kill(mark, &holder, STEP_SECONDS, &report) < 0)
 		say(report.text);
 	tell_time("what the step left behind was looked for", since);
 }
@@ -364,7 +364,7 @@ int slurm_spank_exit(spank_t spank, int ac, char **av)
 	(void)spank, (void)ac, (void)av;
 	if (!is_inside)
 		return DONE;
-	follow_stop();
+	atfork_stop();
 	end_leftovers(); /* again: a task that never started has no end */
 	holder_close(&holder);
 	return DONE;

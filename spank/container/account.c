@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "points.h"
+#include "mount_points.h"
 
 /* Whether a line's third field is the number. */
 static bool has_id(FILE *file, unsigned int id)
@@ -31,7 +31,7 @@ static bool has_id(FILE *file, unsigned int id)
 
 static int add_line(int root_fd, const char *path, unsigned int id, const char *line, struct report *report)
 {
-	int fd = points_open(root_fd, path, O_RDWR | O_CREAT | O_APPEND);
+	int fd = mount_points_open(root_fd, path, O_RDWR | O_CREAT | O_APPEND);
 	FILE *file = fd >= 0 ? fdopen(fd, "r+e") : NULL;
 	bool failed;
 
@@ -49,7 +49,7 @@ static int add_slurm(int root_fd, struct report *report)
 	const struct passwd *slurm = getpwnam("slurm");
 	char line[256];
 
-	int fd = points_make(root_fd, "/etc", true, report);
+	int fd = mount_points_make(root_fd, "/etc", true, report);
 
 	if (fd < 0)
 		return -1;
@@ -64,7 +64,7 @@ static int add_slurm(int root_fd, struct report *report)
 static int write_hostname(int root_fd, struct report *report)
 {
 	char name[72] = "";
-	int fd = points_open(root_fd, "/etc/hostname", O_WRONLY | O_CREAT | O_TRUNC);
+	int fd = mount_points_open(root_fd, "/etc/hostname", O_WRONLY | O_CREAT | O_TRUNC);
 
 	(void)gethostname(name, 65);
 	(void)strcat(name, "\n");
@@ -86,7 +86,7 @@ int account_add(int root_fd, struct report *report)
 
 	if (slurm < 0 || write_hostname(root_fd, report) < 0)
 		return -1;
-	if (user != NULL && user->pw_shell[0] == '/' && (fd = points_open(root_fd, user->pw_shell, O_PATH)) >= 0) {
+	if (user != NULL && user->pw_shell[0] == '/' && (fd = mount_points_open(root_fd, user->pw_shell, O_PATH)) >= 0) {
 		(void)close(fd);
 		shell = user->pw_shell;
 	}

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "points.h"
+#include "mount_points.h"
 
 enum { CONFIG_MAX = 1 << 20 };
 
@@ -68,7 +68,7 @@ static int add_rc_line(struct config *config, const char *line, struct report *r
 static int read_lines(int root_fd, const char *path, struct config *config,
 		      int (*take)(struct config *config, const char *line, struct report *report), struct report *report)
 {
-	int fd = points_open(root_fd, path, O_RDONLY);
+	int fd = mount_points_open(root_fd, path, O_RDONLY);
 	FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
 	char *line = NULL;
 	size_t size = 0;
@@ -86,7 +86,7 @@ static int read_lines(int root_fd, const char *path, struct config *config,
 
 int config_read(int root_fd, struct config *config, struct report *report)
 {
-	int fd = points_open(root_fd, CONFIG_FILE, O_RDONLY);
+	int fd = mount_points_open(root_fd, CONFIG_FILE, O_RDONLY);
 	struct stat status;
 	ssize_t length;
 

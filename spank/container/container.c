@@ -58,20 +58,20 @@ static const char *home_of_user(void)
 	return setenv("HOME", home, 1) == 0 ? getenv("HOME") : "/tmp";
 }
 
-static int start(const struct request *request, struct place *place, struct report *report)
+static int start(const struct request *request, struct storage_paths *paths, struct report *report)
 {
-	if (place_find(request, geteuid(), home_of_user(), place, report) < 0)
+	if (storage_paths_find(request, geteuid(), home_of_user(), paths, report) < 0)
 		return -1;
-	return start_container(request, place, say, report);
+	return start_container(request, paths, say, report);
 }
 
 static int run(const struct request *request, char **command, struct report *report)
 {
 	struct joined joined;
-	struct place place;
+	struct storage_paths paths;
 
-	if (start(request, &place, report) < 0 ||
-	    (request->save != NULL && supervise(&place, SAVE_S, say, report) < 0) || join_ask(&place, request->step, &joined, report) < 0)
+	if (start(request, &paths, report) < 0 ||
+	    (request->save != NULL && supervise(&paths, SAVE_S, say, report) < 0) || join_ask(&paths, request->step, &joined, report) < 0)
 		return -1;
 	if (joined.user_ns < 0)
 		return report_fail(report, "container: it ended before the command could run");
@@ -89,7 +89,7 @@ static int remove_named(int argc, char **argv)
 	static struct request request = REQUEST_EMPTY;
 	static char scope[] = "global";
 	struct report report = { "" };
-	struct place place;
+	struct storage_paths paths;
 	int words = request_read(&request, argc, argv, &report);
 
 	if (words >= 0 && words != argc - 1)
@@ -99,8 +99,8 @@ static int remove_named(int argc, char **argv)
 		if (strcmp(request_option(i)->name, "container-name") == 0 &&
 		    request_take(&request, request_option(i), argv[words], &report) < 0)
 			words = -1;
-	if (words >= 0 && place_find(&request, geteuid(), home_of_user(), &place, &report) == 0)
-		(void)start_remove(&request, &place, &report);
+	if (words >= 0 && storage_paths_find(&request, geteuid(), home_of_user(), &paths, &report) == 0)
+		(void)start_remove(&request, &paths, &report);
 	if (report.text[0] != '\0')
 		say(report.text);
 	return report.text[0] != '\0';
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 {
 	static struct request request = REQUEST_EMPTY;
 	struct report report = { "" };
-	struct place place;
+	struct storage_paths paths;
 	bool is_run = argc > 1 && strcmp(argv[1], "run") == 0;
 	int words, wanted, result = -1;
 	static char step[32];
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 	if (request.step == NULL)
 		request.step = step;
 	if (wanted > 0)
-		result = is_run ? run(&request, argv + 2 + words, &report) : start(&request, &place, &report);
+		result = is_run ? run(&request, argv + 2 + words, &report) : start(&request, &paths, &report);
 	if (report.text[0] != '\0')
 		say(report.text);
 	return result < 0 ? 1 : 0;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "environment.h"
-#include "fake.h"
+#include "fakeroot.h"
 #include "printenv.h"
 
 enum { WORDS_MAX = 256, TEXT_MAX = 4 << 20 };
@@ -30,7 +30,7 @@ static int prepare(const struct request *request, const struct config *config, i
 		return -1;
 	if (folder != NULL && folder[0] != '\0' && chdir(folder) < 0)
 		return -1;
-	return geteuid() == 0 ? fake_ownership(&report) : 0;
+	return geteuid() == 0 ? fakeroot_ownership(&report) : 0;
 }
 
 static void run(const struct request *request, const struct config *config, int out_fd, int command_fd)

@@ -11,7 +11,7 @@
 #include "config.h"
 #include "credentials.h"
 #include "program.h"
-#include "tree.h"
+#include "image_cache.h"
 
 enum { PARTIALS_KEPT_S = 24 * 3600 };
 
@@ -26,7 +26,7 @@ static const char *tls_verify(void)
 struct words {
 	const char *list[24];
 	int count;
-	char tls[32], authfile[PLACE_MAX + 160];
+	char tls[32], authfile[STORAGE_PATHS_MAX + 160];
 };
 
 static void add(struct words *words, const char *word)
@@ -119,7 +119,7 @@ static int lay_out(const char *folder, struct report *report)
 	static const char *const unpack[] = { "umoci", "raw", "unpack", "--rootless", "--image", "layout:image", "tree", NULL };
 	static const char *const inspect[] = { "skopeo", "inspect", "--config", "--format", CONFIG_TEMPLATE, "oci:layout:image",
 					       NULL };
-	char path[PLACE_MAX + 256];
+	char path[STORAGE_PATHS_MAX + 256];
 	struct program umoci = { .words = unpack, .folder = folder, .has_file_rights = true };
 	struct program skopeo = { .words = inspect, .folder = folder, .output_file = path };
 
@@ -130,9 +130,9 @@ static int lay_out(const char *folder, struct report *report)
 }
 
 /* /dev comes from the jail, and nobody could make the nodes again. */
-static int pack(const char *folder, const struct place *place, const struct image *image, struct report *report)
+static int pack(const char *folder, const struct storage_paths *paths, const struct image *image, struct report *report)
 {
-	char host[65] = "", partials[PLACE_MAX + 128], partial[PLACE_MAX + 256];
+	char host[65] = "", partials[STORAGE_PATHS_MAX + 128], partial[STORAGE_PATHS_MAX + 256];
 	const char *words[] = { "mksquashfs", "tree", partial, "-comp", "zstd", "-Xcompression-level", "1", "-all-root",
 				"-no-xattrs", "-noappend", "-no-progress", "-quiet", "-mem", "512M", "-wildcards", "-e",
 				"dev/*", NULL };
@@ -141,9 +141,9 @@ static int pack(const char *folder, const struct place *place, const struct imag
 	int fd;
 
 	(void)gethostname(host, sizeof(host) - 1);
-	if (place_join(partials, place->cache, "partial", report) < 0 || place_make(partials, report) < 0)
+	if (storage_paths_join(partials, paths->cache, "partial", report) < 0 || storage_paths_make(partials, report) < 0)
 		return -1;
-	tree_forget_old(partials, PARTIALS_KEPT_S);
+	image_cache_forget_old(partials, PARTIALS_KEPT_S);
 	/* Not a pid: each job has pids of its own. */
 	(void)snprintf(partial, sizeof(partial), "%s/%s-XXXXXX", partials, host);
 	fd = mkostemp(partial, O_CLOEXEC);
@@ -157,22 +157,22 @@ static int pack(const char *folder, const struct place *place, const struct imag
 	return 0;
 }
 
-int fetch_image(const struct source *source, const char *reference, const struct place *place, const struct image *image,
+int fetch_image(const struct source *source, const char *reference, const struct storage_paths *paths, const struct image *image,
 		struct report *report)
 {
 	struct report later = { "" };
-	char folder[PLACE_MAX + 128];
+	char folder[STORAGE_PATHS_MAX + 128];
 	int result;
 
-	if (place_join(folder, place->box, "fetch", report) < 0 || place_remove(folder, report) < 0 ||
-	    place_make(folder, report) < 0)
+	if (storage_paths_join(folder, paths->box, "fetch", report) < 0 || storage_paths_remove(folder, report) < 0 ||
+	    storage_paths_make(folder, report) < 0)
 		return -1;
 	result = source->kind == SOURCE_ARCHIVE ? bring_archive(source, folder, report)
 						: bring(source, reference, folder, report);
 	if (result == 0)
 		result = lay_out(folder, report);
 	if (result == 0)
-		result = pack(folder, place, image, report);
-	(void)place_remove(folder, &later);
+		result = pack(folder, paths, image, report);
+	(void)storage_paths_remove(folder, &later);
 	return result;
 }

@@ -7,13 +7,13 @@
 #ifndef CONTAINER_FETCH_H
 #define CONTAINER_FETCH_H
 
-#include "image.h"
+#include "cached_image.h"
 #include "source.h"
 
 int fetch_digest(const struct source *source, char *digest, size_t size, struct report *report);
 
 /* Makes image->file. */
-int fetch_image(const struct source *source, const char *reference, const struct place *place, const struct image *image,
+int fetch_image(const struct source *source, const char *reference, const struct storage_paths *paths, const struct image *image,
 		struct report *report);
 
 #endif

@@ -17,7 +17,7 @@
 #include "fetch.h"
 #include "program.h"
 #include "source.h"
-#include "tree.h"
+#include "image_cache.h"
 
 enum { DIGEST_MAX = 160, STEPS_KEPT_S = 7 * 24 * 3600 };
 
@@ -74,17 +74,17 @@ static bool is_digest(const char *text)
 }
 
 /* The digest that the reference means now, for this step. */
-static int resolve(const struct source *source, const struct place *place, const char *step, char *digest,
+static int resolve(const struct source *source, const struct storage_paths *paths, const char *step, char *digest,
 		   struct report *report)
 {
-	char folder[PLACE_MAX + 128], path[PLACE_MAX + 128], name[96];
+	char folder[STORAGE_PATHS_MAX + 128], path[STORAGE_PATHS_MAX + 128], name[96];
 	const char *at = strstr(source->reference, "@sha256:");
 
 	if (at != NULL && is_digest(at + 1)) {
 		(void)strcpy(digest, at + 1);
 		return 0;
 	}
-	if (place_join(folder, place->cache, "steps", report) < 0 || place_make(folder, report) < 0)
+	if (storage_paths_join(folder, paths->cache, "steps", report) < 0 || storage_paths_make(folder, report) < 0)
 		return -1;
 	(void)snprintf(name, sizeof(name), "%.60s-%016llx", step, (unsigned long long)hash(source->reference));
 	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
@@ -95,18 +95,18 @@ static int resolve(const struct source *source, const struct place *place, const
 		return -1;
 	if (!is_digest(digest))
 		return report_fail(report, "container: the registry gave %s no digest: \"%.80s\"", source->reference, digest);
-	tree_forget_old(folder, STEPS_KEPT_S);
+	image_cache_forget_old(folder, STEPS_KEPT_S);
 	return step[0] != '\0' ? remember(path, digest, report) : 0;
 }
 
 /* The squashfs in the cache; fetched and converted where it is not there. */
-static int ensure(const struct source *source, const char *reference, const struct place *place,
+static int ensure(const struct source *source, const char *reference, const struct storage_paths *paths,
 		  void (*said)(const char *sentence), struct image *image, struct report *report)
 {
 	char sentence[1200];
 
-	if (snprintf(image->file, sizeof(image->file), "%s/%s.sqsh", place->cache, image->key) >= (int)sizeof(image->file))
-		return report_fail(report, "container: the path %s is too long", place->cache);
+	if (snprintf(image->file, sizeof(image->file), "%s/%s.sqsh", paths->cache, image->key) >= (int)sizeof(image->file))
+		return report_fail(report, "container: the path %s is too long", paths->cache);
 	if (access(image->file, R_OK) == 0) {
 		(void)utimensat(AT_FDCWD, image->file, NULL, 0);
 		return 0;
@@ -114,20 +114,20 @@ static int ensure(const struct source *source, const char *reference, const stru
 	(void)snprintf(sentence, sizeof(sentence), "container: fetching %.1000s",
 		       source->reference[0] != '\0' ? source->reference : source->path);
 	said(sentence);
-	return fetch_image(source, reference, place, image, report);
+	return fetch_image(source, reference, paths, image, report);
 }
 
-static int get_fetched(const struct source *source, const struct place *place, const char *step,
+static int get_fetched(const struct source *source, const struct storage_paths *paths, const char *step,
 		       void (*said)(const char *sentence), struct image *image, struct report *report)
 {
-	char name[64], path[PLACE_MAX + 128], digest[DIGEST_MAX], reference[1200];
+	char name[64], path[STORAGE_PATHS_MAX + 128], digest[DIGEST_MAX], reference[1200];
 	int lock, result = -1;
 
-	if (place_make(place->cache, report) < 0)
+	if (storage_paths_make(paths->cache, report) < 0)
 		return -1;
 	(void)snprintf(name, sizeof(name), ".lock-%016llx",
 		       (unsigned long long)hash(source->reference[0] != '\0' ? source->reference : source->path));
-	if (place_join(path, place->cache, name, report) < 0 || (lock = place_lock(path, LOCK_EX, report)) < 0)
+	if (storage_paths_join(path, paths->cache, name, report) < 0 || (lock = storage_paths_lock(path, LOCK_EX, report)) < 0)
 		return -1;
 	(void)snprintf(reference, sizeof(reference), "%s", source->reference);
 	if (source->kind == SOURCE_ARCHIVE) {
@@ -135,24 +135,24 @@ static int get_fetched(const struct source *source, const struct place *place, c
 	} else if (source->kind == SOURCE_LAYOUT) {
 		result = fetch_digest(source, digest, sizeof(digest), report);
 		(void)snprintf(image->key, sizeof(image->key), "%s", digest);
-	} else if (resolve(source, place, step, digest, report) == 0) {
+	} else if (resolve(source, paths, step, digest, report) == 0) {
 		(void)snprintf(image->key, sizeof(image->key), "%s", digest);
 		result = source_pin(source, digest, reference, sizeof(reference), report);
 	}
 	for (char *colon = strchr(image->key, ':'); result == 0 && colon != NULL; colon = strchr(colon, ':'))
 		*colon = '-';
 	if (result == 0)
-		result = ensure(source, reference, place, said, image, report);
+		result = ensure(source, reference, paths, said, image, report);
 	(void)close(lock);
 	return result;
 }
 
-int image_unpack(const struct place *place, struct image *image, struct report *report)
+int image_unpack(const struct storage_paths *paths, struct image *image, struct report *report)
 {
-	return tree_get(place, image, report);
+	return image_cache_get(paths, image, report);
 }
 
-int image_get(const char *words, const struct place *place, const char *step, void (*said)(const char *sentence),
+int image_get(const char *words, const struct storage_paths *paths, const char *step, void (*said)(const char *sentence),
 	      struct image *image, struct report *report)
 {
 	struct source source;
@@ -165,8 +165,8 @@ int image_get(const char *words, const struct place *place, const char *step, vo
 			return report_fail(report, "container: the path %s is too long", source.path);
 		if (key_of_file(source.path, image->key, report) < 0)
 			return -1;
-	} else if (get_fetched(&source, place, step, said, image, report) < 0) {
+	} else if (get_fetched(&source, paths, step, said, image, report) < 0) {
 		return -1;
 	}
-	return tree_get(place, image, report);
+	return image_cache_get(paths, image, report);
 }

@@ -11,20 +11,14 @@
 #ifndef CONTAINER_IMAGE_H
 #define CONTAINER_IMAGE_H
 
-#include "place.h"
-
-struct image {
-	char file[PLACE_MAX + 128];	/* the squashfs */
-	char key[160];
-	char tree[PLACE_MAX + 128];	/* where it is unpacked */
-	int lock;			/* held as long as the tree is in use */
-};
+#include "cached_image.h"
+#include "storage_paths.h"
 
 /* Finds, fetches, unpacks. `said` is called with a sentence before something that takes its time. */
-int image_get(const char *words, const struct place *place, const char *step, void (*said)(const char *sentence),
+int image_get(const char *words, const struct storage_paths *paths, const char *step, void (*said)(const char *sentence),
 	      struct image *image, struct report *report);
 
 /* The tree of a squashfs file that was found earlier. */
-int image_unpack(const struct place *place, struct image *image, struct report *report);
+int image_unpack(const struct storage_paths *paths, struct image *image, struct report *report);
 
 #endif

@@ -13,27 +13,27 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fake.h"
-#include "keeper.h"
+#include "fakeroot.h"
+#include "daemon.h"
 
-int keeper_address(const struct place *place, struct report *report, void *address)
+int daemon_address(const struct storage_paths *paths, struct report *report, void *address)
 {
 	struct sockaddr_un *to = address;
 
 	*to = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (snprintf(to->sun_path, sizeof(to->sun_path), "%s/socket", place->box) >= (int)sizeof(to->sun_path))
-		return report_fail(report, "container: the path %s is too long for a socket", place->box);
+	if (snprintf(to->sun_path, sizeof(to->sun_path), "%s/socket", paths->box) >= (int)sizeof(to->sun_path))
+		return report_fail(report, "container: the path %s is too long for a socket", paths->box);
 	return 0;
 }
 
 /* Connects and says what is wanted: the socket, or -1 without a sentence where nobody listens. */
-static int call(const struct place *place, char wish, const char *step, struct report *report)
+static int call(const struct storage_paths *paths, char wish, const char *step, struct report *report)
 {
-	char words[KEEPER_WORDS];
+	char words[DAEMON_WORDS];
 	struct sockaddr_un address;
 	int fd;
 
-	if (keeper_address(place, report, &address) < 0)
+	if (daemon_address(paths, report, &address) < 0)
 		return -1;
 	(void)snprintf(words, sizeof(words), "%c%s", wish, step != NULL ? step : "");
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -76,8 +76,8 @@ static int refused(struct report *report)
 /* 0 with the namespaces; -1, with a sentence only where there is more to say than that it does not run. */
 static int receive(int fd, struct joined *joined, struct report *report)
 {
-	struct keeper_answer answer = { 0 };
-	int fds[KEEPER_FDS], count, next = 2;
+	struct daemon_answer answer = { 0 };
+	int fds[DAEMON_FDS], count, next = 2;
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(fds))];
@@ -88,7 +88,7 @@ static int receive(int fd, struct joined *joined, struct report *report)
 
 	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != sizeof(answer))
 		return -1;
-	if (answer.size == KEEPER_OF_OTHER_JOB)
+	if (answer.size == DAEMON_OF_OTHER_JOB)
 		return refused(report);
 	header = CMSG_FIRSTHDR(&message);
 	if (header == NULL || header->cmsg_type != SCM_RIGHTS || header->cmsg_len < CMSG_LEN(0))
@@ -106,10 +106,10 @@ static int receive(int fd, struct joined *joined, struct report *report)
 	return read_records(fd, &joined->config, answer.size);
 }
 
-bool join_is_running(const struct place *place)
+bool join_is_running(const struct storage_paths *paths)
 {
 	struct report report = { "" };
-	int fd = call(place, KEEPER_ASK, NULL, &report);
+	int fd = call(paths, DAEMON_ASK, NULL, &report);
 	char answer = '\0';
 	bool is_running = fd >= 0 && read(fd, &answer, 1) == 1 && answer == '!';
 
@@ -118,9 +118,9 @@ bool join_is_running(const struct place *place)
 	return is_running;
 }
 
-int join_ask(const struct place *place, const char *step, struct joined *joined, struct report *report)
+int join_ask(const struct storage_paths *paths, const char *step, struct joined *joined, struct report *report)
 {
-	int fd = call(place, KEEPER_JOIN, step, report), result;
+	int fd = call(paths, DAEMON_JOIN, step, report), result;
 
 	*joined = (struct joined){ .user_ns = -1, .mount_ns = -1, .unshared = { -1, -1, -1 } };
 	if (fd < 0)
@@ -164,12 +164,12 @@ int join_enter(const struct request *request, const struct joined *joined, struc
 	if (chdir("/") < 0 || (folder != NULL && folder[0] != '\0' && chdir(folder) < 0))
 		return report_fail(report, "container: cannot go to the working folder %s in the container: %m",
 				   folder ? folder : "/");
-	return geteuid() == 0 ? fake_ownership(report) : 0;
+	return geteuid() == 0 ? fakeroot_ownership(report) : 0;
 }
 
-int join_wait_begin(const struct place *place, const char *step, struct report *report)
+int join_wait_begin(const struct storage_paths *paths, const char *step, struct report *report)
 {
-	return call(place, KEEPER_WAIT, step, report);
+	return call(paths, DAEMON_WAIT, step, report);
 }
 
 int join_wait_end(int fd, int seconds, bool must_say, struct report *report)
@@ -190,9 +190,9 @@ int join_wait_end(int fd, int seconds, bool must_say, struct report *report)
 	return 0;
 }
 
-int join_wait(const struct place *place, const char *step, int seconds, struct report *report)
+int join_wait(const struct storage_paths *paths, const char *step, int seconds, struct report *report)
 {
-	int fd = join_wait_begin(place, step, report);
+	int fd = join_wait_begin(paths, step, report);
 
 	if (fd < 0)
 		return report->text[0] != '\0' ? -1 : 0;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "config.h"
-#include "place.h"
+#include "storage_paths.h"
 
 /* Asks to be let in: 1 with the namespaces and the image's configuration, 0 where no container runs, -1 with a sentence. */
 struct joined {
@@ -16,10 +16,10 @@ struct joined {
 	struct config config;
 };
 
-int join_ask(const struct place *place, const char *step, struct joined *joined, struct report *report);
+int join_ask(const struct storage_paths *paths, const char *step, struct joined *joined, struct report *report);
 
 /* Whether a container runs there, without coming in. */
-bool join_is_running(const struct place *place);
+bool join_is_running(const struct storage_paths *paths);
 
 /* Enters the namespaces and the working folder. */
 int join_enter(const struct request *request, const struct joined *joined, struct report *report);
@@ -30,10 +30,10 @@ int join_enter(const struct request *request, const struct joined *joined, struc
  * that did not start the container does not wait.
  * `must_say` makes an end without a word an error.
  */
-int join_wait_begin(const struct place *place, const char *step, struct report *report);
+int join_wait_begin(const struct storage_paths *paths, const char *step, struct report *report);
 int join_wait_end(int fd, int seconds, bool must_say, struct report *report);
 
 /* Both in one; a container that does not run is none to wait for. */
-int join_wait(const struct place *place, const char *step, int seconds, struct report *report);
+int join_wait(const struct storage_paths *paths, const char *step, int seconds, struct report *report);
 
 #endif

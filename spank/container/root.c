@@ -14,7 +14,7 @@
 
 #include "account.h"
 #include "bind.h"
-#include "points.h"
+#include "mount_points.h"
 
 #define RO MOUNT_ATTR_RDONLY
 #define ROOT_HOME "/root"
@@ -43,18 +43,18 @@ static void fd_path(char *path, int fd)
 	(void)snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-int root_stage(const struct place *place, const char *tree, struct report *report)
+int root_stage(const struct storage_paths *paths, const char *tree, struct report *report)
 {
-	char root[PLACE_MAX + 128], options[4 * PLACE_MAX];
+	char root[STORAGE_PATHS_MAX + 128], options[4 * STORAGE_PATHS_MAX];
 	static const char *const parts[] = { "upper", "work", "root" };
 	int fd;
 
 	for (int i = 0; i < 3; i++)
-		if (place_join(root, place->box, parts[i], report) < 0 || place_make(root, report) < 0)
+		if (storage_paths_join(root, paths->box, parts[i], report) < 0 || storage_paths_make(root, report) < 0)
 			return -1;
 	(void)chmod(root, 0755);
-	if (snprintf(options, sizeof(options), "userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work", tree, place->box,
-		     place->box) >= (int)sizeof(options))
+	if (snprintf(options, sizeof(options), "userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work", tree, paths->box,
+		     paths->box) >= (int)sizeof(options))
 		return report_fail(report, "container: the paths of the overlay are too long");
 	if (mount("container", root, "overlay", 0, options) < 0)
 		return report_fail(report, "container: cannot mount an overlay at %s (it needs Linux 5.11 and a local disk): %m",
@@ -71,7 +71,7 @@ static int restrict_mount(int root_fd, const char *target, uint64_t set, uint64_
 
 	if (set == 0 && clear == 0 && propagation == 0)
 		return 0;
-	fd = points_open(root_fd, target, O_PATH); /* anew: now it is the mount */
+	fd = mount_points_open(root_fd, target, O_PATH); /* anew: now it is the mount */
 	if (fd < 0)
 		return report_fail(report, "container: cannot open %s in the container: %m", target);
 	result = (int)syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | (deep ? AT_RECURSIVE : 0), &attr, sizeof(attr));
@@ -92,7 +92,7 @@ static int bind_one(int root_fd, const struct bind *bind, struct report *report)
 		return bind->is_optional ? 0 : report_fail(report, "container: cannot mount %s, which is not in the jail: %m",
 							   bind->source);
 	is_folder = S_ISDIR(status.st_mode);
-	fd = points_make(root_fd, bind->target, is_folder, report);
+	fd = mount_points_make(root_fd, bind->target, is_folder, report);
 	if (fd < 0)
 		return -1;
 	fd_path(path, fd);
@@ -107,7 +107,7 @@ static int bind_one(int root_fd, const struct bind *bind, struct report *report)
 
 static int tmpfs_one(int root_fd, const struct bind *bind, struct report *report)
 {
-	int fd = points_make(root_fd, bind->target, true, report);
+	int fd = mount_points_make(root_fd, bind->target, true, report);
 	char path[32];
 	int result;
 
@@ -123,7 +123,7 @@ static int tmpfs_one(int root_fd, const struct bind *bind, struct report *report
 
 static int umount_one(int root_fd, const struct bind *bind, struct report *report)
 {
-	int fd = points_open(root_fd, bind->target, O_PATH);
+	int fd = mount_points_open(root_fd, bind->target, O_PATH);
 	char path[32];
 	int result;
 
@@ -158,7 +158,7 @@ static int mount_ipc(int root_fd, struct report *report)
 	} mounts[] = { { "/dev/shm", "tmpfs", "mode=1777" }, { "/dev/mqueue", "mqueue", "" } };
 
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
-		int fd = points_open(root_fd, mounts[i].path, O_PATH | O_DIRECTORY), result;
+		int fd = mount_points_open(root_fd, mounts[i].path, O_PATH | O_DIRECTORY), result;
 		char path[32];
 
 		if (fd < 0)
@@ -192,13 +192,13 @@ static int bind_wanted(int root_fd, const char *list, struct report *report)
 }
 
 /* The overlay itself lies below /tmp, and came along with it. */
-static int hide_overlay(int root_fd, const struct place *place, struct report *report)
+static int hide_overlay(int root_fd, const struct storage_paths *paths, struct report *report)
 {
 	struct bind bind = { .kind = BIND_UMOUNT };
 
-	if (strncmp(place->box, "/tmp/", 5) != 0)
+	if (strncmp(paths->box, "/tmp/", 5) != 0)
 		return 0;
-	(void)snprintf(bind.target, sizeof(bind.target), "%s/root", place->box);
+	(void)snprintf(bind.target, sizeof(bind.target), "%s/root", paths->box);
 	return umount_one(root_fd, &bind, report);
 }
 
@@ -231,7 +231,7 @@ static int give_home(int root_fd, const char *home, const char *target, bool is_
 		(void)strcpy(bind.target, target);
 		return bind_one(root_fd, &bind, report);
 	}
-	fd = points_make(root_fd, target, true, report);
+	fd = mount_points_make(root_fd, target, true, report);
 	if (fd >= 0)
 		(void)close(fd);
 	return fd < 0 ? -1 : 0;
@@ -254,16 +254,16 @@ static int give_homes(int root_fd, const struct request *request, struct report 
 static int let_apt_be_root(int root_fd, struct report *report)
 {
 	static const char text[] = "// For root in name only: there is no other user to change to.\nAPT::Sandbox::User \"root\";\n";
-	int fd = points_open(root_fd, "/etc/debian_version", O_PATH);
+	int fd = mount_points_open(root_fd, "/etc/debian_version", O_PATH);
 
 	if (fd < 0)
 		return 0;
 	(void)close(fd);
-	fd = points_make(root_fd, "/etc/apt/apt.conf.d", true, report);
+	fd = mount_points_make(root_fd, "/etc/apt/apt.conf.d", true, report);
 	if (fd < 0)
 		return -1;
 	(void)close(fd);
-	fd = points_open(root_fd, "/etc/apt/apt.conf.d/99container-remap-root", O_WRONLY | O_CREAT | O_TRUNC);
+	fd = mount_points_open(root_fd, "/etc/apt/apt.conf.d/99container-remap-root", O_WRONLY | O_CREAT | O_TRUNC);
 	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0 || close(fd) < 0)
 		return report_fail(report, "container: cannot write the configuration of apt in the container: %m");
 	return 0;
@@ -276,18 +276,18 @@ static int move(int root_fd, struct report *report)
 	return 0;
 }
 
-int root_enter(int root_fd, const struct request *request, const struct config *config, const struct place *place,
+int root_enter(int root_fd, const struct request *request, const struct config *config, const struct storage_paths *paths,
 	       struct report *report)
 {
 	const char *folder = config_get(config, 'W', 0);
 	int fd;
 
 	if (account_add(root_fd, report) < 0 || bind_system(root_fd, report) < 0 ||
-	    (request_unshared(request) & UNSHARE_IPC && mount_ipc(root_fd, report) < 0) || hide_overlay(root_fd, place, report) < 0 ||
+	    (request_unshared(request) & UNSHARE_IPC && mount_ipc(root_fd, report) < 0) || hide_overlay(root_fd, paths, report) < 0 ||
 	    give_homes(root_fd, request, report) < 0 || (request->remap_root == 1 && let_apt_be_root(root_fd, report) < 0))
 		return -1;
 	if (folder != NULL && folder[0] == '/') {
-		fd = points_make(root_fd, folder, true, report);
+		fd = mount_points_make(root_fd, folder, true, report);
 		if (fd < 0)
 			return -1;
 		(void)close(fd);

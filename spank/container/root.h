@@ -9,10 +9,10 @@
 #define CONTAINER_ROOT_H
 
 #include "config.h"
-#include "place.h"
+#include "storage_paths.h"
 
 /* Mounts the overlay on <box>/root in this process's mount namespace; returns its root, open. */
-int root_stage(const struct place *place, const char *tree, struct report *report);
+int root_stage(const struct storage_paths *paths, const char *tree, struct report *report);
 
 /*
  * Adds the home of the container to its configuration: /root for root in name. A home that is mounted wins over the image's
@@ -21,7 +21,7 @@ int root_stage(const struct place *place, const char *tree, struct report *repor
 int root_set_home(const struct request *request, struct config *config, struct report *report);
 
 /* Mounts all else, makes the working folder and the user's account, and moves there. */
-int root_enter(int root_fd, const struct request *request, const struct config *config, const struct place *place,
+int root_enter(int root_fd, const struct request *request, const struct config *config, const struct storage_paths *paths,
 	       struct report *report);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * It happens in slurm_spank_task_init: there the process is the user already, in the jail, with bounded capabilities, and
  * Slurm looks for the program only afterwards, so in the container. The first task of a step on a node has the helper
- * `container` start the container, the others wait for it; each comes in by the keeper's socket (join.h). A failure is
+ * `container` start the container, the others wait for it; each comes in by the daemon's socket (join.h). A failure is
  * one sentence on the step's stderr and the task's code 1: the job fails, the node is none the worse.
  *
  * slurmstepd waits after the last task until the container is saved and gone, for a step that has ended leaves nothing.
@@ -164,7 +164,7 @@ static int take_step(spank_t spank)
 }
 
 /*
- * The user's folder for unpacked images (place.h). Here the process is still outside the jail, as root: nobody else can have made
+ * The user's folder for unpacked images (storage_paths.h). Here the process is still outside the jail, as root: nobody else can have made
  * it before. What cannot be done here is the helper's to find out.
  */
 static void make_folder(spank_t spank)
@@ -173,8 +173,8 @@ static void make_folder(spank_t spank)
 	gid_t gid = 0;
 
 	if (spank_get_item(spank, S_JOB_UID, &uid) == ESPANK_SUCCESS && spank_get_item(spank, S_JOB_GID, &gid) == ESPANK_SUCCESS &&
-	    place_give(uid, gid) < 0)
-		slurm_error("container: cannot make the folder of user %u in " PLACE_OF_POD ": %m", uid);
+	    storage_paths_give(uid, gid) < 0)
+		slurm_error("container: cannot make the folder of user %u in " STORAGE_PATHS_OF_POD ": %m", uid);
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
@@ -197,13 +197,13 @@ int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
 	return take_step(spank);
 }
 
-static int find_place(struct place *place, struct report *report)
+static int find_paths(struct storage_paths *paths, struct report *report)
 {
 	uid_t uid = 0;
 
 	if (spank_get_item(here, S_JOB_UID, &uid) != ESPANK_SUCCESS)
 		return report_fail(report, "container: Slurm does not say whose step this is");
-	return place_find(&request, uid, "/", place, report);
+	return storage_paths_find(&request, uid, "/", paths, report);
 }
 
 /* Whole lines of what has come so far; the rest moves to the front. */
@@ -319,14 +319,14 @@ static void say(const char *sentence)
 }
 
 /* The first task on the node has the container started, and goes on in a child that it waits for. */
-static int begin_saving(const struct place *place, struct report *report)
+static int begin_saving(const struct storage_paths *paths, struct report *report)
 {
 	char pid[32];
 
 	if (nodes > 1)
 		slurm_spank_log("container: each of the %u nodes has a container of its own; %s gets that of the first", nodes,
 				request.save);
-	if (start(report) < 0 || supervise(place, SAVE_S, say, report) < 0)
+	if (start(report) < 0 || supervise(paths, SAVE_S, say, report) < 0)
 		return -1;
 	(void)snprintf(pid, sizeof(pid), "%d", getpid());
 	return set("SLURM_TASK_PID", pid, 1);
@@ -358,15 +358,15 @@ static int come_in(struct report *report)
 {
 	struct joined joined = { .user_ns = -1 };
 	bool is_saving = request.save != NULL && is_first_task();
-	struct place place;
+	struct storage_paths paths;
 
-	if (find_place(&place, report) < 0 || (is_saving && begin_saving(&place, report) < 0) ||
-	    ((is_saving || !needs_look()) && join_ask(&place, request.step, &joined, report) < 0))
+	if (find_paths(&paths, report) < 0 || (is_saving && begin_saving(&paths, report) < 0) ||
+	    ((is_saving || !needs_look()) && join_ask(&paths, request.step, &joined, report) < 0))
 		return -1;
 	for (int attempt = 0; joined.user_ns < 0; attempt++) {
 		if (attempt == 3)
 			return report_fail(report, "container: it ended before the task came in");
-		if (start(report) < 0 || join_ask(&place, request.step, &joined, report) < 0)
+		if (start(report) < 0 || join_ask(&paths, request.step, &joined, report) < 0)
 			return -1;
 	}
 	if (joined.is_other_step && request.mounts != NULL && is_first_task())
@@ -400,12 +400,12 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 static void wait_as_user(uid_t uid, gid_t gid, int seconds, int told)
 {
 	struct report report = { "" };
-	struct place place;
+	struct storage_paths paths;
 
 	if ((geteuid() == 0 && setgroups(0, NULL) < 0) || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		report_fail(&report, "container: cannot become user %u to wait for the container: %m", uid);
-	else if (find_place(&place, &report) == 0)
-		(void)join_wait(&place, request.step, seconds, &report);
+	else if (find_paths(&paths, &report) == 0)
+		(void)join_wait(&paths, request.step, seconds, &report);
 	(void)!write(told, report.text, strlen(report.text));
 	_exit(0);
 }

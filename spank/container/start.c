@@ -11,16 +11,16 @@
 
 #include "image.h"
 #include "join.h"
-#include "keeper.h"
+#include "daemon.h"
 
-static int read_note(const struct place *place, const char *name, char *text, size_t size)
+static int read_note(const struct storage_paths *paths, const char *name, char *text, size_t size)
 {
-	char path[PLACE_MAX + 128];
+	char path[STORAGE_PATHS_MAX + 128];
 	struct report report = { "" };
 	ssize_t length = -1;
 	int fd;
 
-	if (place_join(path, place->box, name, &report) == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
+	if (storage_paths_join(path, paths->box, name, &report) == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) >= 0) {
 		length = read(fd, text, size - 1);
 		(void)close(fd);
 	}
@@ -28,12 +28,12 @@ static int read_note(const struct place *place, const char *name, char *text, si
 	return length >= 0 ? 0 : -1;
 }
 
-static int write_note(const struct place *place, const char *name, const char *text, struct report *report)
+static int write_note(const struct storage_paths *paths, const char *name, const char *text, struct report *report)
 {
-	char path[PLACE_MAX + 128];
+	char path[STORAGE_PATHS_MAX + 128];
 	int fd;
 
-	if (place_join(path, place->box, name, report) < 0)
+	if (storage_paths_join(path, paths->box, name, report) < 0)
 		return -1;
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || write(fd, text, strlen(text)) < 0 || close(fd) < 0)
@@ -41,20 +41,20 @@ static int write_note(const struct place *place, const char *name, const char *t
 	return 0;
 }
 
-static bool is_of_this_step(const struct request *request, const struct place *place, const char *note)
+static bool is_of_this_step(const struct request *request, const struct storage_paths *paths, const char *note)
 {
 	char step[64];
 
-	return request->step != NULL && read_note(place, note, step, sizeof(step)) == 0 && strcmp(step, request->step) == 0;
+	return request->step != NULL && read_note(paths, note, step, sizeof(step)) == 0 && strcmp(step, request->step) == 0;
 }
 
 /* What the name's use and --container-save ask of a container that runs already. */
-static int check_running(const struct request *request, const struct place *place, struct report *report)
+static int check_running(const struct request *request, const struct storage_paths *paths, struct report *report)
 {
 	size_t length = 0;
 	enum name_use use = request->name != NULL ? request_name_use(request, &length) : NAME_AUTO;
 
-	if (is_of_this_step(request, place, "step"))
+	if (is_of_this_step(request, paths, "step"))
 		return 0;
 	if (use == NAME_CREATE || use == NAME_NO_EXEC)
 		return report_fail(report, "container: the container %.*s runs in another step of this job", (int)length,
@@ -66,13 +66,13 @@ static int check_running(const struct request *request, const struct place *plac
 }
 
 /* The image of a container that is not there yet, or the one that it was made from. */
-static int find_image(const struct request *request, const struct place *place, void (*said)(const char *sentence),
+static int find_image(const struct request *request, const struct storage_paths *paths, void (*said)(const char *sentence),
 		      struct image *image, struct report *report)
 {
-	char note[PLACE_MAX + 400], *newline;
+	char note[STORAGE_PATHS_MAX + 400], *newline;
 	size_t length = 0;
 	enum name_use use = request->name != NULL ? request_name_use(request, &length) : NAME_AUTO;
-	bool exists = request->name != NULL && read_note(place, "image", note, sizeof(note)) == 0 &&
+	bool exists = request->name != NULL && read_note(paths, "image", note, sizeof(note)) == 0 &&
 		      (newline = strchr(note, '\n')) != NULL;
 
 	if (use == NAME_EXEC)
@@ -84,15 +84,15 @@ static int find_image(const struct request *request, const struct place *place, 
 		*newline = '\0';
 		(void)snprintf(image->key, sizeof(image->key), "%.159s", note);
 		(void)snprintf(image->file, sizeof(image->file), "%s", newline + 1);
-		return image_unpack(place, image, report);
+		return image_unpack(paths, image, report);
 	}
 	if (request->image == NULL)
 		return report_fail(report, "container: there is no container %.*s here, and no --container-image to make it from",
 				   (int)length, request->name);
-	if (image_get(request->image, place, request->step != NULL ? request->step : "", said, image, report) < 0)
+	if (image_get(request->image, paths, request->step != NULL ? request->step : "", said, image, report) < 0)
 		return -1;
 	(void)snprintf(note, sizeof(note), "%s\n%s", image->key, image->file);
-	return write_note(place, "image", note, report);
+	return write_note(paths, "image", note, report);
 }
 
 static int no_step(const struct request *request, struct report *report)
@@ -103,63 +103,63 @@ static int no_step(const struct request *request, struct report *report)
 	return report_fail(report, "container: no container of the step %.*s runs here", (int)length, request->name);
 }
 
-static int start_alone(const struct request *request, const struct place *place, void (*said)(const char *sentence),
+static int start_alone(const struct request *request, const struct storage_paths *paths, void (*said)(const char *sentence),
 		       struct report *report)
 {
-	char path[PLACE_MAX + 128];
+	char path[STORAGE_PATHS_MAX + 128];
 	struct image image;
 	int alive;
 
-	if (join_is_running(place))
-		return check_running(request, place, report);
-	if (place->is_of_step)
+	if (join_is_running(paths))
+		return check_running(request, paths, report);
+	if (paths->is_of_step)
 		return no_step(request, report);
-	if (is_of_this_step(request, place, "failed"))
+	if (is_of_this_step(request, paths, "failed"))
 		return -1;
-	if (place_join(path, place->box, "alive", report) < 0 || (alive = place_lock(path, LOCK_EX, report)) < 0)
+	if (storage_paths_join(path, paths->box, "alive", report) < 0 || (alive = storage_paths_lock(path, LOCK_EX, report)) < 0)
 		return -1;
-	if (find_image(request, place, said, &image, report) < 0)
+	if (find_image(request, paths, said, &image, report) < 0)
 		return -1;
-	if (request->step != NULL && write_note(place, "step", request->step, report) < 0)
+	if (request->step != NULL && write_note(paths, "step", request->step, report) < 0)
 		return -1;
-	return keeper_start(request, place, &image, alive, report);
+	return daemon_start(request, paths, &image, alive, report);
 }
 
-int start_container(const struct request *request, const struct place *place, void (*said)(const char *sentence),
+int start_container(const struct request *request, const struct storage_paths *paths, void (*said)(const char *sentence),
 		    struct report *report)
 {
-	char path[PLACE_MAX + 128];
+	char path[STORAGE_PATHS_MAX + 128];
 	int lock, result;
 
-	if (place->is_of_step && access(place->box, F_OK) < 0)
+	if (paths->is_of_step && access(paths->box, F_OK) < 0)
 		return no_step(request, report);
-	if (place_make(place->box, report) < 0 || place_join(path, place->box, "lock", report) < 0)
+	if (storage_paths_make(paths->box, report) < 0 || storage_paths_join(path, paths->box, "lock", report) < 0)
 		return -1;
-	lock = place_lock(path, LOCK_EX, report);
+	lock = storage_paths_lock(path, LOCK_EX, report);
 	if (lock < 0)
 		return -1;
-	result = start_alone(request, place, said, report);
-	if (result < 0 && request->step != NULL && !place->is_of_step)
-		(void)write_note(place, "failed", request->step, &(struct report){ "" });
-	(void)flock(lock, LOCK_UN); /* not by closing it: the keeper has it open too */
+	result = start_alone(request, paths, said, report);
+	if (result < 0 && request->step != NULL && !paths->is_of_step)
+		(void)write_note(paths, "failed", request->step, &(struct report){ "" });
+	(void)flock(lock, LOCK_UN); /* not by closing it: the daemon has it open too */
 	(void)close(lock);
 	return result;
 }
 
-int start_remove(const struct request *request, const struct place *place, struct report *report)
+int start_remove(const struct request *request, const struct storage_paths *paths, struct report *report)
 {
-	char path[PLACE_MAX + 128];
+	char path[STORAGE_PATHS_MAX + 128];
 	int lock, alive, result;
 
-	if (access(place->box, F_OK) < 0)
+	if (access(paths->box, F_OK) < 0)
 		return report_fail(report, "container: there is no container %s here", request->name);
-	if (place_join(path, place->box, "lock", report) < 0 || (lock = place_lock(path, LOCK_EX, report)) < 0 ||
-	    place_join(path, place->box, "alive", report) < 0)
+	if (storage_paths_join(path, paths->box, "lock", report) < 0 || (lock = storage_paths_lock(path, LOCK_EX, report)) < 0 ||
+	    storage_paths_join(path, paths->box, "alive", report) < 0)
 		return -1;
-	alive = place_lock(path, LOCK_EX | LOCK_NB, report);
+	alive = storage_paths_lock(path, LOCK_EX | LOCK_NB, report);
 	if (alive < 0 && report->text[0] == '\0')
 		report_fail(report, "container: the container %s runs; it can be removed when it has ended", request->name);
-	result = alive < 0 ? -1 : place_remove(place->box, report);
+	result = alive < 0 ? -1 : storage_paths_remove(paths->box, report);
 	if (alive >= 0)
 		(void)close(alive);
 	(void)close(lock);

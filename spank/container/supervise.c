@@ -44,9 +44,9 @@ static void wait_for(pid_t child, int waiting, int seconds, void (*say)(const ch
 	end_as(status);
 }
 
-int supervise(const struct place *place, int seconds, void (*say)(const char *sentence), struct report *report)
+int supervise(const struct storage_paths *paths, int seconds, void (*say)(const char *sentence), struct report *report)
 {
-	int waiting = join_wait_begin(place, NULL, report);
+	int waiting = join_wait_begin(paths, NULL, report);
 	sigset_t all, before;
 	pid_t child;
 

@@ -9,12 +9,12 @@
 #ifndef CONTAINER_SUPERVISE_H
 #define CONTAINER_SUPERVISE_H
 
-#include "place.h"
+#include "storage_paths.h"
 
 /*
  * Returns 0 in the child, which goes on as the task, or -1 with a sentence. The container has to run already. `say` gets the
  * sentence of what went wrong with the container; `seconds` is how long to wait for its end.
  */
-int supervise(const struct place *place, int seconds, void (*say)(const char *sentence), struct report *report);
+int supervise(const struct storage_paths *paths, int seconds, void (*say)(const char *sentence), struct report *report);
 
 #endif

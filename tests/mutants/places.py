@@ -184,7 +184,7 @@ JAIL = [
         (f"{S}/tests/test_ssh.py",),
     ),
     Mutant(
-        f"{S}/follow.c",
+        f"{S}/atfork.c",
         "if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)",
         "if (target == NULL)",
         "the memory and the open files of slurmstepd, to root of a job with a task prolog",

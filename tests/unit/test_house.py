@@ -2,6 +2,8 @@
 
 import ast
 import gc
+import graphlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +81,20 @@ def test_no_folder_holds_more_modules_than_one_can_look_over():
         if not path.stem.startswith("__"):
             folders[str(path.parent.relative_to(ROOT))] = folders.get(str(path.parent.relative_to(ROOT)), 0) + 1
     assert {folder: count for folder, count in folders.items() if count > 12} == {}
+
+
+def test_includes_of_c_have_no_circle():
+    """A header and its source are one module; modules of the plugin, of the containers and of the images form no circle."""
+    files = [*ROOT.glob("spank/**/*.[ch]"), *ROOT.glob("images/**/*.[ch]")]
+    modules: dict[Path, set[Path]] = {}
+    for path in files:
+        included = (path.parent / name for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M))
+        found = {each.resolve().with_suffix("") for each in included}
+        modules.setdefault(path.resolve().with_suffix(""), set()).update(found - {path.resolve().with_suffix("")})
+    assert len(modules) > 60
+    graph = graphlib.TopologicalSorter(modules)
+    try:
+        graph.prepare()
+    except graphlib.CycleError as error:
+        circle = [str(each.relative_to(ROOT)) for each in error.args[1]]
+        raise AssertionError(circle) from None

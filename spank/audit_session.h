@@ -8,8 +8,8 @@
  * log name the user. Where the kernel has none (no CONFIG_AUDIT), or slurmd was itself started from a login
  * session, processes that a step has left behind end with the job.
  */
-#ifndef JAIL_MARK_H
-#define JAIL_MARK_H
+#ifndef JAIL_AUDIT_SESSION_H
+#define JAIL_AUDIT_SESSION_H
 
 #include <sys/types.h>
 
@@ -17,9 +17,9 @@
 #include "report.h"
 
 /* Begins a session for the calling thread and its children. Returns its number, 0 where that is not possible. */
-unsigned int mark_set(uid_t uid);
+unsigned int audit_session_set(uid_t uid);
 
 /* Kills the processes of the holder's pid namespace that have the mark, and waits up to `seconds` until there are none. */
-int mark_kill(unsigned int mark, const struct holder *holder, int seconds, struct report *report);
+int audit_session_kill(unsigned int mark, const struct holder *holder, int seconds, struct report *report);
 
 #endif

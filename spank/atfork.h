@@ -13,18 +13,18 @@
  *
  * Only forks of the main thread follow, for only that thread is in the jail.
  */
-#ifndef JAIL_FOLLOW_H
-#define JAIL_FOLLOW_H
+#ifndef JAIL_ATFORK_H
+#define JAIL_ATFORK_H
 
 #include "holder.h"
 #include "report.h"
 
-/* Begins to follow. `holder` must stay where it is until follow_stop. `say` prints one sentence. */
-int follow_start(const struct holder *holder, void (*say)(const char *sentence), struct report *report);
+/* Begins to follow. `holder` must stay where it is until atfork_stop. `say` prints one sentence. */
+int atfork_start(const struct holder *holder, void (*say)(const char *sentence), struct report *report);
 
 /* For a step that could not be made ready: whatever the main thread forks ends at once with code 127. */
-int follow_refuse(struct report *report);
+int atfork_refuse(struct report *report);
 
-void follow_stop(void);
+void atfork_stop(void);
 
 #endif

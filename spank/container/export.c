@@ -1,6 +1,6 @@
-/* The why is in saver.h. */
+/* The why is in export.h. */
 #define _GNU_SOURCE
-#include "saver.h"
+#include "export.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "place.h"
+#include "storage_paths.h"
 #include "program.h"
 #include "userns.h"
 
@@ -33,7 +33,7 @@ static int absolute(const char *path, char *whole, struct report *report)
 	return 0;
 }
 
-/* Of killed savers on this host, which hold no lock any more. Locks of other hosts are not to be trusted on every file system. */
+/* Of killed exports on this host, which hold no lock any more. Locks of other hosts are not to be trusted on every file system. */
 static void forget_killed(const char *pattern)
 {
 	glob_t found = { 0 };
@@ -42,7 +42,7 @@ static void forget_killed(const char *pattern)
 	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++) {
-		int lock = place_lock(found.gl_pathv[i], LOCK_EX | LOCK_NB, &report);
+		int lock = storage_paths_lock(found.gl_pathv[i], LOCK_EX | LOCK_NB, &report);
 
 		if (lock < 0)
 			continue;
@@ -106,7 +106,7 @@ static int save(const char *whole, const char *partial, struct report *report)
 	return rename(partial, whole) == 0 ? 0 : report_fail(report, "container: %s: %m", what);
 }
 
-static void wait_and_save(const char *whole, const char *partial, int tree_fd, int order, int answer)
+static void wait_and_save(const char *whole, const char *partial, int image_cache_fd, int order, int answer)
 {
 	struct report report = { "" };
 	char word;
@@ -116,7 +116,7 @@ static void wait_and_save(const char *whole, const char *partial, int tree_fd, i
 		(void)unlink(partial);
 		_exit(0);
 	}
-	if (fchdir(tree_fd) < 0)
+	if (fchdir(image_cache_fd) < 0)
 		report_fail(&report, "container: cannot go to the container to save it: %m");
 	else
 		(void)save(whole, partial, &report);
@@ -126,48 +126,48 @@ static void wait_and_save(const char *whole, const char *partial, int tree_fd, i
 	_exit(0);
 }
 
-int saver_start(struct saver *saver, const char *path, int root_fd, struct report *report)
+int export_start(struct export *export, const char *path, int root_fd, struct report *report)
 {
 	char whole[PATH_MAX], partial[PARTIAL_MAX];
-	int order[2], answer[2], tree_fd, lock;
+	int order[2], answer[2], image_cache_fd, lock;
 
 	if (path == NULL)
 		return 0;
 	if (absolute(path, whole, report) < 0 || (lock = make_partial(whole, partial, report)) < 0)
 		return -1;
-	tree_fd = (int)syscall(SYS_open_tree, root_fd, "", AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
-	if (tree_fd < 0 || pipe2(order, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0 || (saver->pid = fork()) < 0) {
+	image_cache_fd = (int)syscall(SYS_open_tree, root_fd, "", AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
+	if (image_cache_fd < 0 || pipe2(order, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0 || (export->pid = fork()) < 0) {
 		(void)unlink(partial);
 		return report_fail(report, "container: cannot prepare --container-save: %m");
 	}
-	if (saver->pid == 0) {
+	if (export->pid == 0) {
 		(void)close(order[1]);
-		wait_and_save(whole, partial, tree_fd, order[0], answer[1]);
+		wait_and_save(whole, partial, image_cache_fd, order[0], answer[1]);
 	}
 	(void)close(lock);
 	(void)close(order[0]);
 	(void)close(answer[1]);
-	(void)close(tree_fd);
-	saver->order = order[1];
-	saver->answer = answer[0];
+	(void)close(image_cache_fd);
+	export->order = order[1];
+	export->answer = answer[0];
 	return 0;
 }
 
-void saver_order(const struct saver *saver)
+void export_order(const struct export *export)
 {
-	if (saver->pid >= 0)
-		(void)!write(saver->order, "s", 1);
+	if (export->pid >= 0)
+		(void)!write(export->order, "s", 1);
 }
 
-int saver_finish(struct saver *saver, struct report *report)
+int export_finish(struct export *export, struct report *report)
 {
 	char said[sizeof(report->text)] = "";
 	ssize_t length;
 
-	if (saver->pid < 0)
+	if (export->pid < 0)
 		return 0;
-	length = read(saver->answer, said, sizeof(said) - 1);
-	(void)waitpid(saver->pid, NULL, 0);
+	length = read(export->answer, said, sizeof(said) - 1);
+	(void)waitpid(export->pid, NULL, 0);
 	if (length == 1 && said[0] == '\0')
 		return 0;
 	return report_fail(report, "%s", length > 0 ? said : "container: the process that saves the container has died");

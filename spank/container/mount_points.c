@@ -1,6 +1,6 @@
-/* The why is in points.h. */
+/* The why is in mount_points.h. */
 #define _GNU_SOURCE
-#include "points.h"
+#include "mount_points.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int points_open(int root_fd, const char *path, int flags)
+int mount_points_open(int root_fd, const char *path, int flags)
 {
 	struct open_how how = { .flags = (unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 
@@ -24,7 +24,7 @@ int points_open(int root_fd, const char *path, int flags)
 /* Makes the last part of a path whose folder is there. A link that leads nowhere gives way. */
 static int make_last(int root_fd, const char *folder, const char *name, bool is_folder)
 {
-	int parent = points_open(root_fd, folder, O_PATH | O_DIRECTORY);
+	int parent = mount_points_open(root_fd, folder, O_PATH | O_DIRECTORY);
 	int made, error;
 
 	if (parent < 0)
@@ -40,11 +40,11 @@ static int make_last(int root_fd, const char *folder, const char *name, bool is_
 	return made;
 }
 
-int points_make(int root_fd, const char *path, bool is_folder, struct report *report)
+int mount_points_make(int root_fd, const char *path, bool is_folder, struct report *report)
 {
 	char part[PATH_MAX];
 	size_t length = strlen(path);
-	int fd = points_open(root_fd, path, O_PATH);
+	int fd = mount_points_open(root_fd, path, O_PATH);
 
 	if (fd >= 0)
 		return fd;
@@ -57,7 +57,7 @@ int points_make(int root_fd, const char *path, bool is_folder, struct report *re
 			continue;
 		(void)memcpy(part, path, end);
 		part[end] = '\0';
-		fd = points_open(root_fd, part, O_PATH);
+		fd = mount_points_open(root_fd, part, O_PATH);
 		if (fd >= 0) {
 			(void)close(fd);
 			continue;
@@ -69,6 +69,6 @@ int points_make(int root_fd, const char *path, bool is_folder, struct report *re
 			      is_folder || path[end] == '/') < 0)
 			return report_fail(report, "container: cannot make %s in the container: %m", path);
 	}
-	fd = points_open(root_fd, path, O_PATH);
+	fd = mount_points_open(root_fd, path, O_PATH);
 	return fd >= 0 ? fd : report_fail(report, "container: cannot open %s in the container: %m", path);
 }

@@ -1,6 +1,6 @@
-/* The why is in tree.h. */
+/* The why is in image_cache.h. */
 #define _GNU_SOURCE
-#include "tree.h"
+#include "image_cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #define PARTIAL ".partial" /* what is being unpacked, or was when its job was killed */
 
-void tree_forget_old(const char *folder, long seconds)
+void image_cache_forget_old(const char *folder, long seconds)
 {
 	DIR *open_folder = opendir(folder);
 	time_t now = time(NULL);
@@ -51,7 +51,7 @@ static int oldest_unused(const char *trees, char *path)
 	int lock = -1;
 
 	while (folder != NULL && (each = readdir(folder)) != NULL) {
-		char candidate[PLACE_MAX + 600];
+		char candidate[STORAGE_PATHS_MAX + 600];
 		size_t length = strlen(each->d_name);
 		int held;
 
@@ -66,7 +66,7 @@ static int oldest_unused(const char *trees, char *path)
 			candidate[strlen(candidate) - strlen(PARTIAL)] = '\0';
 		}
 		(void)strcat(candidate, ".lock");
-		held = place_lock(candidate, LOCK_EX | LOCK_NB, &report);
+		held = storage_paths_lock(candidate, LOCK_EX | LOCK_NB, &report);
 		if (held < 0)
 			continue;
 		if (lock >= 0)
@@ -81,7 +81,7 @@ static int oldest_unused(const char *trees, char *path)
 
 static void make_room(const char *trees)
 {
-	char path[PLACE_MAX + 600];
+	char path[STORAGE_PATHS_MAX + 600];
 	struct report report = { "" };
 
 	while (is_full(trees)) {
@@ -90,9 +90,9 @@ static void make_room(const char *trees)
 		if (lock < 0)
 			return;
 		path[strlen(path) - 5] = '\0';
-		(void)place_remove(path, &report);
+		(void)storage_paths_remove(path, &report);
 		(void)strcat(path, PARTIAL);
-		(void)place_remove(path, &report);
+		(void)storage_paths_remove(path, &report);
 		(void)close(lock);
 	}
 }
@@ -102,7 +102,7 @@ static int unpack(const struct image *image, const char *partial, struct report 
 	const char *words[] = { "unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-no-exit-code", "-da", "64", "-fr", "64",
 				"-dest", partial, "-excludes", image->file, "dev", NULL };
 	struct program unsquashfs = { .words = words, .has_file_rights = true };
-	char what[PLACE_MAX + 200];
+	char what[STORAGE_PATHS_MAX + 200];
 	struct stat status;
 
 	(void)snprintf(what, sizeof(what), "cannot unpack the image %s", image->file);
@@ -117,7 +117,7 @@ static int unpack(const struct image *image, const char *partial, struct report 
 /* Not an upgrade of the lock, which is no single step: whoever comes first has unpacked when the next one looks. */
 static int unpack_alone(const char *trees, const struct image *image, struct report *report)
 {
-	char partial[PLACE_MAX + 256];
+	char partial[STORAGE_PATHS_MAX + 256];
 	struct stat status;
 	int result;
 
@@ -127,24 +127,24 @@ static int unpack_alone(const char *trees, const struct image *image, struct rep
 		return 0;
 	(void)snprintf(partial, sizeof(partial), "%s" PARTIAL, image->tree);
 	make_room(trees);
-	result = place_remove(partial, report);
+	result = storage_paths_remove(partial, report);
 	if (result == 0)
 		result = unpack(image, partial, report);
 	if (result < 0)
-		(void)place_remove(partial, &(struct report){ "" });
+		(void)storage_paths_remove(partial, &(struct report){ "" });
 	return result;
 }
 
-int tree_get(const struct place *place, struct image *image, struct report *report)
+int image_cache_get(const struct storage_paths *paths, struct image *image, struct report *report)
 {
-	char trees[PLACE_MAX + 128], path[PLACE_MAX + 256];
+	char trees[STORAGE_PATHS_MAX + 128], path[STORAGE_PATHS_MAX + 256];
 	struct stat status;
 
-	if (place_make(place->node, report) < 0 || place_join(trees, place->node, "trees", report) < 0 ||
-	    place_make(trees, report) < 0 || place_join(image->tree, trees, image->key, report) < 0)
+	if (storage_paths_make(paths->node, report) < 0 || storage_paths_join(trees, paths->node, "trees", report) < 0 ||
+	    storage_paths_make(trees, report) < 0 || storage_paths_join(image->tree, trees, image->key, report) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s.lock", image->tree);
-	image->lock = place_lock(path, LOCK_SH, report);
+	image->lock = storage_paths_lock(path, LOCK_SH, report);
 	if (image->lock < 0)
 		return -1;
 	(void)utimensat(AT_FDCWD, path, NULL, 0);

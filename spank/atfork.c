@@ -1,6 +1,6 @@
-/* The why is in follow.h. */
+/* The why is in atfork.h. */
 #define _GNU_SOURCE
-#include "follow.h"
+#include "atfork.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -78,7 +78,7 @@ static int watch_forks(struct report *report)
 	return errno == 0 ? 0 : report_fail(report, "jail: cannot watch the forks of slurmstepd: %m");
 }
 
-int follow_start(const struct holder *holder, void (*say)(const char *sentence), struct report *report)
+int atfork_start(const struct holder *holder, void (*say)(const char *sentence), struct report *report)
 {
 	if (watch_forks(report) < 0)
 		return -1;
@@ -87,7 +87,7 @@ int follow_start(const struct holder *holder, void (*say)(const char *sentence),
 	return 0;
 }
 
-int follow_refuse(struct report *report)
+int atfork_refuse(struct report *report)
 {
 	if (watch_forks(report) < 0)
 		return -1;
@@ -95,7 +95,7 @@ int follow_refuse(struct report *report)
 	return 0;
 }
 
-void follow_stop(void)
+void atfork_stop(void)
 {
 	target = NULL;
 	refuses = false;

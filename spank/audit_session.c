@@ -1,6 +1,6 @@
-/* The why is in mark.h. */
+/* The why is in audit_session.h. */
 #define _GNU_SOURCE
-#include "mark.h"
+#include "audit_session.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static unsigned int session_of(int folder_fd)
 	return session == ~0U ? 0 : (unsigned int)session;
 }
 
-unsigned int mark_set(uid_t uid)
+unsigned int audit_session_set(uid_t uid)
 {
 	int self = open("/proc/thread-self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int fd = self < 0 ? -1 : openat(self, "loginuid", O_WRONLY | O_CLOEXEC);
@@ -83,7 +83,7 @@ static int kill_once(unsigned int mark, DIR *proc)
 	return count;
 }
 
-int mark_kill(unsigned int mark, const struct holder *holder, int seconds, struct report *report)
+int audit_session_kill(unsigned int mark, const struct holder *holder, int seconds, struct report *report)
 {
 	const struct timespec pause = { .tv_nsec = 1000 * 1000 };
 	const int64_t end = monotonic_ms() + (int64_t)seconds * 1000;

@@ -1,6 +1,6 @@
-/* The why is in place.h. */
+/* The why is in storage_paths.h. */
 #define _GNU_SOURCE
-#include "place.h"
+#include "storage_paths.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 
 #define STORAGE "/run/soperator/containers"
 
-int place_join(char *to, const char *folder, const char *name, struct report *report)
+int storage_paths_join(char *to, const char *folder, const char *name, struct report *report)
 {
-	if (snprintf(to, PLACE_MAX + 128, "%s/%s", folder, name) >= PLACE_MAX + 128)
+	if (snprintf(to, STORAGE_PATHS_MAX + 128, "%s/%s", folder, name) >= STORAGE_PATHS_MAX + 128)
 		return report_fail(report, "container: the path %s/%s is too long", folder, name);
 	return 0;
 }
@@ -44,9 +44,9 @@ static const char *storage_of(const struct request *request, unsigned int uid)
 		       : NULL;
 }
 
-int place_give(unsigned int uid, unsigned int gid)
+int storage_paths_give(unsigned int uid, unsigned int gid)
 {
-	int fd = open(PLACE_OF_POD, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result = 0, error;
+	int fd = open(STORAGE_PATHS_OF_POD, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), result = 0, error;
 	struct stat status;
 	char name[16];
 
@@ -64,7 +64,7 @@ int place_give(unsigned int uid, unsigned int gid)
 	return result;
 }
 
-int place_find(const struct request *request, unsigned int uid, const char *home, struct place *place,
+int storage_paths_find(const struct request *request, unsigned int uid, const char *home, struct storage_paths *paths,
 	       struct report *report)
 {
 	const char *storage = storage_of(request, uid), *cache = getenv("XDG_CACHE_HOME");
@@ -72,27 +72,27 @@ int place_find(const struct request *request, unsigned int uid, const char *home
 	char name[80] = "", step[40] = "";
 	int lengths[3];
 
-	place->is_of_step = request_names_step(request, step, sizeof(step));
-	if (request->name != NULL && !place->is_of_step) {
+	paths->is_of_step = request_names_step(request, step, sizeof(step));
+	if (request->name != NULL && !paths->is_of_step) {
 		size_t length;
 
 		(void)request_name_use(request, &length);
 		(void)snprintf(name, sizeof(name), "%.*s", (int)length, request->name);
 	}
-	lengths[0] = cache != NULL && cache[0] == '/' ? snprintf(place->cache, PLACE_MAX, "%s/soperator/containers", cache)
-						      : snprintf(place->cache, PLACE_MAX, "%s/.cache/soperator/containers", home);
-	lengths[1] = storage != NULL ? snprintf(place->node, PLACE_MAX, "%s/%u", storage, uid)
-				     : snprintf(place->node, PLACE_MAX, "/tmp/.containers-%u", uid);
+	lengths[0] = cache != NULL && cache[0] == '/' ? snprintf(paths->cache, STORAGE_PATHS_MAX, "%s/soperator/containers", cache)
+						      : snprintf(paths->cache, STORAGE_PATHS_MAX, "%s/.cache/soperator/containers", home);
+	lengths[1] = storage != NULL ? snprintf(paths->node, STORAGE_PATHS_MAX, "%s/%u", storage, uid)
+				     : snprintf(paths->node, STORAGE_PATHS_MAX, "/tmp/.containers-%u", uid);
 	if (name[0] != '\0' && is_global)
-		lengths[2] = snprintf(place->box, PLACE_MAX, "%s/named/%s", place->node, name);
+		lengths[2] = snprintf(paths->box, STORAGE_PATHS_MAX, "%s/named/%s", paths->node, name);
 	else
-		lengths[2] = snprintf(place->box, PLACE_MAX, "/tmp/.containers-%u/%s/%s%s", uid, request->job ? request->job : "0",
+		lengths[2] = snprintf(paths->box, STORAGE_PATHS_MAX, "/tmp/.containers-%u/%s/%s%s", uid, request->job ? request->job : "0",
 				      name[0] ? "" : "step-", name[0] ? name : step[0] ? step : request->step ? request->step : "0");
 	for (int i = 0; i < 3; i++)
-		if (lengths[i] >= PLACE_MAX)
+		if (lengths[i] >= STORAGE_PATHS_MAX)
 			return report_fail(report, "container: a folder's path is too long");
-	if (strlen(place->box) > 90)
-		return report_fail(report, "container: the path %s is too long for a socket", place->box);
+	if (strlen(paths->box) > 90)
+		return report_fail(report, "container: the path %s is too long for a socket", paths->box);
 	return 0;
 }
 
@@ -107,9 +107,9 @@ static int is_ours(const char *path, struct report *report)
 	return 0;
 }
 
-int place_make(const char *path, struct report *report)
+int storage_paths_make(const char *path, struct report *report)
 {
-	char part[PLACE_MAX + 128];
+	char part[STORAGE_PATHS_MAX + 128];
 
 	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
 		return report_fail(report, "container: the path %s is too long", path);
@@ -152,14 +152,14 @@ static int remove_below(int parent, const char *name)
 	return unlinkat(parent, name, AT_REMOVEDIR) < 0 ? -1 : result;
 }
 
-int place_remove(const char *path, struct report *report)
+int storage_paths_remove(const char *path, struct report *report)
 {
 	if (remove_below(AT_FDCWD, path) < 0)
 		return report_fail(report, "container: cannot remove %s: %m", path);
 	return 0;
 }
 
-int place_lock(const char *path, int operation, struct report *report)
+int storage_paths_lock(const char *path, int operation, struct report *report)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 

@@ -5,16 +5,16 @@
  * jail: it is new and empty, nobody else sees it yet, and what is to be mounted below it (`/run/slurm`) cannot be there
  * already. There, and only there, mount points are made: a folder or an empty file, as the source is.
  */
-#ifndef JAIL_POINTS_H
-#define JAIL_POINTS_H
+#ifndef JAIL_MOUNT_POINTS_H
+#define JAIL_MOUNT_POINTS_H
 
 #include "plan.h"
 #include "report.h"
 
 /* The mount of the plan, made before `entry`, in which the target of `entry` lies. */
-const struct plan_mount *points_holder(const struct plan *plan, const struct plan_mount *entry);
+const struct plan_mount *mount_points_holder(const struct plan *plan, const struct plan_mount *entry);
 
 /* Makes the target of `entry` if it lies in a tmpfs of the plan; does nothing otherwise. */
-int points_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report);
+int mount_points_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report);
 
 #endif

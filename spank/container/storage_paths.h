@@ -14,12 +14,12 @@
  * STORAGE is /run/soperator/containers where the user has a folder there, and otherwise /tmp. Every folder belongs to the user
  * and is shut to others; one that is found to be somebody else's is an error, because /tmp may be open to all.
  *
- * In the pod STORAGE is PLACE_OF_POD. It belongs to root, and the plugin makes the user's folder in it, as root, when a step
+ * In the pod STORAGE is STORAGE_PATHS_OF_POD. It belongs to root, and the plugin makes the user's folder in it, as root, when a step
  * begins. In a folder that is open to all (mode 1777), as storage= may name one, each user makes it, and could make that of
  * another user first, who then has no containers there.
  */
-#ifndef CONTAINER_PLACE_H
-#define CONTAINER_PLACE_H
+#ifndef CONTAINER_STORAGE_PATHS_H
+#define CONTAINER_STORAGE_PATHS_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -27,34 +27,34 @@
 #include "../report.h"
 #include "request.h"
 
-#define PLACE_OF_POD "/mnt/tmp/containers"
+#define STORAGE_PATHS_OF_POD "/mnt/tmp/containers"
 
-enum { PLACE_MAX = 512 };
+enum { STORAGE_PATHS_MAX = 512 };
 
-struct place {
-	char cache[PLACE_MAX];
-	char node[PLACE_MAX];	/* STORAGE/<uid> */
-	char box[PLACE_MAX];	/* the container's folder */
+struct storage_paths {
+	char cache[STORAGE_PATHS_MAX];
+	char node[STORAGE_PATHS_MAX];	/* STORAGE/<uid> */
+	char box[STORAGE_PATHS_MAX];	/* the container's folder */
 	bool is_of_step;	/* --container-name=JOB.STEP: a container that another step has started, or none */
 };
 
-/* Makes the folder of a user below PLACE_OF_POD, where that is; called by root. -1 with errno. */
-int place_give(unsigned int uid, unsigned int gid);
+/* Makes the folder of a user below STORAGE_PATHS_OF_POD, where that is; called by root. -1 with errno. */
+int storage_paths_give(unsigned int uid, unsigned int gid);
 
 /* Says where the container of the request lies, and makes nothing. `uid` is its user. */
-int place_find(const struct request *request, unsigned int uid, const char *home, struct place *place,
+int storage_paths_find(const struct request *request, unsigned int uid, const char *home, struct storage_paths *paths,
 	       struct report *report);
 
 /* Makes a folder and those above it which are missing below `top`, and checks that it is ours and shut. */
-int place_make(const char *path, struct report *report);
+int storage_paths_make(const char *path, struct report *report);
 
-/* Joins two parts; -1 with a sentence where they are too long. `to` holds PLACE_MAX + 128. */
-int place_join(char *to, const char *folder, const char *name, struct report *report);
+/* Joins two parts; -1 with a sentence where they are too long. `to` holds STORAGE_PATHS_MAX + 128. */
+int storage_paths_join(char *to, const char *folder, const char *name, struct report *report);
 
 /* Removes a folder with all that is in it, whatever the modes; what is not there is no error. */
-int place_remove(const char *path, struct report *report);
+int storage_paths_remove(const char *path, struct report *report);
 
 /* Opens a lock file and waits for the lock. -1 with a sentence. Where a file system has no locks, none is taken. */
-int place_lock(const char *path, int operation, struct report *report);
+int storage_paths_lock(const char *path, int operation, struct report *report);
 
 #endif

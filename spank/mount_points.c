@@ -1,6 +1,6 @@
-/* The why is in points.h. */
+/* The why is in mount_points.h. */
 #define _GNU_SOURCE
-#include "points.h"
+#include "mount_points.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ static bool is_below(const char *path, const char *above)
 	return strcmp(above, "/") == 0 || (strncmp(path, above, length) == 0 && path[length] == '/');
 }
 
-const struct plan_mount *points_holder(const struct plan *plan, const struct plan_mount *entry)
+const struct plan_mount *mount_points_holder(const struct plan *plan, const struct plan_mount *entry)
 {
 	const struct plan_mount *holder = &plan->mounts[0];
 
@@ -52,9 +52,9 @@ static int make_part(int parent_fd, const char *name, bool is_folder, const stru
 	return fd;
 }
 
-int points_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
+int mount_points_make(int root_fd, const struct plan *plan, const struct plan_mount *entry, struct report *report)
 {
-	const struct plan_mount *holder = points_holder(plan, entry);
+	const struct plan_mount *holder = mount_points_holder(plan, entry);
 	char below[PATH_MAX];
 	char *rest = below, *part;
 	int fd;

@@ -1,6 +1,6 @@
-/* The why is in child.h. */
+/* The why is in shared_memory_child.h. */
 #define _GNU_SOURCE
-#include "child.h"
+#include "shared_memory_child.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,11 +15,11 @@ enum {
 	MOMENT = 200,	     /* ms for a child that was killed; most of what hangs lets go at once */
 };
 
-bool child_start(struct child *child, int (*run)(void *context), void *context)
+bool shared_memory_child_start(struct shared_memory_child *child, int (*run)(void *context), void *context)
 {
 	int error;
 
-	*child = (struct child){ .pid = -1, .pidfd = -1 };
+	*child = (struct shared_memory_child){ .pid = -1, .pidfd = -1 };
 	child->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (child->stack == MAP_FAILED)
 		return false;
@@ -32,7 +32,7 @@ bool child_start(struct child *child, int (*run)(void *context), void *context)
 	return false;
 }
 
-void child_end(struct child *child, bool has_ended)
+void shared_memory_child_end(struct shared_memory_child *child, bool has_ended)
 {
 	struct pollfd end = { .fd = child->pidfd, .events = POLLIN };
 

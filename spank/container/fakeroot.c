@@ -1,6 +1,6 @@
-/* The why is in fake.h. */
+/* The why is in fakeroot.h. */
 #define _GNU_SOURCE
-#include "fake.h"
+#include "fakeroot.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -29,7 +29,7 @@ static const unsigned int calls[] = {
 
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
-int fake_ownership(struct report *report)
+int fakeroot_ownership(struct report *report)
 {
 	struct sock_filter filter[CALLS + 5];
 	struct sock_fprog program = { .len = CALLS + 5, .filter = filter };
