@@ -128,7 +128,7 @@ JAIL = [
         (f"{S}/tests/test_enter.py::test_a_failed_step_is_one_sentence",),
     ),
     Mutant(
-        f"{S}/keys.c",
+        f"{S}/authorized_keys.c",
         "|| (status.st_mode & 022) != 0)",
         ")",
         "the login of a user whose list of keys others may write",
