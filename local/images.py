@@ -93,6 +93,12 @@ class Image:
 
 
 SLURM = ("images/slurm", "images/login", "images/munge", "spank", *CHECKS)
+BACKUP = (
+    "images/backup",
+    "src/soperator/__init__.py",
+    "src/soperator/agents/__init__.py",
+    "src/soperator/agents/backup",
+)
 RECIPES = (
     Recipe("slurm", ("login", "munge"), SLURM, slurm=CHOSEN),
     *(
@@ -108,6 +114,7 @@ RECIPES = (
     ),
     Recipe("jail-bookworm", (), ("images/jail",), optional=True, suite="bookworm", folder="jail"),
     Recipe("mariadb", (), ("images/mariadb", "spank"), optional=True),
+    Recipe("backup", (), BACKUP, optional=True),
     Recipe("proxy", (), ("images/proxy",)),
     Recipe("sssd", (), ("images/sssd",), optional=True),
     Recipe("slapd", (), ("images/slapd",), optional=True),

@@ -2,9 +2,11 @@
 
 import re
 
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.cli.support.explain_jail import table
+from soperator.render.backup import job as render_backup
 from soperator.render.cluster import network, user_rest_api
 from soperator.render.cluster import objects as render_cluster
 from soperator.render.cluster.keys import render_secret, wanted_files
@@ -12,6 +14,7 @@ from soperator.render.jail import gres, mount_points, populate_job
 from soperator.render.jail.mount_plan import login_plan, worker_plan
 from soperator.render.parts import user_tokens
 from soperator.render.parts.model import (
+    Backup,
     Cluster,
     Defaults,
     NodeSet,
@@ -29,7 +32,7 @@ PLAN = re.compile(r"-[0-9a-f]{16}$")
 DEFAULTS = Defaults(
     slurm="registry.test/slurm:1", login="registry.test/login:1", munge="registry.test/munge:1",
     agents="registry.test/populate:1", jail="registry.test/jail:1", sssd="registry.test/sssd:1",
-    mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1", operator_namespace="soperator-system",
+    mariadb="registry.test/mariadb:1", proxy="registry.test/proxy:1", backup="registry.test/backup:1", operator_namespace="soperator-system",
 )  # fmt: skip
 
 MINIMAL = ({}, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 2}})
@@ -263,6 +266,29 @@ def for_users(case: str) -> dict[str, Object]:
         each for each in network.render_network(cluster, DEFAULTS.operator_namespace) if each["kind"] == "NetworkPolicy"
     ]
     objects += user_rest_api.render_rest_users(cluster, DEFAULTS, state)
+    return {
+        f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
+        for number, each in enumerate(objects)
+    }
+
+
+#: Backups of a cluster with accounting.
+BACKUPS = {
+    "backup": {
+        "clusterRef": {"name": "demo"},
+        "schedule": "@daily",
+        "retention": {"keepLast": 3, "keepWeekly": 4},
+        "repository": {"claimName": "backups", "path": "demo", "password": {"secretName": "restic", "key": "word"}},
+    }
+}
+
+
+def backed_up(case: str) -> dict[str, Object]:
+    """The Job of a backup by request, and its ConfigMap."""
+    cluster = Cluster("slurm", "demo", "uid-cluster", SlurmClusterSpec.model_validate(EMBEDDED[0]), accounted=True)
+    backup = Backup("slurm", "nightly", "uid-backup", SlurmBackupSpec.model_validate(BACKUPS[case]))
+    objects = [render_backup.render_objects(backup, cluster, "[]")]
+    objects += [render_backup.render_job(backup, cluster, DEFAULTS, "before-the-upgrade", "24.11.5")]
     return {
         f"{number:02}-{each['kind'].lower()}-{each['metadata']['name']}.yaml": each
         for number, each in enumerate(objects)

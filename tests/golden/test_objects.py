@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.golden.cases import ACCOUNTED, CASES, USERS, accounted, for_users, rendered
+from tests.golden.cases import ACCOUNTED, BACKUPS, CASES, USERS, accounted, backed_up, for_users, rendered
 
 HERE = Path(__file__).parent
 KUBERNETES = "1.34"
@@ -26,10 +26,12 @@ Dumper.add_representer(str, _text)
 Dumper.ignore_aliases = lambda _dumper, _data: True
 
 
-ALL = (*CASES, *ACCOUNTED, *USERS)
+ALL = (*CASES, *ACCOUNTED, *USERS, *BACKUPS)
 
 
 def objects(case):
+    if case in BACKUPS:
+        return backed_up(case)
     if case in USERS:
         return for_users(case)
     return accounted(case) if case in ACCOUNTED else rendered(case)

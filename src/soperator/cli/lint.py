@@ -18,10 +18,12 @@ def lint(
 ) -> None:
     """Check the objects in files, and print every problem: file, object, field, value, remedy."""
     from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+    from soperator.api.backup import SlurmBackupSpec
     from soperator.api.healthcheck import HealthCheckSpec
     from soperator.api.nodeset import NodeSetSpec
     from soperator.cli.support.manifests import load, worlds
     from soperator.policy.validation import (
+        backup_problems,
         cluster_problems,
         healthcheck_problems,
         nodeset_problems,
@@ -42,6 +44,8 @@ def lint(
                     problems += healthcheck_problems(found.name, found.spec, world)
                 case SlurmAccountSpec() | SlurmQOSSpec():
                     problems += tenant_problems(found.name, found.spec, world)
+                case SlurmBackupSpec():
+                    problems += backup_problems(found.name, found.spec, world)
                 case NodeSetSpec():
                     problems += nodeset_problems(found.name, world)
                 case _:

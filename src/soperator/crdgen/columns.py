@@ -10,6 +10,7 @@ from soperator.api.associations import (
     SlurmQOSSpec,
     SlurmQOSStatus,
 )
+from soperator.api.backup import SlurmBackupSpec, SlurmBackupStatus
 from soperator.api.base import Model
 from soperator.api.healthcheck import HealthCheckSpec, HealthCheckStatus
 from soperator.api.nodeset import NodeSetSpec
@@ -177,4 +178,31 @@ QOS = Definition(
     ),
 )
 
-ALL = (CLUSTER, NODESET, HEALTHCHECK, ACCOUNT, QOS)
+BACKUP = Definition(
+    kind="SlurmBackup",
+    plural="slurmbackups",
+    short_names=("slbak",),
+    description=(
+        "SlurmBackup makes backups of one SlurmCluster: slurmctld's state, accounting, keys and objects, encrypted in a repository of restic."
+    ),
+    spec=SlurmBackupSpec,
+    status=SlurmBackupStatus,
+    columns=(
+        Column("Cluster", ".spec.clusterRef.name", description="SlurmCluster of the backups."),
+        Column("Schedule", ".spec.schedule", description="Schedule of the backups, in UTC."),
+        Column(
+            "Ready",
+            '.status.conditions[?(@.type=="Ready")].status',
+            description="Whether backups are made when they are due, and the last one succeeded.",
+        ),
+        Column("Last", ".status.lastBackup.time", "date", "Start of the last successful backup."),
+        Column("Snapshot", ".status.lastBackup.snapshot", description="Its id in the repository."),
+        Column("Size", ".status.lastBackup.size", description="Its size."),
+        _REASON,
+        _AGE,
+        Column("Next", ".status.next", description="When the next one is due.", priority=1),
+        _WHY,
+    ),
+)
+
+ALL = (CLUSTER, NODESET, HEALTHCHECK, ACCOUNT, QOS, BACKUP)

@@ -66,6 +66,15 @@ CONDITIONS = (
         "InvalidSpec": (_SPEC, _FIX),
         "Deleting": ("it is being deleted", _ASK),
     }),
+    ConditionPage("Ready", "SlurmBackup", "backups are made when they are due, and the last one succeeded", {
+        "BackedUp": ("the last backup succeeded", _NONE),
+        "BackingUp": ("a backup is being made; True if the one before succeeded", _ASK),
+        "OnRequest": ("no backup was made yet, and none is due", "set `runRequest` or `schedule`"),
+        "Suspended": ("`suspend` is true, so no backups are made", _NONE),
+        "BackupFailed": ("the last backup failed", "correct what the message names"),
+        "Waiting": ("its cluster is not ready", _ASK),
+        "InvalidSpec": (_SPEC, _FIX),
+    }),
     ConditionPage("SpecAccepted", "SlurmCluster", "the spec and those of its NodeSets have no fault", {
         "Accepted": ("no fault", _NONE),
         "InvalidSpec": (_SPEC, _FIX),
@@ -199,8 +208,8 @@ CONDITIONS = (
 #: Conditions that follow from the others, whose reason and message they have; what True means.
 DERIVED = {
     "Ready": "everything in the spec is ready and accepts jobs. Advisory conditions do not count: Confined, "
-    "LimitsEnforced, Healthy, Passing, TopologyKnown, and those about free space. A HealthCheck, SlurmAccount or "
-    "SlurmQOS reports it itself, as below",
+    "LimitsEnforced, Healthy, Passing, TopologyKnown, and those about free space. A HealthCheck, SlurmAccount, "
+    "SlurmQOS or SlurmBackup reports it itself, as below",
     "Reconciling": "something in the spec is not ready, and the operator works on it or waits for it",
     "Stalled": "something in the spec is not ready, and needs a person: the message has the remedy",
 }

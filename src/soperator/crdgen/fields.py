@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from soperator.crdgen.columns import (
     ACCOUNT,
+    BACKUP,
     CLUSTER,
     HEALTHCHECK,
     NODESET,
@@ -18,7 +19,14 @@ from soperator.crdgen.columns import (
 from soperator.crdgen.schema import Schema, structural
 
 KINDS: Mapping[str, Definition] = MappingProxyType(
-    {"cluster": CLUSTER, "nodeset": NODESET, "healthcheck": HEALTHCHECK, "account": ACCOUNT, "qos": QOS}
+    {
+        "cluster": CLUSTER,
+        "nodeset": NODESET,
+        "healthcheck": HEALTHCHECK,
+        "account": ACCOUNT,
+        "qos": QOS,
+        "backup": BACKUP,
+    }
 )
 
 

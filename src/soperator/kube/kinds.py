@@ -72,11 +72,12 @@ NODESET = Kind("slurm.soperator.io", "v1alpha1", "nodesets", "NodeSet")
 HEALTHCHECK = Kind("slurm.soperator.io", "v1alpha1", "healthchecks", "HealthCheck")
 SLURMACCOUNT = Kind("slurm.soperator.io", "v1alpha1", "slurmaccounts", "SlurmAccount")
 SLURMQOS = Kind("slurm.soperator.io", "v1alpha1", "slurmqos", "SlurmQOS")
+SLURMBACKUP = Kind("slurm.soperator.io", "v1alpha1", "slurmbackups", "SlurmBackup")
 
 ALL = (
     POD, SERVICE, CONFIGMAP, SECRET, SERVICEACCOUNT, PVC, PV, NODE, NAMESPACE, EVENT, SAID, LEASE, STATEFULSET, DEPLOYMENT,
     DAEMONSET, JOB, CRONJOB, PDB, NETWORKPOLICY, ROLE, ROLEBINDING, CRD, SLURMCLUSTER, NODESET,
-    HEALTHCHECK, SLURMACCOUNT, SLURMQOS, MARIADB,
+    HEALTHCHECK, SLURMACCOUNT, SLURMQOS, SLURMBACKUP, MARIADB,
 )  # fmt: skip
 
 BY_TYPE: Mapping[tuple[str, str], Kind] = MappingProxyType({(kind.api_version, kind.kind): kind for kind in ALL})

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.base import Problem
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.validation.validate import (
     World,
+    validate_backup,
     validate_cluster,
     validate_healthcheck,
     validate_nodeset,
@@ -51,6 +53,11 @@ def tenant_problems(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: Wor
     """Return the problems of one SlurmAccount or SlurmQOS; without the other objects, only the problems of its own spec."""
     subject = f"{type(spec).__name__.removesuffix('Spec')} {name}"
     return _unique([*validate_tenant(name, spec, world), *_about(subject, list(from_spec.problems(spec)))])
+
+
+def backup_problems(name: str, spec: SlurmBackupSpec, world: World | None = None) -> list[Problem]:
+    """Return the problems of one SlurmBackup; without the other objects, only the problems of its own spec."""
+    return _unique(list(validate_backup(name, spec, world)))
 
 
 def _unknown_check(spec: HealthCheckSpec) -> Iterator[Problem]:

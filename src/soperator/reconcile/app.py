@@ -18,6 +18,8 @@ from soperator.kube.api import Api
 from soperator.kube.objects import Secret
 from soperator.kube.views import Custom
 from soperator.reconcile.associations import setup
+from soperator.reconcile.backup import setup as backup_setup
+from soperator.reconcile.backup.reconciler import BackupControl
 from soperator.reconcile.cache.informers import Stores, make_reflectors, make_stores
 from soperator.reconcile.cache.slurm_poller import Connect, SlurmWatch
 from soperator.reconcile.cluster.reconciler import ClusterControl
@@ -82,6 +84,7 @@ def options(env: Mapping[str, str], use_lease: bool = True) -> AppOptions:
         sssd=image("sssd"),
         mariadb=image("mariadb"),
         proxy=image("proxy"),
+        backup=image("backup"),
         cluster_domain=env.get("SOPERATOR_CLUSTER_DOMAIN") or cluster_domain(Path("/etc/resolv.conf").read_text()),
         operator_namespace=env.get("POD_NAMESPACE", ""),
     )
@@ -130,7 +133,7 @@ def assemble(
     `connect` creates the client of a cluster's slurmrestd, `ask` and `hear` query a worker about its jail, `execute` runs a command in a container;
     `wall` returns the time of day.
     """
-    clusters, nodesets, healthchecks, accounts, qos = (Queue(most=_OF_ONE) for _ in range(5))
+    clusters, nodesets, healthchecks, accounts, qos, backups = (Queue(most=_OF_ONE) for _ in range(6))
     stores = make_stores()
     slurm = SlurmWatch(connect, lambda key: _wake(key, stores, clusters, nodesets, healthchecks))
     recorder, pace = Recorder(api, clock=_now), StatusThrottle(clock=_now)
@@ -159,6 +162,8 @@ def assemble(
         *make_reflectors(api, stores, said.namespace, clusters, nodesets, healthchecks),
         *setup.make_reflectors(api, stores, said.namespace, accounts, qos),
     ]
+    reflectors += backup_setup.make_reflectors(api, stores, said.namespace, backups, reflectors)
+    backup = BackupControl(operator)
     for each in reflectors:
         if each.source.view is Custom:
             each.listen(operator.forget_object)
@@ -175,6 +180,7 @@ def assemble(
                 "slurmaccount", account.reconcile, accounts, _PLACES, metrics=metrics, tell=account.report_error
             ),
             Controller("slurmqos", quality.reconcile, qos, _PLACES, metrics=metrics, tell=quality.report_error),
+            Controller("slurmbackup", backup.reconcile, backups, _PLACES, metrics=metrics, tell=backup.report_error),
         ],
         elector=Elector(api, said.lease, _identity()) if said.lease else None,
         recorder=recorder,

@@ -28,7 +28,7 @@ ADVISORY = frozenset(
 NEEDS_A_PERSON = frozenset(
     {
         *(("Available", reason) for reason in ("InvalidSpec", "ClusterRefused", "Refused", "SlurmRefused")),
-        *(("Ready", reason) for reason in ("InvalidSpec", "Refused", "SlurmRefused", "Taken")),
+        *(("Ready", reason) for reason in ("InvalidSpec", "Refused", "SlurmRefused", "Taken", "BackupFailed")),
         ("SpecAccepted", "InvalidSpec"),
         *(("ConfigApplied", reason) for reason in ("Refused", "RolledBack", "NotRead", "Changed", "NodeSetUnreadable")),
         *(("JailReady", reason) for reason in ("Failed", "Stuck", "NotAnswering", "InvalidSpec")),

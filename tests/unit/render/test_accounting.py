@@ -97,13 +97,13 @@ def test_buffers_take_half_of_the_memory(resources, mib):
 
 
 def test_users_jobs_do_not_reach_the_database():
-    """The policy for all pods of the cluster leaves it out, and its own lets slurmdbd in alone, and the operator to what is said of the volume."""
+    """The policy for all pods of the cluster leaves it out, and its own lets in slurmdbd and backups, and the operator to the volume."""
     made = cluster(EMBEDDED[0])
     inside = named(render_network(made), "NetworkPolicy", "demo-inside")["spec"]["podSelector"]["matchExpressions"]
     assert inside == [{"key": "slurm.soperator.io/role", "operator": "NotIn", "values": ["database", "rest"]}]
     rule, watch = named(render_accounted(made, DEFAULTS), "NetworkPolicy", "demo-database")["spec"]["ingress"]
-    (source,) = rule["from"]
-    assert source["podSelector"]["matchLabels"]["slurm.soperator.io/role"] == "accounting"
+    roles = [each["podSelector"]["matchLabels"]["slurm.soperator.io/role"] for each in rule["from"]]
+    assert roles == ["accounting", "backup"]
     assert [each["port"] for each in rule["ports"]] == [3306]
     assert watch["from"][0]["podSelector"] == {"matchLabels": {"app.kubernetes.io/name": "soperator"}}
     assert [each["port"] for each in watch["ports"]] == [6822]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from soperator.api import associations
+from soperator.api import associations, backup
 from soperator.api.common import HostPath, Submount, Tmpfs
 from soperator.api.fields.accounting import ACCOUNTING
 from soperator.api.fields.change import DRAIN, NODE_FAILURE, UPDATE_STRATEGY
@@ -201,6 +201,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "ReplaceSpec": REPLACE,
         "SlurmAccountSpec": associations.ACCOUNT,
         "SlurmQOSSpec": associations.QOS,
+        "SlurmBackupSpec": backup.BACKUP,
         "UpdateStrategy": UPDATE_STRATEGY,
         "DrainSpec": DRAIN,
         "NodeFailureSpec": NODE_FAILURE,
@@ -223,6 +224,7 @@ NAMES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
         "SlurmAccount": associations.names("SlurmAccount"),
         "SlurmQOS": associations.names("SlurmQOS"),
+        "SlurmBackup": backup.NAMES,
         "HealthCheck": (
             Rule(
                 cel="size(self.metadata.name) <= 40",

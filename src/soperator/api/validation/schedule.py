@@ -42,6 +42,18 @@ def last_start(schedule: str, now: float) -> float:
     return found.timestamp() if found else float("-inf")
 
 
-def _expression(schedule: str, moment: datetime) -> CronSim:
-    """Return the times of a schedule, backward from a given time. Raises CronSimError for an invalid schedule."""
-    return CronSim(_MACROS.get(schedule, schedule), moment, reverse=True)
+def next_start(schedule: str, now: float) -> float:
+    """Return the first time of a schedule that is later than `now`, both in seconds since 1970; infinity if there is none.
+
+    An invalid schedule has no times.
+    """
+    try:
+        found = next(_expression(schedule, datetime.fromtimestamp(now, UTC), is_backward=False), None)
+    except CronSimError:
+        return float("inf")
+    return found.timestamp() if found else float("inf")
+
+
+def _expression(schedule: str, moment: datetime, is_backward: bool = True) -> CronSim:
+    """Return the times of a schedule, backward or forward from a given time. Raises CronSimError for an invalid schedule."""
+    return CronSim(_MACROS.get(schedule, schedule), moment, reverse=is_backward)

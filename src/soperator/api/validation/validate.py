@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.base import Model, Problem
 from soperator.api.common import Resources, Submount
 from soperator.api.fields.accounting import accounting_references
@@ -153,6 +154,45 @@ def validate_tenant(name: str, spec: SlurmAccountSpec | SlurmQOSSpec, world: Wor
     kind = type(spec).__name__.removesuffix("Spec")
     found = [*_names(kind, spec.name or name), *_rules(spec), *(_cluster_of(spec, world) if world else ())]
     return [replace(problem, subject=f"{kind} {name}") for problem in found]
+
+
+def validate_backup(name: str, spec: SlurmBackupSpec, world: World | None = None) -> list[Problem]:
+    """Return the problems of a SlurmBackup, each with the object as its subject; without the other objects, only those of its own spec."""
+    found = [*_names("SlurmBackup", name), *_rules(spec)]
+    if spec.schedule and (fault := schedule_fault(spec.schedule)):
+        found.append(Problem("spec.schedule", spec.schedule, fault))
+    if world is not None:
+        found += [*_cluster_of(spec, world), *_repository(spec, world)]
+    return [replace(problem, subject=f"SlurmBackup {name}") for problem in found]
+
+
+def _repository(spec: SlurmBackupSpec, world: World) -> Iterator[Problem]:
+    """Yield the problems of a repository: what it needs exists, and no part of the cluster has its files on the same claim."""
+    claim, secret = spec.repository.claim_name, spec.repository.password.secret_name
+    if world.claims is not None and claim not in world.claims:
+        yield Problem("spec.repository.claimName", claim, _no_claim("name another one"))
+    if world.secrets is not None and secret not in world.secrets:
+        remedy = "no Secret in the namespace has this name: create it with the password of the repository"
+        yield Problem("spec.repository.password.secretName", secret, remedy)
+    for what, used in _claims_of(spec.cluster, world):
+        if used == claim:
+            remedy = f"it is the claim of the cluster's {what}, whose users or loss would reach the backups: name another claim"
+            yield Problem("spec.repository.claimName", claim, remedy)
+
+
+def _claims_of(name: str, world: World) -> Iterator[tuple[str, str]]:
+    """Yield the claims of a cluster and of its NodeSets, each with what it is for."""
+    spec = world.clusters.get(name)
+    if spec is None:
+        return
+    database = spec.accounting_or_default.managed_database.claim.name or f"{name}-database"
+    yield from (
+        ("state", _state_claim(name, spec)),
+        ("jail", spec.jail.claim.name or f"{name}-jail"),
+        ("database", database),
+    )
+    mounts = [*spec.jail.submounts, *(each for member in world.members(name).values() for each in member.submounts)]
+    yield from (("submounts", each.claim_name) for each in mounts if each.claim_name)
 
 
 def _when(spec: HealthCheckSpec) -> Iterator[Problem]:
@@ -346,7 +386,7 @@ def _no_claim(otherwise: str) -> str:
 
 
 def _cluster_of(
-    spec: NodeSetSpec | HealthCheckSpec | SlurmAccountSpec | SlurmQOSSpec, world: World
+    spec: NodeSetSpec | HealthCheckSpec | SlurmAccountSpec | SlurmQOSSpec | SlurmBackupSpec, world: World
 ) -> Iterator[Problem]:
     if spec.cluster not in world.clusters and not world.partial:
         known = _names_of(world.clusters)

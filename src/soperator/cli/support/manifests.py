@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.base import API_VERSION, GROUP, Model, Problem
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
@@ -26,6 +27,7 @@ KINDS: Mapping[str, type[Model]] = {
     "HealthCheck": HealthCheckSpec,
     "SlurmAccount": SlurmAccountSpec,
     "SlurmQOS": SlurmQOSSpec,
+    "SlurmBackup": SlurmBackupSpec,
 }
 
 
@@ -96,7 +98,7 @@ def worlds(objects: Iterable[Manifest], partial: bool = False) -> dict[str, Worl
             world = replace(world, node_sets={**world.node_sets, found.name: spec})
         elif isinstance(spec, HealthCheckSpec):
             world = replace(world, health_checks={**world.health_checks, found.name: spec})
-        elif not isinstance(spec, SlurmAccountSpec | SlurmQOSSpec):
+        elif not isinstance(spec, SlurmAccountSpec | SlurmQOSSpec | SlurmBackupSpec):
             world = replace(world, partial=True)
         out[found.namespace] = world
     return out

@@ -10,13 +10,14 @@ import msgspec
 from pydantic import ValidationError
 
 from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.base import Model, Problem
 from soperator.api.healthcheck import HealthCheckSpec
 from soperator.api.nodeset import NodeSetSpec
 from soperator.api.slurmcluster import SlurmClusterSpec
 from soperator.api.validation.partial import as_far_as_readable, texts
 from soperator.kube.views import Custom
-from soperator.render.parts.model import Cluster, HealthCheck, NodeSet
+from soperator.render.parts.model import Backup, Cluster, HealthCheck, NodeSet
 
 S = TypeVar("S", bound=Model)
 
@@ -84,6 +85,14 @@ def read_account(obj: Custom) -> SlurmAccountSpec | list[Problem]:
 def read_qos(obj: Custom) -> SlurmQOSSpec | list[Problem]:
     """Return the spec of the SlurmQOS, or its problems."""
     return _spec(obj, SlurmQOSSpec, "SlurmQOS")
+
+
+def read_backup(obj: Custom) -> Backup | list[Problem]:
+    """Return the SlurmBackup, or its problems."""
+    spec = _spec(obj, SlurmBackupSpec, "SlurmBackup")
+    if isinstance(spec, list):
+        return spec
+    return Backup(obj.metadata.namespace, obj.metadata.name, obj.metadata.uid, spec)
 
 
 def _spec(obj: Custom, model: type[S], kind: str) -> S | list[Problem]:

@@ -69,6 +69,7 @@ class Stores:
     healthchecks: Store[Custom]
     accounts: Store[Custom]
     qos: Store[Custom]
+    backups: Store[Custom]
     pods: Store[Pod]
     nodes: Store[Node]
     claims: Store[PersistentVolumeClaim]
@@ -112,6 +113,7 @@ def make_stores() -> Stores:
         healthchecks=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
         accounts=Store({CLUSTER: _of_cluster}),
         qos=Store({CLUSTER: _of_cluster}),
+        backups=Store({NAMESPACE: _namespace, CLUSTER: _of_cluster}),
         pods=Store(
             {
                 CLUSTER: by_cluster,

@@ -130,12 +130,12 @@ def _own_data(cluster: Cluster, defaults: Defaults) -> Object:
 
 
 def _policy(cluster: Cluster, operator: str) -> Object:
-    """Return the NetworkPolicy by which only slurmdbd reaches the database, and the operator the pod's report about its volume.
+    """Return the NetworkPolicy by which only slurmdbd and backups reach the database, and the operator the pod's report about its volume.
 
     `render/cluster/network.py` excludes this pod from the pods that the cluster's pods may reach.
     """
-    source = {"podSelector": {"matchLabels": labels.role(cluster.name, "accounting")}}
-    rule = {"from": [source], "ports": [{"port": names.DATABASE_PORT, "protocol": "TCP"}]}
+    sources = [{"podSelector": {"matchLabels": labels.role(cluster.name, role)}} for role in ("accounting", "backup")]
+    rule = {"from": sources, "ports": [{"port": names.DATABASE_PORT, "protocol": "TCP"}]}
     selector = labels.role(cluster.name, "database")
     return policy(cluster, names.database(cluster.name), selector, rule, asked(operator), role="database")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from soperator.api.backup import SlurmBackupSpec
 from soperator.api.base import API_VERSION
 from soperator.api.fields.config import TOPOLOGY_FILES, FileRef
 from soperator.api.healthcheck import HealthCheckSpec
@@ -33,6 +34,7 @@ class Defaults:
     sssd: str = ""
     mariadb: str = ""
     proxy: str = ""
+    backup: str = ""
     cluster_domain: str = "cluster.local"
     operator_namespace: str = ""
 
@@ -116,6 +118,21 @@ class NodeSet:
     def owner(self) -> Object:
         """The owner reference to this object, for its children."""
         return _owner("NodeSet", self.name, self.uid)
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A SlurmBackup object with its name, its namespace and its spec."""
+
+    namespace: str
+    name: str
+    uid: str
+    spec: SlurmBackupSpec
+
+    @property
+    def owner(self) -> Object:
+        """The owner reference to this object, for its children."""
+        return _owner("SlurmBackup", self.name, self.uid)
 
 
 def anchor_owner(cluster: str, uid: str) -> Object:

@@ -155,6 +155,11 @@ def populate(cluster: str) -> str:
     return f"{cluster}-populate"
 
 
+def backup(cluster: str, name: str) -> str:
+    """Return the name of the Job that makes a backup, and of the ConfigMap with the objects that go into it."""
+    return fit(f"{cluster}-backup-{name}")
+
+
 def mount_points(cluster: str) -> str:
     """Return the name of the Job that creates the mount points that the jail lacks."""
     return f"{cluster}-mount-points"

@@ -1,0 +1,49 @@
+"""The entry point of the pods: `take`, `read SNAPSHOT`, or `write SNAPSHOT`. The last message of a failure goes to the container's status."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from soperator.agents.backup.errors import BackupError
+from soperator.agents.backup.restic import Restic
+from soperator.agents.backup.restore import read, write
+from soperator.agents.backup.take import take, task_of
+
+_LOG = Path("/dev/termination-log")
+#: The exit code where no other attempt would fare better.
+FINAL = 65
+#: Seconds for which the pod shows what it has read.
+_SHOWN = 1800
+
+
+def main(words: list[str]) -> int:
+    """Run one verb; return the exit code."""
+    try:
+        match words:
+            case ["take"]:
+                task = task_of(os.environ)
+                _say(json.dumps(take(task, Restic(f"{task.namespace}/{task.cluster}"))))
+            case ["read", snapshot]:
+                read(Restic(os.environ["SOPERATOR_HOST"]), snapshot)
+                time.sleep(_SHOWN)
+            case ["write", snapshot]:
+                write(Restic(os.environ["SOPERATOR_HOST"]), snapshot)
+            case _:
+                _say("soperator: Give one of: take, read SNAPSHOT, write SNAPSHOT.")
+                return FINAL
+    except (BackupError, OSError) as error:
+        _say(f"soperator: {error}")
+        return FINAL if isinstance(error, BackupError) and error.is_final else 1
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+    if _LOG.exists():
+        _LOG.write_text(text[:4000])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

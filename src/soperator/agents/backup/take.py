@@ -1,0 +1,124 @@
+"""Takes one backup: gathers in a folder what belongs to it, hands the folder to restic, checks the repository, and removes old snapshots.
+
+The order is recorded in the manifest: slurmctld's state first, the database after it, so that the database knows at least the jobs of the state.
+Nothing is removed from a repository that has not passed the check.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from soperator import __version__
+from soperator.agents.backup import state
+from soperator.agents.backup.database import Source
+from soperator.agents.backup.errors import BackupError
+from soperator.agents.backup.restic import Restic
+
+#: The version of what a backup consists of. A restoration refuses a higher one.
+FORMAT = 1
+#: How much of the repository's data is read in each check, chosen anew each time.
+_SAMPLE = "64M"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the pod has what; `backup` and `keys`, which is in memory, are handed to restic."""
+
+    state: Path = Path("/var/spool/slurmctld")
+    secrets: Path = Path("/etc/soperator/secrets")
+    objects: Path = Path("/etc/soperator/objects")
+    backup: Path = Path("/soperator/backup")
+    keys: Path = Path("/soperator/keys")
+
+
+@dataclass(frozen=True)
+class BackupTask:
+    """What to back up: the cluster, the version of its Slurm, its database or None, and restic's options about what to keep."""
+
+    namespace: str
+    cluster: str
+    slurm: str
+    database: Source | None
+    keep: Sequence[str]
+
+
+def take(task: BackupTask, restic: Restic, folders: Folders | None = None) -> dict[str, Any]:
+    """Take a backup and return what the operator reports of it; raises BackupError."""
+    folders, began = folders or Folders(), time.monotonic()
+    restic.prepare()
+    manifest = gather(task, folders)
+    (folders.backup / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True))
+    made = restic.backup(folders.backup, folders.keys)
+    restic.check(_SAMPLE)
+    restic.forget(task.keep)
+    return {
+        "snapshot": made.name,
+        "size": made.size,
+        "added": made.added,
+        "seconds": round(time.monotonic() - began, 1),
+        "nextJobId": manifest["nextJobId"],
+        "contents": [*manifest["contents"]],
+    }
+
+
+def gather(task: BackupTask, folders: Folders) -> dict[str, Any]:
+    """Copy everything into the folder of the backup and return its manifest."""
+    manifest: dict[str, Any] = {"format": FORMAT, "operator": __version__, "slurm": task.slurm}
+    manifest |= {"namespace": task.namespace, "cluster": task.cluster, "contents": ["keys", "objects", "state"]}
+    copy_secrets(folders.secrets, folders.keys)
+    shutil.copyfile(folders.objects / "objects.json", folders.backup / "objects.json")
+    manifest["stateAttempts"] = state.copy_state(folders.state, folders.backup / "state")
+    manifest["stateTime"] = _now()
+    manifest["nextJobId"] = _next_job_id(folders.backup / "state")
+    if task.database is not None:
+        manifest["databaseTime"] = _now()
+        task.database.dump(folders.backup / "database.sql")
+        jobs, highest = task.database.jobs(task.cluster)
+        manifest["database"] = {"name": task.database.database, "jobs": jobs, "highestJobId": highest}
+        manifest["nextJobId"] = max(manifest["nextJobId"], highest + 1)
+        manifest["contents"] = ["accounting", *manifest["contents"]]
+    return manifest
+
+
+def copy_secrets(source: Path, to: Path) -> None:
+    """Copy the entries of each mounted Secret; Kubernetes shows each as a link beside hidden folders."""
+    for secret in sorted(source.iterdir()):
+        (to / secret.name).mkdir(parents=True, exist_ok=True)
+        for entry in secret.iterdir():
+            if not entry.name.startswith(".."):
+                (to / secret.name / entry.name).write_bytes(entry.read_bytes())
+
+
+def task_of(env: Mapping[str, str], password: Path = Path("/etc/soperator/database/password")) -> BackupTask:
+    """Return the task that the environment of the pod describes; raises BackupError if a variable is missing."""
+    try:
+        database = None
+        if env.get("SOPERATOR_DATABASE_HOST"):
+            database = Source(
+                host=env["SOPERATOR_DATABASE_HOST"],
+                port=int(env["SOPERATOR_DATABASE_PORT"]),
+                user=env["SOPERATOR_DATABASE_USER"],
+                database=env["SOPERATOR_DATABASE"],
+                password=password.read_text().rstrip("\n"),
+            )
+        keep = env["SOPERATOR_KEEP"].split()
+        return BackupTask(
+            env["SOPERATOR_NAMESPACE"], env["SOPERATOR_CLUSTER"], env.get("SOPERATOR_SLURM", ""), database, keep
+        )
+    except KeyError as error:
+        raise BackupError(f"The variable {error.args[0]} is not set; the pod's template must give it.", True) from None
+
+
+def _next_job_id(copied: Path) -> int:
+    """Return the next id of the copy; 1 where no job was ever saved."""
+    file = copied / "job_state"
+    return state.next_job_id(file.read_bytes()[:64]) if file.exists() else 1
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,112 @@
+"""The kind SlurmBackup: backups of one SlurmCluster into an encrypted repository of restic, on a schedule or by request.
+
+The status says what the last backup has and when the next one is due. It is a report: what could not be known without it is in the repository.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from soperator.api.base import DNS_NAME, Model
+from soperator.api.common import ClusterMember
+from soperator.api.fields.accounting import SecretKey
+from soperator.api.status import Condition, ObservedGeneration, Sentence
+from soperator.api.validation.cel import Rule
+from soperator.api.validation.schedule import SCHEDULE
+
+Word = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=63)]
+_Keep = Annotated[int, Field(ge=0, le=1000)]
+Content = Literal["accounting", "keys", "objects", "state"]
+
+
+class Retention(Model):
+    """Which backups of the cluster stay in the repository; one that several rules keep counts for each of them."""
+
+    keep_last: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=7, description="Number of newest backups that stay. At least one always stays."
+    )
+    keep_daily: _Keep = Field(default=0, description="Number of days of which the newest backup stays.")
+    keep_weekly: _Keep = Field(default=0, description="Number of weeks of which the newest backup stays.")
+    keep_monthly: _Keep = Field(default=0, description="Number of months of which the newest backup stays.")
+
+
+class Repository(Model):
+    """Where the backups are: a repository of restic, which is encrypted with a password and stores equal data once."""
+
+    claim_name: Annotated[str, Field(pattern=DNS_NAME, min_length=1, max_length=253)] = Field(
+        description="PersistentVolumeClaim in this namespace for the repository. The operator never creates or deletes it. Choose storage "
+        "that does not share the fate of the cluster, with the reclaim policy Retain."
+    )
+    path: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][-._A-Za-z0-9]*$", max_length=63)] = Field(
+        default="restic", description="Folder of the repository in the claim. It is created if it is missing."
+    )
+    password: SecretKey = Field(
+        description="Entry of a Secret with the password of the repository. Keep a copy of it elsewhere: without it no backup can be read."
+    )
+
+
+class SlurmBackupSpec(ClusterMember):
+    """When backups of a cluster are made, and where they are."""
+
+    schedule: Annotated[str, Field(pattern=rf"{SCHEDULE}|^$", max_length=256)] = Field(
+        default="",
+        description="Schedule of the backups, in UTC, as in a CronJob: minute, hour, day, month, weekday, or a macro such as @daily. "
+        "Empty: only by request.",
+    )
+    run_request: Word = Field(
+        default="",
+        description="A request to make a backup now. Any new word is one request, which is carried out once.",
+    )
+    suspend: bool = Field(default=False, description="Whether no new backups are made.")
+    retention: Retention = Field(default_factory=Retention, description="Which backups stay.")
+    repository: Repository = Field(description="Where the backups are.")
+
+
+class LastBackup(Model):
+    """The last successful backup."""
+
+    snapshot: str = Field(default="", max_length=64, description="Its id in the repository.")
+    time: str = Field(default="", max_length=64, description="When it began.")
+    seconds: int = Field(default=0, ge=0, description="How long it took, in seconds.")
+    size: str = Field(default="", max_length=32, description="Size of what it has, as a quantity.")
+    added: str = Field(default="", max_length=32, description="Size that the repository grew by, as a quantity.")
+    next_job_id: int = Field(default=0, ge=0, description="The next job id of the cluster at that time.")
+    contents: list[Content] = Field(default_factory=list, max_length=8, description="The parts that it has.")
+
+
+class SlurmBackupStatus(Model):
+    """The state of the backups of a cluster."""
+
+    observed_generation: ObservedGeneration = 0
+    conditions: list[Condition] = Field(
+        default_factory=list,
+        max_length=32,
+        description="Ready is True if backups are made when they are due and the last one succeeded. Otherwise Reconciling or Stalled is True.",
+    )
+    last_backup: LastBackup = Field(default_factory=LastBackup, description="The last successful backup.")
+    next: str = Field(default="", max_length=64, description="When the next backup is due by the schedule.")
+    request: Word = Field(default="", description="The last completed request.")
+    attempted: int = Field(default=0, ge=0, description="When the last attempt began, in seconds since 1970.")
+    why: Sentence = Field(default="", description="The fault or the progress. Empty without either.")
+
+
+BACKUP = (
+    Rule(
+        cel="self.clusterRef.name == oldSelf.clusterRef.name",
+        message="clusterRef cannot be changed, because the backups are of its cluster: create a new SlurmBackup for the other cluster",
+        field="cluster_ref",
+    ),
+)
+
+NAMES = (
+    Rule(
+        cel="size(self.metadata.name) <= 40",
+        message="metadata.name may have at most 40 characters, because names of Jobs contain it: choose a shorter name",
+        holds=lambda name: len(name) <= 40,
+    ),
+    Rule(
+        cel="!self.metadata.name.contains('.')",
+        message="metadata.name must not contain dots, because names of Jobs contain it: choose a name of a-z, 0-9 and '-'",
+        holds=lambda name: "." not in name,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Decides when a backup of a cluster is made."""
