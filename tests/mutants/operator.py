@@ -43,6 +43,13 @@ CONTROL = [
     ),
     Mutant(
         f"{C}/keys/key_files.py",
+        "return found == [None, None] and not operator.stores.cluster_pods(cluster.key)",
+        "return found == [None, None]",
+        "the key of daemons that run, where Secret and copy are gone",
+        (f"{W}/test_keys.py",),
+    ),
+    Mutant(
+        f"{C}/keys/key_files.py",
         "return copied is None or copied.digest == read_held(live.metadata.annotations, live.data).digest",
         "return True",
         "the key of the daemons: an older copy would replace what a person has just named",
@@ -239,8 +246,9 @@ CONTROL = [
     ),
     Mutant(
         f"{C}/keys/key_files.py",
-        'await operator.api.create(kinds.SECRET, made | {"type": "Opaque"})',
-        'await operator.api.apply(kinds.SECRET, made | {"type": "Opaque"})',
+        '    found = await operator.api.create_as(kinds.SECRET, Secret, made | {"type": "Opaque"})',
+        """    applied = await operator.api.apply(kinds.SECRET, made | {"type": "Opaque"})
+    found = await operator.api.get(kinds.SECRET, Secret, applied.metadata.namespace, applied.metadata.name)""",
         "the key that is there and that the cache does not have yet",
         (f"{W}/test_cluster.py", f"{W}/test_rotation.py", f"{W}/test_keys.py"),
     ),

@@ -352,3 +352,19 @@ async def test_a_former_leader_does_not_write_over_a_newer_state(town):
     town.slurmctld_starts()
     await asyncio.sleep(10)
     assert live(town)["metadata"]["resourceVersion"] == version
+
+
+async def test_a_slurmctld_without_an_answer_holds_no_pass_up():
+    """Events wake passes all the time, and only few of them ask its pod again; once it answers, the next of these questions has the answer."""
+    town = Town()
+    town.is_mute = True
+    async with operating(town):
+        await town.up(CLUSTER, WORKERS)
+        for _ in range(240):
+            town.fake.world.change(kinds.POD, (NS, "demo-worker-0"), {"metadata": {"labels": {"touched": str(_)}}})
+            await asyncio.sleep(0.25)
+        assert 5 <= town.asked_inside <= 8
+        assert "HandingOut" not in town.says(kinds.SLURMCLUSTER, "demo")
+        town.is_mute = False
+        await asyncio.sleep(70)
+        assert town.status(kinds.SLURMCLUSTER, "demo")["config"] == town.running != ""

@@ -197,6 +197,11 @@ class Api:
         path = kind.path(meta.get("namespace"), meta["name"])
         return await self._apply(kind, path, obj, Meta, force, manager, tries=1 if at_once else transport.TRIES)
 
+    async def apply_as(self, kind: Kind, view: type[V], obj: Mapping[str, Any]) -> V:
+        """Apply an object as `apply` does, and return the result."""
+        meta = obj["metadata"]
+        return await self._apply(kind, kind.path(meta.get("namespace"), meta["name"]), obj, view, force=True)
+
     async def apply_status(self, kind: Kind, obj: Mapping[str, Any]) -> Custom:
         """Apply the status subresource; `obj` has apiVersion, kind, name, namespace and status."""
         meta = obj["metadata"]

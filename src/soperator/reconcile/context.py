@@ -35,7 +35,7 @@ from soperator.runtime.status import ReportedCondition, StatusWriter
 
 #: Kinds that may work in part; the others are ready or not.
 _HAVE_AVAILABLE = (kinds.SLURMCLUSTER, kinds.NODESET)
-#: Fields whose change is written at once.
+#: Fields whose change is written at once; a new object has them with its first status.
 _NEWS = ("accounting", "config", "refilled", "images", "keys")
 #: The assumed status of conditions that were never written; for other conditions the first status is no news.
 _UNTOLD = {
@@ -102,7 +102,8 @@ class Operator:
         is_news = is_news or any(
             each.type in _REASONS and reasons.get(each.type, _REASONS[each.type]) != each.reason for each in conditions
         )
-        is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS)
+        is_news = is_news or any((fields.get(each) or None) != (current.get(each) or None) for each in _NEWS if current)
+        is_news = is_news or _are_all_up(fields) != _are_all_up(current)
         if wait := self.pace.wait(obj.metadata.uid, is_news):
             return min(wait, due or wait)
         if await self._write(kind, obj, fields, conditions):
@@ -172,6 +173,13 @@ class Operator:
         self.slurm.forget(key)
         self.room.forget(key)
         self.memory.forget("cluster", key)
+
+
+def _are_all_up(fields: Mapping[str, Any]) -> bool:
+    """Return whether a NodeSet's status counts each worker as ready in Kubernetes, and in service in Slurm: someone waits for that."""
+    wanted = fields.get("replicas", 0)
+    in_service = sum(fields.get(each, 0) for each in ("idle", "allocated"))
+    return bool(wanted) and fields.get("readyReplicas") == wanted and in_service >= wanted
 
 
 def _condition(raw: Mapping[str, Any]) -> ReportedCondition:

@@ -16,10 +16,10 @@ from soperator.policy.cluster.slurm_config import (
     ConfigSnapshot,
     Handed,
     Trial,
+    Unanswered,
     decide,
     has_read,
     pause,
-    silence,
 )
 from soperator.slurm.settings.state import ConfigState, read_state
 from tests.examples import examples
@@ -144,10 +144,15 @@ class TestDecide:
         assert max(late - early for early, late in itertools.pairwise(asked)) < 400
         assert not Handed("a", 0).is_due(state, now)
 
-    def test_while_nobody_can_be_asked_looks_become_seldom_when_the_former_is_back_at_the_latest(self):
-        """Each second until then, and in the end twice a minute."""
-        waits = [silence(WRITTEN, WRITTEN.since + age) for age in (0, PATIENCE, PATIENCE + 9, 5000)]
-        assert waits == [1, 1, 9, PATIENCE]
+    def test_a_slurmctld_that_does_not_answer_is_queried_ever_more_seldom(self):
+        """At once, after a second, then after as long as it has not answered, in the end every five minutes."""
+        now, asked, last = 100.0, [0.0], Unanswered("", 100.0, 100.0)
+        while len(asked) < 14:
+            now += last.wait(now)
+            assert last.wait(now) == 0.0
+            last = Unanswered("", last.since, now)
+            asked.append(now - last.since)
+        assert asked == [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 812, 1112, 1412]
 
 
 @given(

@@ -25,7 +25,7 @@ AGAIN = 30.0
 TRIES = 3
 #: Seconds until a slurmctld that answers, but runs with another generation, is reconfigured again.
 _ASKED = 5.0
-#: Least and most seconds between two looks at a daemon that does not report what it has read.
+#: Least and most seconds between two queries of a daemon that does not answer, or does not report what it has read.
 _OFTEN, _SELDOM = 1.0, 300.0
 #: Slurm and Kubernetes tell times by the second.
 _SLACK = 1.0
@@ -58,6 +58,22 @@ class Handed:
     def is_due(self, state: ConfigState, now: float) -> bool:
         """Return whether to query the daemon: not if it has slurmctld's generation, and less often the longer it lags."""
         return self.generation != state.generation and now - self.at >= pause(state, self.at)
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """Queries of slurmctld's pods that had no result, in seconds by the operator's monotonic clock: when the first was, and when the last.
+
+    `asked` is what they were about: the containers, the generations that are desired and in use. For another such value the next query is due at once.
+    """
+
+    asked: object
+    since: float
+    at: float
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until the next query: the interval doubles from `_OFTEN` to `_SELDOM`, because each query holds a pass up."""
+        return max(0.0, self.at + min(max(self.at - self.since, _OFTEN), _SELDOM) - now)
 
 
 @dataclass(frozen=True)
@@ -144,7 +160,7 @@ def _hand_out(seen: ConfigSnapshot) -> ConfigStep:
     if seen.fallen:
         why = f"slurmctld does not start with {what}: {seen.fallen}"
         return ConfigStep("revive" if is_former and not seen.is_fallen_new else "rest", reason="NotRead", why=why)
-    if heard.mounted != state.generation:
+    if heard.mounted != state.generation and (seen.heard or state.good):
         return ConfigStep("nudge", reason="HandingOut", why=f"{what} has not reached slurmctld's pod yet")
     if heard.running and (state.asked != state.generation or abs(seen.now - state.asked_at) > _ASKED):
         return ConfigStep("ask", _asked(seen), "HandingOut", f"slurmctld has not loaded {what} yet")
@@ -195,12 +211,6 @@ def has_read(started: float, state: ConfigState) -> bool:
 def pause(state: ConfigState, now: float) -> float:
     """Return the seconds until the next query of a daemon that has not reported the active generation."""
     return min(max(now - state.asked_at, _OFTEN), _SELDOM)
-
-
-def silence(state: ConfigState, now: float) -> float:
-    """Return the seconds until the next pass while no slurmctld answers: `_OFTEN` at first, later up to `PATIENCE`."""
-    late = now - max(state.since, state.asked_at) - PATIENCE
-    return min(max(late, _OFTEN), PATIENCE)
 
 
 def taken_back(state: ConfigState) -> str:

@@ -1,6 +1,7 @@
 """Reads and writes the ConfigMaps with Slurm's files, and restores them if somebody deletes or edits them.
 
-The caches have no content, so files are read when a ConfigMap's resourceVersion has changed. A generation is a hash of its files. So the operator can
+The caches have no content, so files are read when a ConfigMap's resourceVersion has changed. The API server's answer to our own write has the content
+of that version, so it is not read again. A generation is a hash of its files. So the operator can
 check files against their generation, both the mounted files and those of the copies from which a rollback restores.
 
 A write names the resourceVersion that it is based on. So an operator that has lost its Lease, or whose cache lags, overwrites nothing newer.
@@ -13,7 +14,7 @@ from soperator.kube import kinds
 from soperator.kube.api import Deletion
 from soperator.kube.errors import NotFound
 from soperator.kube.objects import ConfigMap
-from soperator.kube.views import ChildMeta
+from soperator.kube.views import ChildMeta, Meta
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
 from soperator.reconcile.memory import cluster_memory
@@ -29,6 +30,8 @@ from soperator.slurm.settings.state import ConfigState, read_state
 _WRITTEN: Slot[Key, tuple[str, ChildMeta]] = per_cluster("the last write of Slurm's files")
 #: The versions at which the files were right.
 _RIGHT: Slot[Key, Hashable] = per_cluster("ConfigMaps that were right")
+#: By name: the answers to our own writes, until slurmctld runs with these files.
+_ANSWERS: Slot[Key, dict[str, ConfigMap]] = per_cluster("ConfigMaps as our writes left them")
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def state(operator: Operator, cluster: Cluster) -> ConfigState:
 async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str], state: ConfigState) -> ConfigState:
     """Write the mounted files and their record; raises Conflict if somebody else has changed them."""
     found = live(operator, cluster)
-    if found is None:  # it may exist without the label by which the caches find it
+    if found is None and not _is_first(operator, cluster):  # it may exist without the label by which the caches find it
         there = await _read(operator, cluster, names.config(cluster.name))
         found = there.metadata if there else None
     await _put(operator, cluster, trial.render_live(cluster, content, state), found)
@@ -80,11 +83,18 @@ async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str]
 
 
 async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-    """Return the files of a generation; None if no ConfigMap has them any more."""
+    """Return the files of a generation; None if no ConfigMap has them any more. A generation is a hash of its files, so the spec's own need no read."""
+    if slurm_conf.generation(cluster) == of:
+        return slurm_conf.files(cluster)
     mounted = await _read(operator, cluster, names.config(cluster.name))
     return ConfigMapSet(mounted, {of: await _read(operator, cluster, names.generation(cluster.name, of))}).files(
         cluster, of
     )
+
+
+async def keep(operator: Operator, cluster: Cluster, generation: str, content: Mapping[str, str]) -> None:
+    """Write the copy of a generation."""
+    await _apply(operator, cluster, trial.render_generation(cluster, generation, content))
 
 
 async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigState, str]:
@@ -95,7 +105,10 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
     versions = _versions(operator, cluster)
     if versions and operator.memory(_RIGHT).get(cluster.key) == versions:
         return state(operator, cluster), ""
-    found, told = await _found(operator, cluster, running)
+    told = _told(operator, cluster)
+    if not (versions or running or told) and _is_first(operator, cluster):
+        return ConfigState(), ""
+    found = await _found(operator, cluster, running, told)
     is_lost = not found.state.generation
     known = _recalled(operator, cluster, found, (running, told)) if is_lost else found.state
     right = found.files(cluster, known.generation) if known.generation else None
@@ -109,6 +122,8 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
         _emit_restored(operator, cluster, "was edited" if is_edited else lacked)
     else:
         operator.memory(_RIGHT)[cluster.key] = _stamp(cluster, found)
+        if known.is_settled:
+            operator.memory(_ANSWERS).pop(cluster.key, None)
     return known, ""
 
 
@@ -122,15 +137,25 @@ def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candida
     return ConfigState()
 
 
-async def _found(operator: Operator, cluster: Cluster, running: str) -> tuple[ConfigMapSet, str]:
-    """Read everything again, and return the generation that was applied last, as it is remembered."""
+def _told(operator: Operator, cluster: Cluster) -> str:
+    """Return the generation that was applied last, as it is remembered."""
     obj = operator.stores.clusters.get(*cluster.key)
-    told = str(cluster_memory.of_cluster(operator, obj).get("config", "")) if obj else ""
+    return str(cluster_memory.of_cluster(operator, obj).get("config", "")) if obj else ""
+
+
+def _is_first(operator: Operator, cluster: Cluster) -> bool:
+    """Return whether the cluster has neither files nor a slurmctld yet, so that there is nothing to restore."""
+    sets = operator.stores.children[kinds.STATEFULSET]
+    return live(operator, cluster) is None and sets.get(cluster.namespace, names.controller(cluster.name)) is None
+
+
+async def _found(operator: Operator, cluster: Cluster, running: str, told: str) -> ConfigMapSet:
+    """Read everything again."""
     mounted = await _read(operator, cluster, names.config(cluster.name))
     known = ConfigMapSet(mounted).state
     used = {known.generation, known.good} if known.generation else {running, told}
     copies = {each: await _read(operator, cluster, names.generation(cluster.name, each)) for each in used - {""}}
-    return ConfigMapSet(mounted, copies), told
+    return ConfigMapSet(mounted, copies)
 
 
 async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet, known: ConfigState) -> None:
@@ -145,7 +170,7 @@ async def _mend_copies(operator: Operator, cluster: Cluster, found: ConfigMapSet
             await operator.api.delete(kinds.CONFIGMAP, meta.namespace, meta.name, Deletion(uid=meta.uid))
             copy = None
         if copy is None or not _is_marked(cluster, copy, made):
-            await operator.api.apply(kinds.CONFIGMAP, made)
+            await _apply(operator, cluster, made)
 
 
 async def _restore(
@@ -162,12 +187,27 @@ async def _put(operator: Operator, cluster: Cluster, made: Object, found: ChildM
     named = {"uid": found.uid, "resourceVersion": found.resource_version} if found else {}
     cached = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, made["metadata"]["name"])
     body = made | {"metadata": made["metadata"] | named}
-    written: ChildMeta = (await operator.api.apply(kinds.CONFIGMAP, body)).metadata
+    written = (await _apply(operator, cluster, body)).metadata
     operator.memory(_WRITTEN)[cluster.key] = (cached.metadata.resource_version if cached else "", written)
     return written
 
 
+async def _apply(operator: Operator, cluster: Cluster, body: Object) -> ConfigMap:
+    """Apply a ConfigMap, and keep the answer for the next `_read` of the same version."""
+    written = await operator.api.apply_as(kinds.CONFIGMAP, ConfigMap, body)
+    store, answers = operator.stores.children[kinds.CONFIGMAP], operator.memory(_ANSWERS).get(cluster.key, {})
+    there = {name: each for name, each in answers.items() if store.get(cluster.namespace, name)}
+    operator.memory(_ANSWERS)[cluster.key] = there | {written.metadata.name: written}
+    store.learn(Meta(metadata=written.metadata))
+    return written
+
+
 async def _read(operator: Operator, cluster: Cluster, name: str) -> ConfigMap | None:
+    """Read a ConfigMap, unless the cache has the version that our own write made."""
+    cached = operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, name)
+    answer = operator.memory(_ANSWERS).get(cluster.key, {}).get(name)
+    if cached and answer and cached.metadata.resource_version == answer.metadata.resource_version:
+        return answer
     try:
         return await operator.api.get(kinds.CONFIGMAP, ConfigMap, cluster.namespace, name)
     except NotFound:

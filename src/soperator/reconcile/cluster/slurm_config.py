@@ -17,10 +17,10 @@ from soperator.policy.cluster.slurm_config import (
     ConfigStep,
     Handed,
     Trial,
+    Unanswered,
     decide,
     has_read,
     pause,
-    silence,
     taken_back,
 )
 from soperator.reconcile import inputs, pod_status
@@ -42,6 +42,8 @@ from soperator.slurmrest.client import SlurmError
 
 #: By the uid of a login pod: the generation that its sackd serves.
 _HANDED: Slot[Key, dict[str, Handed]] = per_cluster("generations that login nodes serve")
+#: The queries of slurmctld's pods that had no result.
+_UNANSWERED: Slot[Key, Unanswered] = per_cluster("queries of slurmctld without a result")
 #: How much of a diff a condition shows.
 _SHOWN = 1500
 #: Seconds until the next look while a change is on its way.
@@ -68,7 +70,7 @@ class ConfigStatus:
     read: int = 0
     daemons: int = 0
     is_heard: bool = True
-    is_silent: bool = False
+    query_after: float = 0.0
     now: float = 0.0
 
     @property
@@ -84,7 +86,7 @@ class ConfigStatus:
             return None
         if self.step.reason == "Behind":
             return pause(self.state, self.now)
-        return silence(self.state, self.now) if self.is_silent else _SOON
+        return max(_SOON, self.query_after)
 
     @property
     def why(self) -> str:
@@ -98,9 +100,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
 
     A generation in `held` counts as the desired one if it is already in use.
     """
-    said = await running(operator, cluster)
+    rendered = slurm_conf.generation(cluster) if is_accepted else ""
+    said = await running(operator, cluster, rendered)
     state, foreign = await config_files.mend(operator, cluster, said)
-    seen = await _seen(operator, cluster, state, slurm_conf.generation(cluster) if is_accepted else "", held)
+    seen = await _seen(operator, cluster, state, rendered, held)
     seen = replace(seen, heard=ConfigProgress(running=said)) if said and not seen.state.generation else seen
     step = decide(seen)
     step = step if step.why or not foreign else ConfigStep(step.act, step.state, "Changed", foreign)
@@ -116,9 +119,10 @@ async def settle(operator: Operator, cluster: Cluster, is_accepted: bool, held: 
     daemons = _daemons(operator, cluster, state)
     read = 1 + sum(each is True for each in daemons.values()) if state.is_settled else 0
     is_heard = operator.slurm.nodes(cluster.key) is not None
-    is_silent = seen.heard is None and not seen.state.is_settled
+    silent = None if state.is_settled and state.generation else operator.memory(_UNANSWERED).get(cluster.key)
+    query_after = silent.wait(asyncio.get_running_loop().time()) if silent else 0.0
     return ConfigStatus(
-        seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, is_silent, seen.now
+        seen.wanted, seen.wanted in held, state, step, keep, read, 1 + len(daemons), is_heard, query_after, seen.now
     )
 
 
@@ -162,7 +166,7 @@ async def _seen(
         now=operator.wall(),
         fixed=diff.fixed(slurm_conf.files(cluster)),
         trial=_trial(operator, cluster, wanted),
-        heard=await _progress(operator, state, controllers),
+        heard=await _progress(operator, cluster, wanted, state, controllers),
         fallen=slurm_conf.place(cluster, _fallen(fallen)) if fallen else "",
         is_fallen_new=made is None or made.timestamp() >= state.since,
         behind=[name for name, has in daemons.items() if has is False],
@@ -180,30 +184,44 @@ def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -
     return bool(told) or any(pod_status.has_run(each, "slurmctld") for each in controllers)
 
 
-async def running(operator: Operator, cluster: Cluster) -> str:
+async def running(operator: Operator, cluster: Cluster, rendered: str) -> str:
     """Return the generation that slurmctld runs with, queried only if no record has it."""
-    if config_files.state(operator, cluster).generation:
+    state = config_files.state(operator, cluster)
+    if state.generation:
         return ""
-    ready = [
-        each.metadata for each in operator.stores.role_pods(cluster.key, "controller") if pod_status.is_ready(each)
-    ]
-    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
-    return next((each.running for each in answers if each and each.running), "")
+    answers = await _query(operator, cluster, (rendered, state), operator.stores.role_pods(cluster.key, "controller"))
+    return next((each.running for each in answers if each.running), "")
 
 
-async def _progress(operator: Operator, state: ConfigState, controllers: Sequence[Pod]) -> ConfigProgress | None:
+async def _progress(
+    operator: Operator, cluster: Cluster, wanted: str, state: ConfigState, controllers: Sequence[Pod]
+) -> ConfigProgress | None:
     """slurmctld's report, queried only while a generation is being activated; files count as present when every pod has them."""
     if state.is_settled or not state.generation:
         return None
-    ready = [each.metadata for each in controllers if pod_status.is_ready(each)]
-    answers = [await operator.inside.controller(each.namespace, each.name) for each in ready]
-    heard = [each for each in answers if each]
+    heard = await _query(operator, cluster, (wanted, state), controllers)
     if not heard:
         return None
     late = [each.mounted for each in heard if each.mounted != state.generation]
     return ConfigProgress(
         late[0] if late else state.generation, next((each.running for each in heard if each.running), "")
     )
+
+
+async def _query(operator: Operator, cluster: Cluster, about: object, pods: Sequence[Pod]) -> list[ConfigProgress]:
+    """Return the answers of slurmctld's ready pods; none if the last query had no result, and is not due again."""
+    ready = [each for each in pods if pod_status.is_ready(each)]
+    asked = (about, [(each.metadata.uid, pod_status.began(each, "slurmctld")) for each in ready])
+    clock, silent = asyncio.get_running_loop().time, operator.memory(_UNANSWERED)
+    last = silent.get(cluster.key)
+    if not ready or (last and last.asked == asked and last.wait(clock()) > 0.0):
+        return []
+    said = [await operator.inside.controller(each.metadata.namespace, each.metadata.name) for each in ready]
+    if heard := [each for each in said if each]:
+        silent.pop(cluster.key, None)
+    else:
+        silent[cluster.key] = Unanswered(asked, last.since if last and last.asked == asked else clock(), clock())
+    return heard
 
 
 def _daemons(operator: Operator, cluster: Cluster, state: ConfigState) -> dict[str, bool | None]:
@@ -306,8 +324,7 @@ async def _act(operator: Operator, cluster: Cluster, seen: ConfigSnapshot, step:
 async def _keep(operator: Operator, cluster: Cluster, wanted: str) -> None:
     """Store the desired generation in its own ConfigMap."""
     if operator.stores.children[kinds.CONFIGMAP].get(cluster.namespace, names.generation(cluster.name, wanted)) is None:
-        kept = slurm_conf_trial.render_generation(cluster, wanted, slurm_conf.files(cluster))
-        await operator.api.apply(kinds.CONFIGMAP, kept)
+        await config_files.keep(operator, cluster, wanted, slurm_conf.files(cluster))
 
 
 async def _files(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str]:

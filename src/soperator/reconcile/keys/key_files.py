@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from soperator.kube import kinds
 from soperator.kube.errors import AlreadyExists, Conflict, NotFound
 from soperator.kube.objects import Secret
-from soperator.kube.views import Custom, ObjectMeta, Pod
+from soperator.kube.views import Custom, Meta, ObjectMeta, Pod
 from soperator.policy.cluster.keys import KeySecretSnapshot, KeySecretStep, decide
 from soperator.reconcile.cache.per_object import Slot, per_cluster
 from soperator.reconcile.context import Operator
@@ -73,6 +73,8 @@ async def _one(
     )
     if versions and (right := right_before.get(name)) and right[0] == versions:
         return KeySecretStep(), right[1]
+    if _is_first(operator, cluster, name):
+        return await _make(operator, cluster, name, wanted)
     live, kept = await _read(operator, cluster, name), await _read(operator, cluster, names.kept(name))
     known = key_versions.read(operator, obj, name) if _must_agree(cluster, name) else key_versions.Known()
     known = key_versions.Known() if _is_accepted(obj, live, kept) else known
@@ -95,6 +97,40 @@ async def _one(
     return step, None if step.reason else version(held)
 
 
+def _is_first(operator: Operator, cluster: Cluster, name: str) -> bool:
+    """Return whether, according to the caches, the cluster has no pod, and neither the Secret nor its copy exists."""
+    store = operator.stores.children[kinds.SECRET]
+    found = [store.get(cluster.namespace, each) for each in (name, names.kept(name))]
+    return found == [None, None] and not operator.stores.cluster_pods(cluster.key)
+
+
+async def _make(
+    operator: Operator, cluster: Cluster, name: str, wanted: tuple[str, ...]
+) -> tuple[KeySecretStep, Version | None]:
+    """Create the Secret of a cluster that starts, and its copy.
+
+    No read comes before: the API server refuses a Secret that exists, which the cache may not show yet, and then nothing is written. The Secret is
+    first, so that no copy of another key stands beside one that a person has just created. No daemon can have read it before its copy exists.
+    """
+    held = new(cluster, name, _material(cluster, wanted))
+    try:
+        live = await _create(operator, render_held(cluster, name, held))
+        kept = await _create(operator, render_kept(cluster, name, held))
+    except AlreadyExists:
+        return KeySecretStep(), None  # somebody was faster, which wakes this again
+    if decide(_seen(operator, cluster, name, wanted, live, kept, key_versions.Known())) == KeySecretStep():
+        stamp = _stamp(cluster, wanted, live.metadata, kept.metadata)
+        operator.memory(_RIGHT).setdefault(cluster.key, {})[name] = (stamp, version(held))
+    return KeySecretStep("make"), version(held)
+
+
+async def _create(operator: Operator, made: Object) -> Secret:
+    """Create a Secret, and return it as the API server has it. The cache gets its metadata at once, so that the next pass does not create it again."""
+    found = await operator.api.create_as(kinds.SECRET, Secret, made | {"type": "Opaque"})
+    operator.stores.children[kinds.SECRET].learn(Meta(metadata=found.metadata))
+    return found
+
+
 async def write(
     operator: Operator, cluster: Cluster, name: str, held: Held, live: Secret | None, kept: Secret | None
 ) -> None:
@@ -107,7 +143,7 @@ async def write(
 
 async def _put(operator: Operator, made: Object, found: Secret | None) -> None:
     if found is None:
-        await operator.api.create(kinds.SECRET, made | {"type": "Opaque"})
+        await _create(operator, made)
         return
     version = found.metadata.resource_version
     for body in (*_with_strangers(made, found), made):
