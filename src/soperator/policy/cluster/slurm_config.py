@@ -64,7 +64,7 @@ class Handed:
 class Unanswered:
     """Queries of slurmctld's pods that had no result, in seconds by the operator's monotonic clock: when the first was, and when the last.
 
-    `asked` is what they were about: the containers, the generations that are desired and in use. For another such value the next query is due at once.
+    `asked` is what they were about: the containers, the desired and the used generation. For another value the next query is due at once.
     """
 
     asked: object

@@ -83,7 +83,7 @@ async def write(operator: Operator, cluster: Cluster, content: Mapping[str, str]
 
 
 async def read(operator: Operator, cluster: Cluster, of: str) -> Mapping[str, str] | None:
-    """Return the files of a generation; None if no ConfigMap has them any more. A generation is a hash of its files, so the spec's own need no read."""
+    """Return the files of a generation; None if no ConfigMap has them any more. A generation is a hash of files, so the spec's own need no read."""
     if slurm_conf.generation(cluster) == of:
         return slurm_conf.files(cluster)
     mounted = await _read(operator, cluster, names.config(cluster.name))

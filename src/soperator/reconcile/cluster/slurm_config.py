@@ -184,7 +184,7 @@ def _has_run(operator: Operator, cluster: Cluster, controllers: Sequence[Pod]) -
     return bool(told) or any(pod_status.has_run(each, "slurmctld") for each in controllers)
 
 
-async def running(operator: Operator, cluster: Cluster, rendered: str) -> str:
+async def running(operator: Operator, cluster: Cluster, rendered: str = "") -> str:
     """Return the generation that slurmctld runs with, queried only if no record has it."""
     state = config_files.state(operator, cluster)
     if state.generation:

@@ -125,7 +125,7 @@ async def _make(
 
 
 async def _create(operator: Operator, made: Object) -> Secret:
-    """Create a Secret, and return it as the API server has it. The cache gets its metadata at once, so that the next pass does not create it again."""
+    """Create a Secret, and return it as the API server has it. The cache gets its metadata at once, so that no pass creates it again."""
     found = await operator.api.create_as(kinds.SECRET, Secret, made | {"type": "Opaque"})
     operator.stores.children[kinds.SECRET].learn(Meta(metadata=found.metadata))
     return found
