@@ -105,7 +105,7 @@ async def mend(operator: Operator, cluster: Cluster, running: str) -> tuple[Conf
     versions = _versions(operator, cluster)
     if versions and operator.memory(_RIGHT).get(cluster.key) == versions:
         return state(operator, cluster), ""
-    told = _told(operator, cluster)
+    told = _remembered(operator, cluster)
     if not (versions or running or told) and _is_first(operator, cluster):
         return ConfigState(), ""
     found = await _found(operator, cluster, running, told)
@@ -137,7 +137,7 @@ def _recalled(operator: Operator, cluster: Cluster, found: ConfigMapSet, candida
     return ConfigState()
 
 
-def _told(operator: Operator, cluster: Cluster) -> str:
+def _remembered(operator: Operator, cluster: Cluster) -> str:
     """Return the generation that was applied last, as it is remembered."""
     obj = operator.stores.clusters.get(*cluster.key)
     return str(cluster_memory.of_cluster(operator, obj).get("config", "")) if obj else ""
