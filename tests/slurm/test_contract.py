@@ -1,13 +1,17 @@
 """The questions of tests/contract.py, to a real slurmctld through a real slurmrestd; tests/world puts the same ones to the fake."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import httpx2
 import pytest
 
+from soperator.slurmrest.bounded import Bound
 from soperator.slurmrest.client import SlurmError, SlurmRest
+from soperator.slurmrest.parser import PARSERS, Parser
+from soperator.slurmrest.token import sign
 from tests import contract
 from tests.slurm.machine import NEEDS, TRIXIE, Slurm
 
@@ -29,8 +33,12 @@ EPILOG = "#!/bin/sh\n[ ! -e /run/slow ] || sleep 4\n"
 REST = (
     "SLURM_JWT=daemon SLURMRESTD_SECURITY=disable_unshare_sysv,disable_unshare_files "
     "setpriv --reuid nobody --regid nogroup --clear-groups "
-    f"slurmrestd -a rest_auth/jwt -s slurmctld -d v0.0.42 unix:{SOCKET}"
+    f"slurmrestd -a rest_auth/jwt -s slurmctld -d {{parser}} unix:{SOCKET}"
 )
+#: The data parsers of ours that this release has: 24.11 one, 26.05 four.
+HAS = [
+    each for each in PARSERS if list(TRIXIE.glob(f"usr/lib/*/slurm-wlm/data_parser_{each.replace('.', '_')}.so"))
+] or list(PARSERS[:1])
 
 
 @dataclass
@@ -39,6 +47,7 @@ class Real:
 
     slurm: Slurm
     rest: SlurmRest
+    parsers: list[str]
 
     def stranger(self) -> SlurmRest:
         """A client whose key slurmctld does not have."""
@@ -100,15 +109,15 @@ def connect(slurm: Slurm, key: bytes) -> SlurmRest:
     return SlurmRest("http://rest", key, httpx2.AsyncHTTPTransport(uds=f"/proc/{slurm.pid}/root{SOCKET}"))
 
 
-@pytest.fixture
-async def stage(slurm: Slurm) -> AsyncIterator[Real]:
-    """slurmctld and slurmrestd, without a node."""
+@pytest.fixture(params=[*HAS, ",".join(HAS)] if len(HAS) > 1 else HAS)
+async def stage(slurm: Slurm, request: pytest.FixtureRequest) -> AsyncIterator[Real]:
+    """slurmctld and slurmrestd with one data parser, or with all of ours, without a node."""
     slurm.sh("cat > /etc/slurm/more.conf", CONF)
     slurm.sh("cat > /etc/slurm/epilog; chmod 755 /etc/slurm/epilog", EPILOG)
     slurm.sh("cat > /etc/slurm/jwt.key; chown slurm /etc/slurm/jwt.key; chmod 600 /etc/slurm/jwt.key", KEY.decode())
     slurm.begins()
     slurm.sh("mkdir -m 777 /run/rest")
-    slurm.sh(f"setsid sh -c '{REST}' >/run/rest.log 2>&1 </dev/null &")
+    slurm.sh(f"setsid sh -c '{REST.format(parser=request.param)}' >/run/rest.log 2>&1 </dev/null &")
     rest = connect(slurm, KEY)
     for _ in range(100):
         try:
@@ -118,8 +127,21 @@ async def stage(slurm: Slurm) -> AsyncIterator[Real]:
             await asyncio.sleep(0.2)
     else:
         pytest.fail(slurm.sh("cat /run/rest.log"))
-    yield Real(slurm, rest)
+    yield Real(slurm, rest, request.param.split(","))
     await rest.close()
+
+
+async def test_the_client_speaks_the_newest_parser_that_slurmrestd_has(stage: Real) -> None:
+    """What slurmrestd has not it answers with 404, and `-d` takes several of them."""
+    found = Parser()
+    transport = httpx2.AsyncHTTPTransport(uds=f"/proc/{stage.slurm.pid}/root{SOCKET}")
+    headers = {"X-SLURM-USER-NAME": "slurm", "X-SLURM-USER-TOKEN": sign(KEY, "slurm", int(time.time()) - 5, 600)}
+    async with httpx2.AsyncClient(base_url="http://rest", transport=transport) as client:
+        chosen = await found.choose(client, headers, "GET nodes/", Bound(1 << 20, 10.0, 10.0))
+        unknown = await client.get(
+            "/slurm/v0.0.41/ping/" if "v0.0.42" in HAS else "/slurm/v0.0.42/ping/", headers=headers
+        )
+    assert (chosen, unknown.status_code) == (stage.parsers[-1], 404)
 
 
 @pytest.mark.parametrize("case", contract.CASES, ids=lambda case: case.__name__)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from soperator.slurm.hostlist import compress, expand
+from soperator.slurmrest.parser import PARSERS
 
 _HOLD = {"ALLOCATED", "MIXED", "COMPLETING"}
 _BASES = {"IDLE", "ALLOCATED", "MIXED", "DOWN", "UNKNOWN", "FUTURE", "ERROR"}
@@ -57,7 +58,9 @@ class FakeSlurm(httpx2.AsyncBaseTransport):
         """Answer as slurmrestd does."""
         if self.down:
             raise httpx2.ConnectError("refused")
-        path = request.url.path.split("v0.0.42/")[1]
+        parser, path = request.url.path.removeprefix("/slurm/").split("/", 1)
+        if path == "ping/":
+            return httpx2.Response(200 if parser == PARSERS[0] else 404, json={"errors": []})
         if (request.method, path) != ("GET", "nodes/") and (request.method, path.partition("/")[0]) != ("GET", "node"):
             self.asked.append(f"{request.method} {path}")
         self._clean_up()

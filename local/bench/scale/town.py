@@ -134,7 +134,9 @@ class Town:
         url = urlsplit(target)
         service, namespace, _ = host.partition(":")[0].split(".")
         slurm = self.slurm(namespace, service.removesuffix("-rest"))
-        path = url.path.split("/v0.0.42/", 1)[1]
+        parser, path = url.path.removeprefix("/slurm/").split("/", 1)
+        if path == "ping/":
+            return (200 if parser == "v0.0.42" else 404), b"{}"
         return slurm.answer(verb, path, dict(parse_qsl(url.query)), json.loads(body or b"{}"), time.time())
 
 

@@ -1,4 +1,4 @@
-"""A client of slurmrestd: one method per request, on one data parser, which 24.11 to 26.05 share.
+"""A client of slurmrestd: one method per request, on the newest data parser that both know.
 
 Every answer that is not clearly a success is an error, so that callers can treat the nodes as busy. The client reads each answer within bounds on its
 bytes and its time. Source: Slurm's OpenAPI of 24.11.
@@ -23,7 +23,7 @@ from soperator.slurmrest.errors import SlurmDenied as SlurmDenied
 from soperator.slurmrest.errors import SlurmError as SlurmError
 from soperator.slurmrest.joblist import JobList, JobQueue
 from soperator.slurmrest.lists import JOBS, check, errors_as_slurm_errors, records
-from soperator.slurmrest.parser import PARSER
+from soperator.slurmrest.parser import Parser
 from soperator.slurmrest.token import sign
 
 _LIFETIME = 600
@@ -57,10 +57,15 @@ class SlurmRest:
         self._key = key
         self._read: dict[str, tuple[RestNode, SlurmNode]] = {}
         self._queue = JobList(self._load)
+        self._parser = Parser()
         # slurmrestd has no TLS; loading the authorities would cost 1.5 MiB and 20 ms for each cluster. trust_env: a proxy from the environment would
         # get the token.
         self._client = httpx2.AsyncClient(
-            base_url=f"{address}/slurm/{PARSER}", transport=transport, verify=False, trust_env=False
+            base_url=address,
+            transport=transport,
+            verify=False,
+            trust_env=False,
+            event_hooks={"response": [self._parser.watch]},
         )
 
     async def nodes(self) -> dict[str, SlurmNode]:
@@ -76,7 +81,9 @@ class SlurmRest:
                 raise SlurmError(f"slurmrestd: GET nodes/: the answer has more than {_MOST_NODES} nodes")
             read[record.name] = self._node(record)
 
-        said = await records(self._client, self._request("GET", "nodes/"), "nodes", RestNode, take, _NODES)
+        said = await records(
+            self._client, await self._request("GET", "nodes/", bound=_NODES), "nodes", RestNode, take, _NODES
+        )
         if said is None:
             raise SlurmError("slurmrestd: GET nodes/: HTTP 304, although the request has no update_time")
         self._read = read
@@ -101,7 +108,7 @@ class SlurmRest:
         """
         if not moment:
             return True
-        request = self._request("GET", f"nodes/?update_time={moment}")
+        request = await self._request("GET", f"nodes/?update_time={moment}")
         async with errors_as_slurm_errors("GET nodes/", _ONE), opened(self._client, request, _ONE) as response:
             return response.status_code != httpx2.codes.NOT_MODIFIED
 
@@ -217,7 +224,10 @@ class SlurmRest:
             if len(running) + len(checks) > _MOST_JOBS:
                 raise SlurmError(f"slurmrestd: GET jobs/: more than {_MOST_JOBS} jobs run")
 
-        if await records(self._client, self._request("GET", "jobs/"), "jobs", QueuedJob, take, JOBS) is None:
+        if (
+            await records(self._client, await self._request("GET", "jobs/", bound=JOBS), "jobs", QueuedJob, take, JOBS)
+            is None
+        ):
             raise SlurmError("slurmrestd: GET jobs/: HTTP 304, although the request has no update_time")
         return JobQueue(tuple(with_leaders(running)), tuple(checks))
 
@@ -237,7 +247,7 @@ class SlurmRest:
         self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
     ) -> dict[str, Any]:
         asked = _asked(verb, path)
-        request = self._request(verb, path, body, user)
+        request = await self._request(verb, path, body, user)
         async with errors_as_slurm_errors(asked, _ONE), opened(self._client, request, _ONE) as response:
             await check(response, asked)
             text = await whole(response, _ONE.most)
@@ -251,10 +261,17 @@ class SlurmRest:
             )
         return answer
 
-    def _request(
-        self, verb: str, path: str, body: Mapping[str, Any] | None = None, user: str = "slurm"
+    async def _request(
+        self,
+        verb: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        user: str = "slurm",
+        bound: Bound | None = None,
     ) -> httpx2.Request:
-        return self._client.build_request(verb, path, json=body, headers=self._headers(user))
+        headers = self._headers(user)
+        parser = await self._parser.choose(self._client, headers, _asked(verb, path), bound or _ONE)
+        return self._client.build_request(verb, f"/slurm/{parser}/{path}", json=body, headers=headers)
 
     def _headers(self, user: str = "slurm") -> dict[str, str]:
         token = sign(self._key, user, int(time.time()) - 5, _LIFETIME)

@@ -11,7 +11,7 @@ from soperator.slurmrest.bounded import MIB, Bound
 from soperator.slurmrest.cut import decode
 from soperator.slurmrest.errors import SlurmError
 from soperator.slurmrest.lists import JOBS, body_of, errors_as_slurm_errors, records
-from soperator.slurmrest.parser import PARSER
+from soperator.slurmrest.parser import Parser
 
 _OTHERS = Bound(256 * MIB, 120.0, 30.0)
 
@@ -38,15 +38,21 @@ class ListReader:
         self, address: str, credentials: Credentials, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
         self._credentials = credentials
+        self._parser = Parser()
         self._client = httpx2.AsyncClient(
-            base_url=f"{address}/slurm/{PARSER}", transport=transport, verify=False, trust_env=False
+            base_url=address,
+            transport=transport,
+            verify=False,
+            trust_env=False,
+            event_hooks={"response": [self._parser.watch]},
         )
 
     async def records(self, what: str, type_: type[T], take: Callable[[T], None], since: int = 0) -> RestAnswer:
         """Pass on the records of a list; none without a change since the given time. Raises SlurmError, perhaps after some were passed on."""
         path = f"{what}/?update_time={since}" if since else f"{what}/"
-        request = self._client.build_request("GET", path, headers=self._headers())
-        said = await records(self._client, request, what, type_, take, JOBS if what == "jobs" else _OTHERS)
+        bound = JOBS if what == "jobs" else _OTHERS
+        request = await self._request(path, bound)
+        said = await records(self._client, request, what, type_, take, bound)
         if said is None:
             return RestAnswer(since, has_news=False)
         update = said.get("last_update")
@@ -57,7 +63,7 @@ class ListReader:
 
     async def one(self, what: str, name: str, type_: type[T]) -> T:
         """Return the object `name` of the answer to GET `what`; raises SlurmError."""
-        request = self._client.build_request("GET", f"{what}/", headers=self._headers())
+        request = await self._request(f"{what}/", _OTHERS)
         async with errors_as_slurm_errors(f"GET {what}/", _OTHERS):
             body = await body_of(self._client, request, what, _OTHERS)
         try:
@@ -68,6 +74,11 @@ class ListReader:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    async def _request(self, path: str, bound: Bound) -> httpx2.Request:
+        headers = self._headers()
+        parser = await self._parser.choose(self._client, headers, f"GET {path.partition('?')[0]}", bound)
+        return self._client.build_request("GET", f"/slurm/{parser}/{path}", headers=headers)
 
     def _headers(self) -> dict[str, str]:
         user, token = self._credentials()

@@ -1,19 +1,22 @@
-"""The data parser of slurmrestd is named in one place of the operator and one of the images, and the trial asks for it."""
+"""The data parsers of slurmrestd are listed in one place of the operator and one of the images, and the trial asks for one of them."""
 
 import re
 import subprocess
 
+import pytest
+
 from local.paths import REPOSITORY
-from soperator.slurmrest.parser import PARSER
+from soperator.slurmrest.parser import PARSERS
 
 IMAGES = REPOSITORY / "images"
 NAMED = re.compile(r"v0[._]0[._][0-9]+")
 
 
-def test_the_images_have_the_parser_that_the_operator_speaks() -> None:
-    """slurmrestd is started with it, and the proxy asks by it."""
-    assert f"SOPERATOR_PARSER={PARSER}\n" in (IMAGES / "slurm/parser").read_text()
-    assert set(NAMED.findall((IMAGES / "proxy/nginx.conf").read_text())) == {PARSER}
+def test_the_images_load_the_parsers_that_the_operator_reads() -> None:
+    """slurmrestd is started with those that its release has; the proxy asks by the oldest, which every release of the list has."""
+    assert f'SOPERATOR_PARSERS="{" ".join(PARSERS)}"\n' in (IMAGES / "slurm/parser").read_text()
+    assert '-d "$SOPERATOR_HAS"' in (IMAGES / "slurm/roles/slurmrestd").read_text()
+    assert set(NAMED.findall((IMAGES / "proxy/nginx.conf").read_text())) == {PARSERS[0]}
 
 
 def test_no_other_file_names_a_parser() -> None:
@@ -23,14 +26,19 @@ def test_no_other_file_names_a_parser() -> None:
     assert named == {"src/soperator/slurmrest/parser.py", "images/slurm/parser", "images/proxy/nginx.conf"}
 
 
-def test_the_trial_refuses_an_image_without_it(tmp_path) -> None:
-    """slurmctld cannot go back, and without REST nothing could be drained; the plugin's file says whether it is there."""
+@pytest.mark.parametrize(
+    ("has", "loaded"), [((), None), (PARSERS[:1], PARSERS[0]), (PARSERS[1:3], ",".join(PARSERS[1:3]))]
+)
+def test_the_trial_refuses_an_image_without_any_of_them(tmp_path, has, loaded) -> None:
+    """slurmctld cannot go back, and without REST nothing could be drained; the plugins' files say which there are."""
     assert ". /usr/lib/soperator/judge" in (IMAGES / "slurm/roles/trial").read_text()
     judge = (IMAGES / "slurm/judge").read_text()
-    check = judge[judge.index("# slurmctld does not go back") :]
-    check = check.replace("/usr/lib/soperator/parser", str(IMAGES / "slurm/parser"))
-    script = f'refuse() {{ echo "$*"; exit 65; }}\n{check.replace("/opt/soperator/lib/slurm", str(tmp_path))}'
+    parser = tmp_path / "parser"
+    parser.write_text((IMAGES / "slurm/parser").read_text().replace("/opt/soperator/lib/slurm", str(tmp_path)))
+    check = judge[judge.index("# slurmctld does not go back") :].replace("/usr/lib/soperator/parser", str(parser))
+    script = f'refuse() {{ echo "$*"; exit 65; }}\n{check}\necho "$SOPERATOR_HAS"'
+    for each in ("v0.0.41", *has):
+        (tmp_path / f"data_parser_{each.replace('.', '_')}.so").touch()
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, PARSER in done.stdout) == (65, True)
-    (tmp_path / f"data_parser_{PARSER.replace('.', '_')}.so").touch()
-    assert subprocess.run(["bash", "-euc", script], check=False).returncode == 0
+    assert done.returncode == (0 if loaded else 65)
+    assert done.stdout.strip() == loaded if loaded else PARSERS[0] in done.stdout

@@ -6,15 +6,19 @@ import httpx2
 import pytest
 
 from soperator.slurmrest.client import SlurmError, SlurmRest
+from soperator.slurmrest.parser import PARSERS
 
 
 class Answers(httpx2.AsyncBaseTransport):
     """slurmrestd with answers that a test sets; `asked` are the URLs."""
 
-    def __init__(self, *answers):
-        self.answers, self.asked = list(answers), []
+    def __init__(self, *answers, parsers=("v0.0.42",)):
+        self.answers, self.asked, self.parsers, self.pings = list(answers), [], parsers, []
 
     async def handle_async_request(self, request):
+        if request.url.path.endswith("/ping/"):
+            self.pings.append(request.url.path.split("/")[2])
+            return httpx2.Response(200 if self.pings[-1] in self.parsers else 404, content=b"{}")
         self.asked.append(str(request.url))
         status, body = self.answers.pop(0)
         return httpx2.Response(status, content=body if isinstance(body, bytes) else json.dumps(body).encode())
@@ -130,3 +134,32 @@ async def test_an_answer_about_one_job_that_is_no_success_does_not_say_that_it_h
     rest, _ = client((200, body))
     with pytest.raises(SlurmError, match=said):
         await rest.job(7)
+
+
+async def test_the_newest_parser_that_both_know_is_taken_and_asked_for_once():
+    """slurmrestd of 26.05 has four of ours, that of 24.11 one; a parser of a later release is not asked for."""
+    transport = Answers(nodes("w-0"), nodes("w-0"), parsers=("v0.0.42", "v0.0.43", "v0.0.45", "v0.0.46"))
+    rest = SlurmRest("http://rest", b"key", transport)
+    await rest.fetch_nodes()
+    await rest.fetch_nodes()
+    assert transport.asked == ["http://rest/slurm/v0.0.45/nodes/"] * 2
+    assert transport.pings == ["v0.0.45"]
+
+
+async def test_a_slurmrestd_of_another_release_is_asked_again():
+    """After an image was put back its slurmrestd lacks the newest parser; the request fails, and the next one works."""
+    transport = Answers(nodes("w-0"), (404, b"not found"), nodes("w-0"), parsers=PARSERS)
+    rest = SlurmRest("http://rest", b"key", transport)
+    await rest.fetch_nodes()
+    transport.parsers = PARSERS[:1]
+    with pytest.raises(SlurmError, match="HTTP 404"):
+        await rest.fetch_nodes()
+    assert list((await rest.fetch_nodes()).nodes) == ["w-0"]
+    assert transport.asked[-1] == f"http://rest/slurm/{PARSERS[0]}/nodes/"
+
+
+async def test_a_slurmrestd_without_a_parser_of_ours_is_an_error_with_a_remedy():
+    """The message names the request, the parsers and what to do."""
+    rest = SlurmRest("http://rest", b"key", Answers(parsers=("v0.0.41",)))
+    with pytest.raises(SlurmError, match=r"GET nodes/: it has none of the data parsers v0\.0\.42, .*take an image"):
+        await rest.nodes()

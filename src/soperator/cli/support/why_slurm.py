@@ -13,7 +13,6 @@ from soperator.policy import explain
 from soperator.policy.health.policy import HealthPolicy
 from soperator.slurm.node import RestNode, SlurmNode, read_node
 from soperator.slurmrest.client import SlurmError
-from soperator.slurmrest.parser import PARSER
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
@@ -53,7 +52,7 @@ def _silence(cluster: "Cluster") -> float:
 
 async def _job(inside: "Inside", cluster: "Cluster", of: str) -> list[str]:
     try:
-        said = await inside.scontrol(cluster, "show", "job", of, f"--json={PARSER}")
+        said = await inside.scontrol(cluster, "show", "job", of, "--json")
     except SlurmError as error:
         if "Invalid job id" not in str(error):
             raise
@@ -71,7 +70,7 @@ async def _nodes(inside: "Inside", cluster: "Cluster", names: Sequence[str]) -> 
     if not names:
         return []
     try:
-        said = await inside.scontrol(cluster, "show", "node", ",".join(names), f"--json={PARSER}")
+        said = await inside.scontrol(cluster, "show", "node", ",".join(names), "--json")
     except SlurmError as error:
         if "not found" not in str(error) and "Invalid node name" not in str(error):
             raise

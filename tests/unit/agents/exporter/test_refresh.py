@@ -23,6 +23,8 @@ class Slurm(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request):
         what = request.url.path.rstrip("/").rpartition("/")[2]
+        if what == "ping":
+            return httpx2.Response(200, content=b"{}")
         assert request.headers["accept"] == "application/json"  # else 24.11 does not write compactly
         self.asked.append(what)
         if not self.is_well:
