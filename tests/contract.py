@@ -115,6 +115,17 @@ async def a_second_drain_takes_the_reason_over(stage: Stage) -> None:
     assert (node.reason, node.reason_by, node.is_administrators) == (REASON, "slurm", False)
 
 
+async def a_persons_reason_that_is_worded_as_the_operators_is_a_persons(stage: Stage) -> None:
+    """Slurm says who signed it; also where the operator had drained the node before."""
+    await stage.register("w-0")
+    await stage.set("w-0", "DRAIN", REASON)
+    assert ((await node_of(stage)).is_ours, (await node_of(stage)).is_administrators) == (False, True)
+    await stage.rest.drain("w-0", REASON)
+    assert (await node_of(stage)).is_ours
+    await stage.set("w-0", "DRAIN", REASON)
+    assert not (await node_of(stage)).is_ours
+
+
 async def a_resume_lifts_a_drain(stage: Stage) -> None:
     """The reason stays with 24.11 and goes with 26.05, and the node is up once its slurmd has answered."""
     await stage.register("w-0")
@@ -397,6 +408,7 @@ CASES = [
     a_node_that_slurm_does_not_know_is_an_error,
     a_drain_shows_its_reason_its_time_and_slurmuser,
     a_second_drain_takes_the_reason_over,
+    a_persons_reason_that_is_worded_as_the_operators_is_a_persons,
     a_resume_lifts_a_drain,
     a_resume_lifts_an_administrators_down_too,
     a_drained_node_is_busy_until_its_job_has_ended,

@@ -7,6 +7,20 @@ REST, RENDER = "src/soperator/slurmrest/client.py", "src/soperator/render"
 
 CONTROL = [
     Mutant(
+        f"{C}/nodeset/reconciler.py",
+        "        await worker_labels.restore(self.operator, obj)\n",
+        "",
+        "the protection from eviction of a worker whose labels somebody has edited",
+        (f"{W}/test_stranger.py",),
+    ),
+    Mutant(
+        f"{C}/nodeset/worker_labels.py",
+        'metadata": where}, manager=MANAGER)',
+        'metadata": where})',
+        "the same, at the operator's next write of the pod",
+        (f"{W}/test_stranger.py",),
+    ),
+    Mutant(
         f"{C}/keys/key_owner.py",
         'return "" if is_mine or is_known or copied is not None else name',
         'return ""',

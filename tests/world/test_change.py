@@ -1,5 +1,7 @@
 """A cluster that changes while jobs run: scale-in, maintenance, lost Nodes, bounded drains, and an operator that knows nothing yet."""
 
+import asyncio
+
 import pytest
 
 from soperator.kube import kinds
@@ -83,6 +85,30 @@ async def test_an_administrators_drain_survives_a_cordon(town):
         await town.settle(quiet=0.3)
         assert town.slurm.nodes["worker-0"]["reason"] == "bad disk"
     assert not any(each.startswith("POST node") for each in town.slurm.asked)
+
+
+OURS = ["scale-in", "new pod template", "Node m is cordoned", "check disk: slow", "jail: stale", "no capacity: none"]
+
+
+@pytest.mark.parametrize("reason", OURS)
+@pytest.mark.parametrize("state", ["DRAIN", "DOWN"])
+async def test_a_persons_drain_whose_reason_is_worded_as_the_operators_stays(town, reason, state):
+    """Slurm says who signed a reason: it is neither lifted, nor are jobs ended by it, nor is it signed by the operator as its own."""
+    said = f"soperator: {reason}; its jobs end at 2026-01-01T00:00:00Z"
+    town.machine("m")
+    bounded = {"drain": {"timeout": "1m", "onTimeout": "Cancel"}}
+    await town.up(CLUSTER, {"worker": {"clusterRef": {"name": "demo"}, "replicas": 1, **bounded}})
+    town.place("demo-worker-0", "m")
+    if state == "DRAIN":
+        town.slurm.run(7, "worker-0")
+    town.slurm.administrator("worker-0", state, said)
+    for unschedulable in (True, False):
+        town.machine("m", unschedulable=unschedulable)
+        await asyncio.sleep(30)
+        assert state in town.slurm.nodes["worker-0"]["state"]
+        node = town.slurm.nodes["worker-0"]
+        assert node["reason_set_by_user"] == "root" or not node["reason"].startswith("soperator: ")
+    assert state == "DOWN" or town.slurm.jobs[7]["job_state"] == ["RUNNING"]
 
 
 async def test_a_node_that_slurmctld_drained_is_told_and_left_alone(town):

@@ -64,7 +64,7 @@ async def test_a_deletion_waits_for_a_job_on_a_pod_without_a_label(town, label, 
     assert town.find(kind, name)
 
 
-@pytest.mark.parametrize("label", [labels.MANAGED_BY, labels.NODESET, labels.INDEX])
+@pytest.mark.parametrize("label", LABELS)
 async def test_the_labels_of_a_worker_are_put_back(town, label):
     """Without them its name is taken, and no pod comes in its place; afterwards nothing more is written."""
     before = town.find(kinds.POD, "demo-worker-0")["metadata"]
@@ -76,6 +76,59 @@ async def test_the_labels_of_a_worker_are_put_back(town, label):
     town.slurm.set("worker-0", "IDLE")
     await asyncio.sleep(30)
     assert len(town.fake.asked("patch", "create")) - asked < 3
+
+
+def relabel(town, pod, label, value):
+    """What `kubectl label --overwrite pod <pod> <label>=<value>` does."""
+    found = town.find(kinds.POD, pod)
+    meta = {**found["metadata"], "labels": {**found["metadata"]["labels"], label: value}}
+    town.fake.world.replace(Where.at(kinds.POD, NS, pod), {**found, "metadata": meta}, "kubectl")
+
+
+@pytest.mark.parametrize("is_ending", [False, True], ids=["alive", "ending"])
+@pytest.mark.parametrize("is_refused", [False, True], ids=["accepted", "refused"])
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        (labels.CLUSTER, "second"),
+        (labels.ROLE, "login"),
+        (labels.NODESET, "other"),
+        (labels.INDEX, "0"),
+        (labels.INDEX, "7"),
+        (labels.INDEX, "x"),
+    ],
+)
+async def test_the_labels_of_a_worker_that_somebody_edited_are_put_back(town, label, value, is_refused, is_ending):
+    """Also where the spec is refused, or a deletion waits for the job: the worker is counted and protected, its job and its neighbour stay."""
+    town.apply(kinds.NODESET, "other", {"clusterRef": {"name": "demo"}, "replicas": 0})
+    if is_refused:
+        town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"partitions": ["no such name!"]})
+    await asyncio.sleep(5)
+    before = {each: town.find(kinds.POD, each)["metadata"] for each in ("demo-worker-0", "demo-worker-1")}
+    removed, remove = [], town.slurm.remove
+    town.slurm.remove = lambda name: (removed.append(name), remove(name))
+    relabel(town, "demo-worker-1", label, value)
+    if is_ending:
+        delete(town, kinds.NODESET, "worker")
+    await asyncio.sleep(20)
+    after = town.find(kinds.POD, "demo-worker-1")["metadata"]
+    assert (after["labels"], after["uid"]) == (before["demo-worker-1"]["labels"], before["demo-worker-1"]["uid"])
+    assert keeps_job(town)
+    if not is_ending:
+        assert town.find(kinds.POD, "demo-worker-0")["metadata"]["uid"] == before["demo-worker-0"]["uid"]
+        assert removed == []
+        assert town.status(kinds.SLURMCLUSTER, "demo")["workers"]["summary"] == "2/2"
+
+
+async def test_labels_that_were_put_back_stay_when_the_operator_writes_to_the_pod(town):
+    """It marks pods that may be evicted, in another write than the labels."""
+    relabel(town, "demo-worker-0", labels.ROLE, "login")
+    await asyncio.sleep(5)
+    town.apply(kinds.NODESET, "worker", WORKERS["worker"] | {"replicas": 1})
+    town.slurm.run(8, "worker-0")
+    await asyncio.sleep(60)
+    found = town.find(kinds.POD, "demo-worker-0")["metadata"]
+    assert found["labels"].items() >= labels.worker("demo", "worker").items()
 
 
 async def test_a_cluster_that_is_gone_keeps_what_its_workers_need_and_comes_back(town):

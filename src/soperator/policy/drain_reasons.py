@@ -51,7 +51,7 @@ def for_check(check: str, says: str) -> str:
 
 def is_of_check(node: SlurmNode) -> bool:
     """Return whether a health check drained the node, even if jobs still run there."""
-    return node.is_draining and node.reason.startswith(CHECK_PREFIX)
+    return node.is_draining and node.our_reason.startswith(CHECK_PREFIX)
 
 
 def check_of(node: SlurmNode) -> tuple[str, str]:

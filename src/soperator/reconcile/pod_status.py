@@ -8,12 +8,13 @@ import re
 import signal
 from collections.abc import Iterable
 
+from soperator.kube import kinds
 from soperator.kube.objects import Node
 from soperator.kube.views import ConditionView, ContainerStatus, Pod, Terminated, WaitingState
 from soperator.policy.cluster.conditions import Role
 from soperator.policy.workers.pod_condition import as_text
 from soperator.policy.workers.types import WorkerPod
-from soperator.render.parts import labels
+from soperator.render.parts import labels, names
 from soperator.runtime.cache.store import Store
 from soperator.slurm import daemon_log, hostlist
 
@@ -94,7 +95,7 @@ def missing(count: int) -> str:
 
 def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
     """Return a worker's pod as the policy reads it; None for a pod without an index, which is not a worker."""
-    index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
+    index = index_of(pod, pod.metadata.labels.get(labels.NODESET, ""))
     if index is None:
         return None
     made = pod.metadata.creation_timestamp
@@ -116,6 +117,25 @@ def worker(pod: Pod, nodes: Store[Node]) -> WorkerPod | None:
         uid=pod.metadata.uid,
         version=pod.metadata.resource_version,
     )
+
+
+def index_of(pod: Pod, nodeset: str) -> int | None:
+    """Return the index of a NodeSet's worker from the host name of its pod, which nobody can edit; None for a pod that is not a worker of it."""
+    prefix = f"{nodeset}-"
+    return hostlist.number(pod.spec.hostname.removeprefix(prefix)) if pod.spec.hostname.startswith(prefix) else None
+
+
+def mislabelled(pod: Pod) -> list[str]:
+    """Return the uid of the NodeSet whose worker a pod is by its owner, name and host name, if its labels say otherwise; else nothing."""
+    owner = next((each for each in pod.metadata.owner_references if each.kind == kinds.NODESET.kind), None)
+    index = index_of(pod, owner.name) if owner else None
+    if owner is None or index is None:
+        return []
+    said = pod.metadata.labels
+    cluster = said.get(labels.CLUSTER, "")
+    marks = {**labels.worker(cluster, owner.name), labels.INDEX: str(index)}
+    is_right = marks.items() <= said.items() and pod.metadata.name == names.worker_pod(cluster, owner.name, index)
+    return [] if is_right else [owner.uid]
 
 
 def _gives_way(pod: Pod) -> bool:

@@ -16,8 +16,11 @@ from soperator.checks import report
 from soperator.checks.report import Report
 from soperator.slurm.job import Number, SlurmJob, number
 
-#: The prefix of our reasons in Slurm; only reasons with it are ever cleared.
+#: The prefix of our reasons in Slurm; only reasons with it that SlurmUser signed are ever cleared.
 REASON_PREFIX = "soperator: "
+
+#: Who signs what slurmctld and the operator write: SlurmUser; empty where Slurm does not say.
+_SIGNED = ("", "slurm")
 
 _SOCKETS = re.compile(r"\([^)]*\)")
 _SHARD_TYPE = re.compile(r"\bshard:[^:,()]+:")
@@ -90,14 +93,19 @@ class SlurmNode:
         return bool(self.states & _UP) and not self.states & _UNUSABLE
 
     @property
+    def our_reason(self) -> str:
+        """The node's reason if the operator wrote it, else empty. A person may begin a reason with our prefix, but does not sign as SlurmUser."""
+        return self.reason if self.reason.startswith(REASON_PREFIX) and self.reason_by in _SIGNED else ""
+
+    @property
     def is_ours(self) -> bool:
         """Whether the operator wrote the node's reason."""
-        return self.reason.startswith(REASON_PREFIX)
+        return bool(self.our_reason)
 
     @property
     def is_administrators(self) -> bool:
         """Whether a person took the node out of service; slurmctld and the operator sign as SlurmUser."""
-        return self.reason_by not in ("", "slurm") and (self.is_draining or self.is_down) and not self.is_ours
+        return self.reason_by not in _SIGNED and (self.is_draining or self.is_down)
 
     @property
     def is_slurms(self) -> bool:

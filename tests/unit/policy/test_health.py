@@ -231,7 +231,8 @@ class Town:
                 assert index in self.sick
                 assert not was.is_draining, "a drain was put over another"
                 assert index not in self.decided, "an administrator was fought"
-                self.nodes[index] = replace(was, states=was.states | {"DRAIN"}, reason=action.why, reason_at=self.now)
+                drained = {"states": was.states | {"DRAIN"}, "reason": action.why, "reason_at": self.now}
+                self.nodes[index] = replace(was, **drained, reason_by="slurm")
             case Resume():
                 assert index not in self.persons, "a person's drain was undone"
                 assert index not in self.sick, "a sick node came back"
@@ -262,7 +263,8 @@ class Town:
     def person_drains(self, index):
         self.persons.add(index)
         was = self.nodes[index]
-        self.nodes[index] = replace(was, states=was.states | {"DRAIN"}, reason="by hand", reason_at=self.now)
+        said = {"reason": "soperator: check disk-full: by hand", "reason_at": self.now, "reason_by": "root"}
+        self.nodes[index] = replace(was, states=was.states | {"DRAIN"}, **said)
 
     def person_resumes(self, index):
         if self.nodes[index].is_draining:

@@ -8,6 +8,7 @@ from soperator.kube.views import (
     ContainerStatus,
     ObjectMeta,
     Pod,
+    PodSpec,
     PodStatus,
     WaitingState,
 )
@@ -89,3 +90,16 @@ def test_the_remedy_for_a_wrong_image_names_the_nodeset_for_each_container_that_
 def test_a_label_that_is_no_index_of_ours_makes_no_worker(index):
     """Whoever labels a pod with 007 has not made worker 7."""
     assert pod_status.worker(Pod(metadata=ObjectMeta(name="p", labels={labels.INDEX: index})), Store()) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "index"), [("worker-3", 3), ("worker-03", None), ("other-3", None), ("worker-a-3", None), ("", None)]
+)
+def test_the_index_of_a_worker_is_that_of_its_host_name(host, index):
+    """Labels may be edited, the host name of a pod cannot be."""
+    pod = Pod(
+        metadata=ObjectMeta(name="demo-worker-3", labels={labels.NODESET: "worker", labels.INDEX: "7"}),
+        spec=PodSpec(hostname=host),
+    )
+    found = pod_status.worker(pod, Store())
+    assert (found.index if found else None) == index

@@ -169,4 +169,4 @@ def _undrained(seen: JailSnapshot) -> Sequence[str]:
 
 def _ours(seen: JailSnapshot) -> Sequence[str]:
     found = (seen.nodes or {}).values()
-    return tuple(sorted(node.name for node in found if node.is_draining and node.reason.startswith(OVERWRITE)))
+    return tuple(sorted(node.name for node in found if node.is_draining and node.our_reason.startswith(OVERWRITE)))

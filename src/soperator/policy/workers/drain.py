@@ -1,7 +1,8 @@
 """Drains and resumes a Slurm node in the same way for scale-in, rollout, maintenance, deletion and every other cause.
 
-The policy recognizes a drain of the operator by its reason in Slurm, which begins with `soperator: `; it remembers nothing else. After a drain with a
-timeout has warned the jobs, the reason says until when they may run. The jobs do not end earlier, even if the spec becomes stricter later.
+The policy recognizes a drain of the operator by its reason in Slurm, which begins with `soperator: ` and is signed by SlurmUser; it remembers nothing
+else. After a drain with a timeout has warned the jobs, the reason says until when they may run. The jobs do not end earlier, even if the spec becomes
+stricter later.
 
 The policy never overrides an administrator. It neither shortens nor undoes a drain with another reason. A node that an administrator resumed after
 the operator had drained it (an annotation on the pod records that drain) stays in service until the cause of the operator's drain changes.
@@ -21,7 +22,7 @@ from soperator.policy.workers.types import (
     WorkerPod,
     WorkerSnapshot,
 )
-from soperator.slurm.node import SlurmNode
+from soperator.slurm.node import REASON_PREFIX, SlurmNode
 
 
 def is_refused(seen: WorkerSnapshot, pod: WorkerPod) -> bool:
@@ -39,7 +40,7 @@ def take_out(seen: WorkerSnapshot, pod: WorkerPod, why: str) -> list[Action]:
         if is_refused(seen, pod) and pod.noted == why:
             return guard(seen, pod)
         told = drain_reasons.for_rollout(seen.change) if why == drain_reasons.ROLLOUT else why
-        return [DrainNode(pod.index, node.reason if node.is_administrators else told)]
+        return [DrainNode(pod.index, node.reason.removeprefix(REASON_PREFIX) if node.is_administrators else told)]
     return [*_note(seen, pod, node), *_press(seen, pod, node)]
 
 

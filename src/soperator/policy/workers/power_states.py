@@ -37,7 +37,7 @@ def phase_of(node: SlurmNode) -> Phase:
 
 def is_denied(node: SlurmNode) -> bool:
     """Return whether a node is DOWN because it did not wake."""
-    return node.is_down and node.reason.startswith((DENIED, LATE, _SLURMS))
+    return node.is_down and (node.our_reason.startswith((DENIED, LATE)) or node.reason.startswith(_SLURMS))
 
 
 def is_of(seen: WorkerSnapshot, name: str) -> bool:

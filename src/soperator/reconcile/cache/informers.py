@@ -40,6 +40,8 @@ MACHINE = "machine"
 ROLE = "role"
 SICK = "sick"
 NAMESPACE = "namespace"
+#: Index of workers by the uid of their NodeSet, if somebody has edited the labels by which they are found.
+MISLABELLED = "mislabelled"
 #: Index of children with only one of their two owners: the cluster or NodeSet, or the anchor.
 LOOSE = "loose"
 
@@ -121,6 +123,7 @@ def make_stores() -> Stores:
                 MACHINE: lambda pod: [pod.spec.node_name] if pod.spec.node_name else [],
                 ROLE: lambda pod: [(key, pod.metadata.labels.get(labels.ROLE, "")) for key in by_cluster(pod)],
                 SICK: lambda pod: by_cluster(pod) if pod_status.is_jail_sick(pod) else [],
+                MISLABELLED: pod_status.mislabelled,
                 LOOSE: lambda pod: _loose(pod) if labels.NODESET in pod.metadata.labels else [],
             }
         ),

@@ -186,7 +186,7 @@ def _read(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, terms: _Terms) 
 
 def _trouble(pod: Pod, nodes: Store[Node], slurm: SlurmNode | None, is_silent: bool) -> str:
     """Return why a worker cannot take jobs: not ready in Kubernetes, or not up in Slurm's last answer; empty if it can."""
-    if slurm and slurm.is_draining and slurm.reason.startswith(JAIL):
+    if slurm and slurm.is_draining and slurm.our_reason.startswith(JAIL):
         return f"Slurm node {slurm.name} is {slurm.state_text}"
     if text := pod_status.trouble(pod, nodes):
         return text

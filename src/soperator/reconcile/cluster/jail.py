@@ -198,7 +198,7 @@ def _worker_report(operator: Operator, cluster: Cluster, worker: Pod) -> str:
     if heard and heard.said is not None:
         return heard.said.removeprefix(JAIL)
     node = (operator.slurm.nodes(cluster.key) or {}).get(worker.spec.hostname)
-    return node.reason.removeprefix(JAIL) if node and node.reason.startswith(JAIL) else ""
+    return node.reason.removeprefix(JAIL) if node and node.our_reason.startswith(JAIL) else ""
 
 
 def _message(operator: Operator, cluster: Cluster, seen: JailStatus) -> str:

@@ -59,7 +59,7 @@ async def _left(operator: Operator, obj: Custom, since: float) -> str:
     mark = drain_reasons.for_check(name, "")
     memory = await object_memory.recall(operator, kinds.HEALTHCHECK, obj)
     known = [nodes[node] for node in books.read_found(name, memory).cases if node in nodes]
-    ours = [each for each in known if each.is_draining and each.reason.startswith(mark)]
+    ours = [each for each in known if each.is_draining and each.our_reason.startswith(mark)]
     out = [each.name for each in ours if each.report is None or not each.report.in_state("failing", "recovering")]
     pods = operator.stores.role_pods(key, "worker")
     noted = [each for each in pods if each.metadata.annotations.get(labels.DRAINED, "").startswith(mark)]

@@ -44,7 +44,7 @@ from soperator.policy.workers.types import (
 from soperator.reconcile import inputs, pod_status
 from soperator.reconcile.cache.per_object import Slot, per_object
 from soperator.reconcile.context import Operator
-from soperator.reconcile.nodeset import record_updates
+from soperator.reconcile.nodeset import record_updates, worker_labels
 from soperator.reconcile.nodeset.decision import choose, indexes_of
 from soperator.render.parts import labels, names
 from soperator.render.parts.model import Cluster, NodeSet, Object
@@ -222,14 +222,12 @@ class Workers:
 
     async def _relabel(self, made: Object) -> bool:
         """Restore the labels that identify one of our pods, if one was removed. The cache does not have such a pod, so this reads the API server."""
-        wanted, meta = made["metadata"]["labels"], made["metadata"]
         with contextlib.suppress(NotFound, Conflict):
-            found = (await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, meta["name"])).metadata
+            pod = await self.operator.api.get(kinds.POD, Pod, self.nodeset.namespace, made["metadata"]["name"])
+            found, marks = pod.metadata, worker_labels.wanted(self.obj, pod)
             is_ours = any(each.uid == self.obj.metadata.uid for each in found.owner_references)
-            known = {key: value for key, value in wanted.items() if key != labels.PROTECTED}
-            if is_ours and found.deletion_timestamp is None and not known.items() <= found.labels.items():
-                where = {"name": meta["name"], "namespace": found.namespace, "uid": found.uid, "labels": wanted}
-                await self.operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where})
+            if is_ours and found.deletion_timestamp is None and not marks.items() <= found.labels.items():
+                await worker_labels.write(self.operator, found, marks)
                 return True
         return False
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from soperator.kube.views import Pod
 from soperator.policy.drain_reasons import JAIL
 from soperator.policy.workers.types import WorkerPod, WorkerSnapshot
+from soperator.reconcile import pod_status
 from soperator.reconcile.context import Operator
 from soperator.reconcile.io.jail_watch_client import REPORTS, JailReport
 from soperator.render.parts import labels
 from soperator.render.parts.model import NodeSet
-from soperator.slurm import hostlist
 from soperator.slurm.node import REASON_PREFIX
 
 #: How many workers are asked in one pass; the others follow in the next ones.
@@ -96,10 +96,10 @@ def _known(seen: WorkerSnapshot, index: int) -> str:
     It is that of the drain, which Slurm keeps after a resume, or of the drain that an administrator undid.
     """
     node, worker = seen.node(index), seen.pods.get(index)
-    said = (node.reason if node and node.is_draining else "", worker.noted if worker else "")
+    said = (node.our_reason if node and node.is_draining else "", worker.noted if worker else "")
     return next((each for each in said if each.startswith(JAIL)), "")
 
 
 def _index(pod: Pod) -> int:
-    index = hostlist.number(pod.metadata.labels.get(labels.INDEX, ""))
+    index = pod_status.index_of(pod, pod.metadata.labels.get(labels.NODESET, ""))
     return -1 if index is None else index

@@ -29,6 +29,7 @@ from soperator.reconcile.nodeset import (
     lost_jobs,
     record_updates,
     template_change,
+    worker_labels,
 )
 from soperator.reconcile.nodeset.actions import UNMADE, Workers
 from soperator.render.parts import labels, names
@@ -67,6 +68,7 @@ class NodeSetControl:
         if obj is None:
             self.operator.roster.forget(key)
             return PassOutcome(_gone(len(self.operator.stores.pods.by("nodeset", key))), is_gone=True)
+        await worker_labels.restore(self.operator, obj)
         if self.operator.stores.pods.by("nodeset", key) and not finalizers.is_ending(obj):
             await finalizers.hold(self.operator, kinds.NODESET, obj)
         nodeset, cluster, problems = self._read(obj)

@@ -1,0 +1,60 @@
+"""Restores the labels by which a worker's pod is found.
+
+Everything about a worker depends on them: the PodDisruptionBudget that keeps it from eviction, the NetworkPolicies, the counts of its NodeSet and its
+cluster, key rotations, and the wait for its jobs when its cluster is deleted. Kubernetes lets everybody edit them who may edit pods. The owner and
+the host name of a pod tell which worker it is without any label; the host name is immutable.
+
+A pod without the label `app.kubernetes.io/managed-by` is in no cache. Its name is missing then, and the creation of a new pod of this name restores
+it (`actions`).
+"""
+
+import asyncio
+import contextlib
+
+from soperator.kube import kinds
+from soperator.kube.errors import Conflict, NotFound
+from soperator.kube.views import Custom, ObjectMeta, Pod
+from soperator.reconcile import pod_status
+from soperator.reconcile.cache.decode import named
+from soperator.reconcile.cache.informers import MISLABELLED
+from soperator.reconcile.context import Operator
+from soperator.render.parts import labels, names
+from soperator.runtime.events import EventNote, Regarding
+
+#: The field manager of restored labels: the manager of the other fields would give them up at its next write of a pod.
+MANAGER = "soperator-labels"
+_AT_ONCE = 16
+
+
+def wanted(obj: Custom, pod: Pod) -> dict[str, str]:
+    """Return the labels that identify a pod of a NodeSet; empty for a pod that is not a worker by its name and its host name."""
+    name, cluster = obj.metadata.name, named(obj)
+    index = pod_status.index_of(pod, name)
+    if index is None or pod.metadata.name != names.worker_pod(cluster, name, index):
+        return {}
+    return {**labels.worker(cluster, name), labels.INDEX: str(index)}
+
+
+async def restore(operator: Operator, obj: Custom) -> None:
+    """Restore the labels of all pods of a NodeSet that somebody has edited."""
+    found = [
+        (each, marks) for each in operator.stores.pods.by(MISLABELLED, obj.metadata.uid) if (marks := wanted(obj, each))
+    ]
+    slots = asyncio.Semaphore(_AT_ONCE)
+    await asyncio.gather(*(_restore(operator, obj, slots, each, marks) for each, marks in found))
+
+
+async def write(operator: Operator, meta: ObjectMeta, marks: dict[str, str]) -> None:
+    """Write these labels to the pod that was read; raises Conflict and NotFound if it is another one by now."""
+    where = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "labels": marks}
+    await operator.api.apply(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": where}, manager=MANAGER)
+
+
+async def _restore(operator: Operator, obj: Custom, slots: asyncio.Semaphore, pod: Pod, marks: dict[str, str]) -> None:
+    lost = sorted(name for name, value in marks.items() if pod.metadata.labels.get(name) != value)
+    async with slots:
+        with contextlib.suppress(Conflict, NotFound):
+            await write(operator, pod.metadata, marks)
+            text = f"pod {pod.metadata.name} has its labels again: {', '.join(lost)} had been edited"
+            note = EventNote("Warning", "LabelsRestored", text, "Restore")
+            operator.recorder.emit(Regarding(kinds.NODESET, obj.metadata), note)
