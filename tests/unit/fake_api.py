@@ -72,6 +72,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
     latency: float = 0.0
     bookmark: float = 60.0
     down: bool = False
+    #: The logs of containers, by the name of the pod and of the container.
+    logs: dict[tuple[str, str], str] = field(default_factory=dict)
     #: After how many further writes, Events left out, it answers nothing any more; None for never.
     left: int | None = None
 
@@ -131,6 +133,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
                 return httpx2.Response(200, stream=_Stream(self._watch(asked)))
             case "list":
                 return httpx2.Response(200, json=self._list(asked))
+            case "get" if where.subresource == "log":
+                return self._log(asked)
             case "get":
                 return self._object(asked, world.get(where))
             case "create":
@@ -147,6 +151,13 @@ class FakeApi(httpx2.AsyncBaseTransport):
                 policy = options.get("propagationPolicy", "Background")
                 world.delete(where, only.get("uid"), policy, only.get("resourceVersion", ""))
                 return httpx2.Response(200, json={"kind": "Status", "apiVersion": "v1", "status": "Success"})
+
+    def _log(self, asked: Request) -> httpx2.Response:
+        pod, container = self.world.get(asked.where)["metadata"]["name"], asked.query.get("container", "")
+        if (pod, container) not in self.logs:
+            raise Refusal(400, "BadRequest", f"container {container} is not valid for pod {pod}")
+        lines = self.logs[pod, container].splitlines(keepends=True)
+        return httpx2.Response(200, text="".join(lines[-int(asked.query.get("tailLines", len(lines))) :]))
 
     def _object(self, asked: Request, obj: Json) -> httpx2.Response:
         return httpx2.Response(200, json=_shown(obj, asked))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def diff(
             metavar="FILE... | CLUSTER", help="YAML files (- for standard input), or the name of a SlurmCluster."
         ),
     ],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
-    ] = "",
+    namespace: NamespaceOption = "",
+    output: OutputOption = OutputFormat.TEXT,
 ) -> None:
     """Show what applying the files would change and restart, or what the operator has yet to change for a cluster's current spec.
 
@@ -68,7 +68,7 @@ def diff(
     except (KubeError, _Unclear) as error:
         say(str(error), err=True)
         raise typer.Exit(2) from None
-    say("\n".join(lines) if lines else "Nothing would change.")
+    emit(output, {"changes": lines}, lines or ["Nothing would change."])
     raise typer.Exit(1 if lines else 0)
 
 

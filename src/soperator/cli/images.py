@@ -1,13 +1,13 @@
 """`soperator images`: lists the images of a cluster's pods, and the versions of their packages, read from one running container per image."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from soperator.cli.support.errors import report_errors
-from soperator.cli.support.say import line, say
+from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def images(
     name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
-    ] = "",
+    namespace: NamespaceOption = "",
     everything: Annotated[bool, typer.Option("--all", help="List every package, not only the exposed ones.")] = False,
+    output: OutputOption = OutputFormat.TEXT,
 ) -> None:
     """List the images of a cluster's pods, with the versions of their packages that a security update would change."""
     with report_errors(name):
-        say("\n".join(map(line, asyncio.run(_images(name, namespace, everything)))))
+        data = asyncio.run(_images(name, namespace, everything))
+        emit(output, data, _lines(data))
 
 
-async def _images(name: str, namespace: str, everything: bool) -> list[str]:
+async def _images(name: str, namespace: str, everything: bool) -> dict[str, Any]:
     from soperator.kube.api import Api
     from soperator.kube.kinds import POD, SLURMCLUSTER
     from soperator.kube.views import Custom
@@ -37,11 +37,23 @@ async def _images(name: str, namespace: str, everything: bool) -> list[str]:
         where = namespace or api.namespace
         cluster = await api.get(SLURMCLUSTER, Custom, where, name)
         pods = (await api.list(POD, Custom, where, labels=f"{labels.CLUSTER}={name}")).items
-        lines = [f"SlurmCluster {name}: Slurm {cluster.status.get('slurm') or 'has not answered yet'}"]
-        for image, used in sorted(by_image(pods).items()):
-            roles = ", ".join(sorted({role for role, _ in used}))
-            lines += ["", f"{image} ({roles})", *[f"  {each}" for each in await _inside(api, used, everything)]]
-    return lines
+        found = [
+            {
+                "image": image,
+                "roles": sorted({role for role, _ in used}),
+                "packages": await _inside(api, used, everything),
+            }
+            for image, used in sorted(by_image(pods).items())
+        ]
+    return {"cluster": name, "slurm": cluster.status.get("slurm", ""), "images": found}
+
+
+def _lines(data: dict[str, Any]) -> Iterator[str]:
+    yield f"SlurmCluster {data['cluster']}: Slurm {data['slurm'] or 'has not answered yet'}"
+    for each in data["images"]:
+        yield ""
+        yield f"{each['image']} ({', '.join(each['roles'])})"
+        yield from (f"  {package}" for package in each["packages"])
 
 
 def by_image(pods: Sequence["Custom"]) -> dict[str, list[tuple[str, "Target | None"]]]:

@@ -1,27 +1,56 @@
 """`soperator lint`: prints every fault of a file, before anything is applied."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from soperator.cli.support.output import OutputFormat, OutputOption, serialized
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
+    from soperator.api.base import Problem
+    from soperator.api.validation.validate import World
     from soperator.cli.support.manifests import Manifest
 
 
 def lint(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; - for standard input.")],
     partial: Annotated[bool, typer.Option(help="Allow references to objects that the files do not contain.")] = False,
+    output: OutputOption = OutputFormat.TEXT,
 ) -> None:
-    """Check the objects in files, and print every problem: file, object, field, value, remedy."""
+    """Check the objects in files, and print every problem: file, object, field, value, remedy.
+
+    For example: soperator lint cluster.yaml
+    """
+    from soperator.cli.support.manifests import load, worlds
+
+    objects = load(files)
+    spaces = worlds(objects, partial)
+    warnings = list(_warnings(objects))
+    found = [(each.file, problem) for each in objects for problem in _problems(each, spaces)]
+    if output is not OutputFormat.TEXT:
+        problems = [{"file": file, **asdict(problem)} for file, problem in found]
+        data = {"objects": len(objects), "problems": problems, "warnings": warnings}
+        typer.echo(serialized(output, data), nl=False)
+        raise typer.Exit(1 if found else 0)
+    for warning in warnings:
+        say(warning, err=True)
+    for file, problem in found:
+        say(f"{file}: {problem}", err=True)
+    if found:
+        say(f"{len(found)} problem{'s' if len(found) > 1 else ''}", err=True)
+        raise typer.Exit(1)
+    say(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
+
+
+def _problems(found: "Manifest", spaces: "Mapping[str, World]") -> "list[Problem]":
     from soperator.api.associations import SlurmAccountSpec, SlurmQOSSpec
     from soperator.api.backup import SlurmBackupSpec
     from soperator.api.healthcheck import HealthCheckSpec
     from soperator.api.nodeset import NodeSetSpec
-    from soperator.cli.support.manifests import load, worlds
     from soperator.policy.validation import (
         backup_problems,
         cluster_problems,
@@ -30,33 +59,20 @@ def lint(
         tenant_problems,
     )
 
-    objects = load(files)
-    spaces = worlds(objects, partial)
-    for warning in _warnings(objects):
-        say(warning, err=True)
-    lines = []
-    for found in objects:
-        problems = list(found.faults)
-        if found.spec is not None and not problems:
-            world = spaces[found.namespace]
-            match found.spec:
-                case HealthCheckSpec():
-                    problems += healthcheck_problems(found.name, found.spec, world)
-                case SlurmAccountSpec() | SlurmQOSSpec():
-                    problems += tenant_problems(found.name, found.spec, world)
-                case SlurmBackupSpec():
-                    problems += backup_problems(found.name, found.spec, world)
-                case NodeSetSpec():
-                    problems += nodeset_problems(found.name, world)
-                case _:
-                    problems += cluster_problems(found.name, world)
-        lines += [f"{found.file}: {problem}" for problem in problems]
-    for line in lines:
-        say(line, err=True)
-    if lines:
-        say(f"{len(lines)} problem{'s' if len(lines) > 1 else ''}", err=True)
-        raise typer.Exit(1)
-    say(f"{len(objects)} object{'' if len(objects) == 1 else 's'}, no problems")
+    if found.spec is None or found.faults:
+        return list(found.faults)
+    world = spaces[found.namespace]
+    match found.spec:
+        case HealthCheckSpec():
+            return list(healthcheck_problems(found.name, found.spec, world))
+        case SlurmAccountSpec() | SlurmQOSSpec():
+            return list(tenant_problems(found.name, found.spec, world))
+        case SlurmBackupSpec():
+            return list(backup_problems(found.name, found.spec, world))
+        case NodeSetSpec():
+            return list(nodeset_problems(found.name, world))
+        case _:
+            return list(cluster_problems(found.name, world))
 
 
 def _warnings(objects: "list[Manifest]") -> "Iterator[str]":

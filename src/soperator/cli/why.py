@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from soperator.cli.support.errors import no_answer
-from soperator.cli.support.say import line, say
+from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit
+from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
     from soperator.kube.views import Custom
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
 def why(
     name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
     of: Annotated[str, typer.Argument(help="Slurm node or job number to explain instead.")] = "",
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help=("Namespace of the cluster; default: that of the kubeconfig."))
-    ] = "",
+    namespace: NamespaceOption = "",
+    output: OutputOption = OutputFormat.TEXT,
 ) -> None:
-    """Explain why a cluster and its NodeSets are not ready (exit code 1 if anything is not), or the state of one node or job."""
+    """Explain why a cluster and its NodeSets are not ready (exit code 1 if anything is not), or the state of one node or job.
+
+    For example: soperator why demo -n slurm, soperator why demo worker-1, soperator why demo 42
+    """
     from soperator.kube.errors import KubeError, NotFound
     from soperator.slurmrest.client import SlurmError
 
@@ -37,11 +40,11 @@ def why(
     except KubeError as error:
         say(no_answer(error), err=True)
         raise typer.Exit(1) from None
-    say(said)
+    emit(output, {"cluster": name, "about": of or name, "isWell": is_well, "sentences": said}, said)
     raise typer.Exit(0 if is_well else 1)
 
 
-async def _why(name: str, namespace: str) -> tuple[str, bool]:
+async def _why(name: str, namespace: str) -> tuple[list[str], bool]:
     from soperator.kube.api import Api
     from soperator.kube.kinds import NODESET, SLURMCLUSTER
     from soperator.kube.views import Custom
@@ -52,10 +55,10 @@ async def _why(name: str, namespace: str) -> tuple[str, bool]:
         members = [each for each in (await api.list(NODESET, Custom, where)).items if _cluster_of(each) == name]
     lines = reasons("SlurmCluster", cluster) + [said for each in members for said in reasons("NodeSet", each)]
     said = lines or [f"SlurmCluster {name} is available, and so are its NodeSets."]
-    return "\n".join(map(line, [*said, *notes("SlurmCluster", cluster)])), not lines
+    return [*said, *notes("SlurmCluster", cluster)], not lines
 
 
-async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
+async def _why_slurm(name: str, namespace: str, of: str) -> tuple[list[str], bool]:
     from soperator.cli.support.why_slurm import why as why_slurm
     from soperator.kube.api import Api
     from soperator.kube.kinds import SLURMCLUSTER
@@ -66,8 +69,8 @@ async def _why_slurm(name: str, namespace: str, of: str) -> tuple[str, bool]:
     async with Api.connect("soperator-cli") as api:
         cluster = read_cluster(await api.get(SLURMCLUSTER, Custom, namespace or api.namespace, name))
         if not isinstance(cluster, Cluster):
-            return "\n".join(line(str(each)) for each in cluster), False
-        return "\n".join(map(line, await why_slurm(api, cluster, of))), True
+            return [str(each) for each in cluster], False
+        return await why_slurm(api, cluster, of), True
 
 
 def reasons(kind: str, custom: "Custom") -> list[str]:

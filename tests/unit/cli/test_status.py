@@ -142,4 +142,4 @@ async def test_a_thousand_nodes_cost_the_same_requests(tmp_path):
     assert time.process_time() - began < 1.0
     assert len(fake.requests) == 2
     assert len(slurm.targets) == 1
-    assert lines[-1] == "990 more reasons: soperator top nodes, or sinfo -R on a login node"
+    assert lines[-1] == "990 more reasons: soperator top, or sinfo -R on a login node"

@@ -5,14 +5,13 @@ to execute it, the screen has everything but the queue.
 """
 
 import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from soperator.cli.support.errors import report_errors
-from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit, table
+from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit, repeated, table
 
 if TYPE_CHECKING:
     from soperator.cli.support.slurm_queries import QueueSummary
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
     from soperator.kube.views import Custom
     from soperator.reconcile.io.slurm_exec import Run
 
-#: Seconds between two screens of --watch.
-_PAUSE = 2.0
-#: Clears a terminal, and moves to its beginning.
-_CLEAR = "\x1b[2J\x1b[H"
 _ROLES = ("controller", "login", "rest", "workers")
 _COUNTS = ("desiredReplicas", "readyReplicas", "idle", "allocated", "draining", "down", "asleep", "updatedReplicas")
 _MOST_REASONS = 10
@@ -43,33 +38,13 @@ def status(
     For example: soperator status demo -n slurm --watch
     """
     with report_errors(name):
-        while True:
-            _print(name, namespace, everywhere, output, watch)
-            if not watch:
-                return
-            _wait()
-
-
-def _print(name: str, namespace: str, everywhere: bool, output: OutputFormat, watch: bool) -> None:
-    if everywhere:
-        clusters = asyncio.run(_list())
-        data: Any = clusters
-        lines = _clusters_table(clusters)
-    else:
-        data = asyncio.run(_status(name, namespace))
-        lines = screen(data)
-    if watch and output is OutputFormat.TEXT and sys.stdout.isatty():
-        typer.echo(_CLEAR, nl=False)
-    emit(output, data, lines)
-
-
-def _wait() -> None:
-    import time
-
-    try:
-        time.sleep(_PAUSE)
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        for _ in repeated(watch):
+            if everywhere:
+                clusters = asyncio.run(_list())
+                emit(output, clusters, _clusters_table(clusters), watch)
+            else:
+                data = asyncio.run(_status(name, namespace))
+                emit(output, data, screen(data), watch)
 
 
 async def _status(name: str, namespace: str) -> dict[str, Any]:
@@ -220,7 +195,7 @@ def _drained_table(drained: list[dict[str, str]]) -> Iterator[str]:
     ]
     yield from table(("OUT OF SERVICE", "STATE", "BY", "SINCE", "REASON"), rows)
     if more := len(drained[_MOST_REASONS:]):
-        yield f"{more} more reasons: soperator top nodes, or sinfo -R on a login node"
+        yield f"{more} more reasons: soperator top, or sinfo -R on a login node"
 
 
 def _clusters_table(clusters: list[dict[str, Any]]) -> Iterator[str]:

@@ -3,13 +3,20 @@
 JSON and YAML are ASCII with escapes, so that what others wrote cannot control the terminal.
 """
 
-from collections.abc import Iterable, Sequence
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from soperator.cli.support.say import line, say
+
+#: Seconds between two screens of --watch.
+_PAUSE = 2.0
+#: Clears a terminal, and moves to its beginning.
+_CLEAR = "\x1b[2J\x1b[H"
 
 
 class OutputFormat(StrEnum):
@@ -28,10 +35,24 @@ NamespaceOption = Annotated[
 ]
 
 
-def emit(form: OutputFormat, data: Any, text: Iterable[str]) -> None:
-    """Print the lines of the text, or the data in one of the formats for programs."""
+def repeated(watch: bool) -> Iterator[None]:
+    """Yield once; with `watch` again after each pause, until the user presses Ctrl-C."""
+    try:
+        yield
+        while watch:
+            time.sleep(_PAUSE)
+            yield
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def emit(form: OutputFormat, data: Any, text: Iterable[str], watch: bool = False) -> None:
+    """Print the lines of the text, or the data in one of the formats for programs. With `watch` a terminal is cleared first."""
     if form is OutputFormat.TEXT:
-        say("\n".join(map(line, text)))
+        lines = "\n".join(map(line, text))
+        if watch and sys.stdout.isatty():
+            typer.echo(_CLEAR, nl=False)
+        say(lines)
     else:
         typer.echo(serialized(form, data), nl=False)
 
