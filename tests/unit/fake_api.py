@@ -74,6 +74,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
     down: bool = False
     #: The logs of containers, by the name of the pod and of the container.
     logs: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: What it answers at paths that are no objects, such as /version.
+    pages: dict[str, str] = field(default_factory=dict)
     #: After how many further writes, Events left out, it answers nothing any more; None for never.
     left: int | None = None
 
@@ -95,6 +97,8 @@ class FakeApi(httpx2.AsyncBaseTransport):
         body = await request.aread()
         if self.down:
             raise httpx2.ConnectError("connection refused")
+        if request.url.path in self.pages:
+            return httpx2.Response(200, text=self.pages[request.url.path])
         query = {key: values[0] for key, values in parse_qs(request.url.query.decode()).items()}
         asked = Request(
             request.method,

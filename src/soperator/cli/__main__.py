@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
-from soperator.cli.cluster import drain, jobs, logs, ssh, status, top
+from soperator.cli.cluster import bundle, drain, jobs, logs, ssh, status, top
 
 app = typer.Typer(
     name="soperator",
@@ -55,6 +55,7 @@ app.command("jobs")(jobs.jobs)
 app.command("top")(top.top)
 app.command("drain")(drain.drain)
 app.command("resume")(drain.resume)
+app.command("bundle")(bundle.bundle)
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
 app.command("render")(render.render)
