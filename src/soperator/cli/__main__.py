@@ -12,6 +12,7 @@ import typer
 
 from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
 from soperator.cli.cluster import bundle, drain, jobs, logs, ssh, status, top
+from soperator.cli.preflight import verb as preflight
 
 app = typer.Typer(
     name="soperator",
@@ -56,6 +57,7 @@ app.command("top")(top.top)
 app.command("drain")(drain.drain)
 app.command("resume")(drain.resume)
 app.command("bundle")(bundle.bundle)
+app.command("preflight")(preflight.preflight)
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
 app.command("render")(render.render)
