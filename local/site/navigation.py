@@ -39,7 +39,10 @@ RUN = Section(
     "Run it",
     (
         "docs/howto/README.md",
-        Section("Install", ("docs/start.md", *_howto("publish-charts", "upgrade", "security-updates", "uninstall"))),
+        Section(
+            "Install",
+            ("docs/start.md", *_howto("command-line", "publish-charts", "upgrade", "security-updates", "uninstall")),
+        ),
         Section("Users", _howto("users", "ssh", "directory", "rest")),
         Section(
             "Storage and the jail",

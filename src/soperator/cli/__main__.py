@@ -13,6 +13,7 @@ import typer
 from soperator.cli import crds, diff, explain, images, join, lint, operator, render, request, token, why
 from soperator.cli.cluster import bundle, drain, jobs, logs, ssh, status, top
 from soperator.cli.preflight import verb as preflight
+from soperator.cli.shell import completion, kubectl
 
 app = typer.Typer(
     name="soperator",
@@ -57,6 +58,7 @@ app.command("top")(top.top)
 app.command("drain")(drain.drain)
 app.command("resume")(drain.resume)
 app.command("bundle")(bundle.bundle)
+app.command("completion")(completion.completion)
 app.command("preflight")(preflight.preflight)
 app.command("crds")(crds.crds)
 app.command("lint")(lint.lint)
@@ -74,7 +76,14 @@ app.command("operator")(operator.operator)
 def main() -> None:
     """Run the command line. An unexpected error ends with one line and exit code 70, or with a traceback if SOPERATOR_DEBUG is set."""
     try:
-        app()
+        if kubectl.is_completer(sys.argv[0]):
+            os.environ.update(kubectl.as_bash_asks(sys.argv[1:]))
+        completion.prepare()
+        app(prog_name=kubectl.name_of_program(sys.argv[0]), complete_var=completion.VARIABLE)
+    except SystemExit:
+        if kubectl.is_completer(sys.argv[0]):
+            typer.echo(kubectl.NO_FILES)
+        raise
     except BrokenPipeError:
         sys.stderr.close()
     except Exception as error:

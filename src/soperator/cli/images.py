@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.shell.completion import cluster_names
 from soperator.cli.support.errors import report_errors
 from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def images(
-    name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
+    name: Annotated[
+        str, typer.Argument(metavar="CLUSTER", help="Name of the SlurmCluster.", autocompletion=cluster_names)
+    ],
     namespace: NamespaceOption = "",
     everything: Annotated[bool, typer.Option("--all", help="List every package, not only the exposed ones.")] = False,
     output: OutputOption = OutputFormat.TEXT,

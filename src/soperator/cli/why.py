@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from soperator.cli.shell.completion import cluster_names
 from soperator.cli.support.errors import no_answer
 from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit
 from soperator.cli.support.say import say
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def why(
-    name: Annotated[str, typer.Argument(help="Name of the SlurmCluster.")],
+    name: Annotated[
+        str, typer.Argument(metavar="CLUSTER", help="Name of the SlurmCluster.", autocompletion=cluster_names)
+    ],
     of: Annotated[str, typer.Argument(help="Slurm node or job number to explain instead.")] = "",
     namespace: NamespaceOption = "",
     output: OutputOption = OutputFormat.TEXT,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from soperator.cli.support.errors import CliError, report_errors
-from soperator.cli.support.output import NamespaceOption
+from soperator.cli.support.output import ClusterArgument, NamespaceOption
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def bundle(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE.tar.gz", help="The archive to write; it must not exist yet.")
     ],
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     namespace: NamespaceOption = "",
     unsearched: Annotated[
         bool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from soperator.cli.support.errors import CliError, report_errors
-from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit, table
+from soperator.cli.support.output import ClusterArgument, NamespaceOption, OutputFormat, OutputOption, emit, table
 
 if TYPE_CHECKING:
     from soperator.cli.support.slurm_queries import JobLine
@@ -16,9 +16,7 @@ _HEAD = ("JOB", "USER", "PARTITION", "STATE", "TIME", "LIMIT", "NODES", "NODES O
 
 
 def jobs(
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     user: Annotated[str, typer.Option("--user", "-u", help="Only the jobs of this user.")] = "",
     state: Annotated[str, typer.Option("--state", "-t", help="Only jobs in this state, such as PENDING.")] = "",
     namespace: NamespaceOption = "",

@@ -10,7 +10,7 @@ import typer
 
 from soperator.cli.support.errors import CliError, report_errors
 from soperator.cli.support.find_pods import CONTAINERS, pod_of_node, pods_of_role
-from soperator.cli.support.output import NamespaceOption
+from soperator.cli.support.output import ClusterArgument, NamespaceOption
 from soperator.cli.support.say import line as one_line
 from soperator.cli.support.say import say
 
@@ -50,17 +50,21 @@ class LogRequest:
         return {key: value for key, value in wanted.items() if value}
 
 
+def role_names(incomplete: str) -> list[str]:
+    """Return the roles for the completion of a shell."""
+    return [each for each in sorted({*CONTAINERS, "operator"} - {"worker"}) if each.startswith(incomplete)]
+
+
 def logs(
     what: Annotated[
         str,
         typer.Argument(
             metavar="ROLE|NODE|JOB",
+            autocompletion=role_names,
             help="controller, login, rest, accounting, database, operator …; a Slurm node; a job.",
         ),
     ],
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     container: Annotated[
         str, typer.Option("--container", help="Another container of the pod, such as munged or sackd.")
     ] = "",
@@ -152,7 +156,7 @@ async def _of_node(api: "Api", cluster: "Custom", node: str) -> "Target":
             continue
         role = pod.metadata.labels.get(labels.ROLE, "worker")
         return Target(cluster.metadata.namespace, name, CONTAINERS.get(role, CONTAINERS["worker"]))
-    roles = ", ".join(sorted({*CONTAINERS, "operator"} - {"worker"}))
+    roles = ", ".join(role_names(""))
     raise CliError(
         f"{node}: SlurmCluster {cluster.metadata.name} has no pod of this node; roles with a log are {roles}"
     )

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand
 
 from soperator.cli.support.errors import CliError, report_errors
-from soperator.cli.support.output import NamespaceOption
+from soperator.cli.support.output import ClusterArgument, NamespaceOption
 
 if TYPE_CHECKING:
     from soperator.kube.api import Api
@@ -56,9 +56,7 @@ class LoginAddress:
 
 def ssh(
     ctx: typer.Context,
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     worker: Annotated[
         str, typer.Argument(help="Slurm node to log in to, where the user has a job.", metavar="[WORKER]")
     ] = "",

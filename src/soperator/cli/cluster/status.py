@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from soperator.cli.support.errors import report_errors
-from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit, repeated, table
+from soperator.cli.support.output import (
+    ClusterArgument,
+    NamespaceOption,
+    OutputFormat,
+    OutputOption,
+    emit,
+    repeated,
+    table,
+)
 
 if TYPE_CHECKING:
     from soperator.cli.support.slurm_queries import QueueSummary
@@ -25,9 +33,7 @@ _MOST_REASONS = 10
 
 
 def status(
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     namespace: NamespaceOption = "",
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="One line for each cluster.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Print the state again every two seconds.")] = False,

@@ -8,7 +8,15 @@ import typer
 
 from soperator.cli.cluster.jobs import job_table
 from soperator.cli.support.errors import CliError, report_errors
-from soperator.cli.support.output import NamespaceOption, OutputFormat, OutputOption, emit, repeated, table
+from soperator.cli.support.output import (
+    ClusterArgument,
+    NamespaceOption,
+    OutputFormat,
+    OutputOption,
+    emit,
+    repeated,
+    table,
+)
 
 if TYPE_CHECKING:
     from soperator.cli.support.slurm_queries import JobLine, NodeLine
@@ -20,9 +28,7 @@ _HEAD = ("NODE", "STATE", "CPU USED", "CPU", "LOAD", "MEMORY MIB", "FREE MIB", "
 
 
 def top(
-    name: Annotated[
-        str, typer.Argument(help="Name of the SlurmCluster; default: the only one.", metavar="[CLUSTER]")
-    ] = "",
+    name: ClusterArgument = "",
     most: Annotated[int, typer.Option("--lines", min=1, help="Print at most this many nodes, and as many jobs.")] = 20,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Print it again every two seconds.")] = False,
     namespace: NamespaceOption = "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from soperator.api.base import GROUP
-from soperator.cli.preflight.facts import Facts, Machine
+from soperator.cli.preflight.facts import KubernetesFacts, Machine
 from soperator.crdgen.columns import ALL
 
 OLDEST, WITH_USER_NAMESPACES, KERNEL = (1, 30), (1, 33), (6, 3)
@@ -27,7 +27,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class PreflightResult:
     """What one check found: its name, its level, a sentence, and the remedy if there is something to do."""
 
     check: str
@@ -36,25 +36,25 @@ class Finding:
     remedy: str = ""
 
 
-def check_version(facts: Facts) -> Finding:
+def check_version(facts: KubernetesFacts) -> PreflightResult:
     """Return whether Kubernetes is new enough."""
     name = "Kubernetes"
     if facts.version is None:
         return _unread(name, facts, "version")
     found = _numbers(facts.version)
     if found < OLDEST:
-        return Finding(name, Level.FAIL, f"{facts.version} is older than 1.30", "upgrade Kubernetes")
-    return Finding(name, Level.OK, facts.version)
+        return PreflightResult(name, Level.FAIL, f"{facts.version} is older than 1.30", "upgrade Kubernetes")
+    return PreflightResult(name, Level.OK, facts.version)
 
 
-def check_machines(facts: Facts) -> Finding:
+def check_machines(facts: KubernetesFacts) -> PreflightResult:
     """Return whether there are Nodes for the images, which are for amd64 only."""
     name = "Nodes"
     if facts.machines is None:
         return _unread(name, facts, "machines")
     fitting = _fitting(facts)
     if not fitting:
-        return Finding(
+        return PreflightResult(
             name,
             Level.FAIL,
             f"none of {len(facts.machines)} Nodes has amd64",
@@ -63,13 +63,13 @@ def check_machines(facts: Facts) -> Finding:
     others = len(facts.machines) - len(fitting)
     if others:
         remedy = "set scheduling.nodeSelector to kubernetes.io/arch: amd64 for each role and NodeSet"
-        return Finding(
+        return PreflightResult(
             name, Level.WARN, f"{others} of {len(facts.machines)} Nodes have another architecture than amd64", remedy
         )
-    return Finding(name, Level.OK, f"{len(fitting)} with amd64")
+    return PreflightResult(name, Level.OK, f"{len(fitting)} with amd64")
 
 
-def check_user_namespaces(facts: Facts) -> Finding:
+def check_user_namespaces(facts: KubernetesFacts) -> PreflightResult:
     """Return whether pods can have user namespaces on every Node."""
     name = "User namespaces"
     if facts.machines is None:
@@ -86,19 +86,19 @@ def check_user_namespaces(facts: Facts) -> Finding:
             if _numbers(info.kubelet_version) >= WITH_USER_NAMESPACES
             else " and the feature gate UserNamespacesSupport"
         )
-        return Finding(name, Level.FAIL, told, f"use containerd 2.0 and runc 1.2 or newer{gate}, {off}")
+        return PreflightResult(name, Level.FAIL, told, f"use containerd 2.0 and runc 1.2 or newer{gate}, {off}")
     if old:
         told = f"{_named(old)} has Linux {old[0].status.node_info.kernel_version}, older than 6.3"
-        return Finding(name, Level.FAIL, told, f"use a newer kernel, {off}")
+        return PreflightResult(name, Level.FAIL, told, f"use a newer kernel, {off}")
     if silent:
         told = f"{_named(silent)} does not report what its runtime can do (kubelet {silent[0].status.node_info.kubelet_version})"
-        return Finding(name, Level.WARN, told, f"start a pod with hostUsers: false there, {off}")
-    return Finding(
+        return PreflightResult(name, Level.WARN, told, f"start a pod with hostUsers: false there, {off}")
+    return PreflightResult(
         name, Level.OK, "every Node has them; the file system of the jail must be idmapped too, which only a pod shows"
     )
 
 
-def check_storage(facts: Facts) -> Finding:
+def check_storage(facts: KubernetesFacts) -> PreflightResult:
     """Return whether there is storage that all Nodes can mount for the jail."""
     name = "Storage for the jail"
     if facts.claims is None or facts.classes is None:
@@ -106,16 +106,16 @@ def check_storage(facts: Facts) -> Finding:
     shared = [each for each in facts.claims if "ReadWriteMany" in (each.status.access_modes or each.spec.access_modes)]
     bound = [each for each in shared if each.status.phase == "Bound"]
     if bound:
-        return Finding(name, Level.OK, f"claim {bound[0].metadata.name} is bound and ReadWriteMany")
+        return PreflightResult(name, Level.OK, f"claim {bound[0].metadata.name} is bound and ReadWriteMany")
     classes = [each.metadata.name for each in facts.classes if _SHARED.search(each.provisioner)]
     if classes:
-        return Finding(name, Level.OK, f"class {classes[0]} has a driver of a shared file system")
+        return PreflightResult(name, Level.OK, f"class {classes[0]} has a driver of a shared file system")
     unknown = [each for each in facts.classes if not _DISKS.search(each.provisioner)]
     if unknown:
         told = f"whether class {unknown[0].metadata.name} ({unknown[0].provisioner}) makes ReadWriteMany volumes is not known here"
-        return Finding(name, Level.WARN, told, "look into the driver's documentation")
+        return PreflightResult(name, Level.WARN, told, "look into the driver's documentation")
     told = f"namespace {facts.namespace} has no ReadWriteMany claim, and no StorageClass has a driver of a shared file system"
-    return Finding(
+    return PreflightResult(
         name,
         Level.FAIL,
         told,
@@ -123,13 +123,13 @@ def check_storage(facts: Facts) -> Finding:
     )
 
 
-def check_pod_security(facts: Facts) -> Finding:
+def check_pod_security(facts: KubernetesFacts) -> PreflightResult:
     """Return whether Pod Security admits the pods."""
     name = "Pod Security"
     if "namespace" in facts.refused:
         return _unread(name, facts, "namespace")
     if facts.namespace_labels is None:
-        return Finding(
+        return PreflightResult(
             name,
             Level.OK,
             f"namespace {facts.namespace} does not exist yet; a new one enforces nothing unless the cluster's default does",
@@ -137,13 +137,13 @@ def check_pod_security(facts: Facts) -> Finding:
     level = facts.namespace_labels.get(_ENFORCE, "")
     if level in ("baseline", "restricted"):
         remedy = f"kubectl label namespace {facts.namespace} {_ENFORCE}=privileged --overwrite"
-        return Finding(
+        return PreflightResult(
             name, Level.FAIL, f"namespace {facts.namespace} enforces {level}, and workers need SYS_ADMIN", remedy
         )
-    return Finding(name, Level.OK, f"namespace {facts.namespace} enforces {level or 'nothing by a label'}")
+    return PreflightResult(name, Level.OK, f"namespace {facts.namespace} enforces {level or 'nothing by a label'}")
 
 
-def check_definitions(facts: Facts) -> Finding:
+def check_definitions(facts: KubernetesFacts) -> PreflightResult:
     """Return whether the kinds are installed."""
     name = "Kinds"
     if facts.definitions is None:
@@ -152,24 +152,24 @@ def check_definitions(facts: Facts) -> Finding:
     missing = [each.kind for each in ALL if f"{each.plural}.{GROUP}" not in installed]
     if len(missing) == len(ALL):
         remedy = "helm install soperator-crds charts/soperator-crds -n soperator-system --create-namespace"
-        return Finding(name, Level.WARN, "they are not installed yet", remedy)
+        return PreflightResult(name, Level.WARN, "they are not installed yet", remedy)
     if missing:
-        return Finding(
+        return PreflightResult(
             name, Level.FAIL, f"{', '.join(missing)} is missing", "upgrade the chart soperator-crds to this version"
         )
-    return Finding(name, Level.OK, f"all {len(ALL)} are installed")
+    return PreflightResult(name, Level.OK, f"all {len(ALL)} are installed")
 
 
-def check_operator(facts: Facts) -> Finding:
+def check_operator(facts: KubernetesFacts) -> PreflightResult:
     """Return whether the operator runs, which also shows that its image can be pulled."""
     name = "Operator"
     if facts.operators is None:
         return _unread(name, facts, "operators")
     if not facts.operators:
         remedy = 'helm install soperator charts/soperator -n soperator-system --set images.prefix="$REGISTRY"'
-        return Finding(name, Level.WARN, "it is not installed yet", remedy)
+        return PreflightResult(name, Level.WARN, "it is not installed yet", remedy)
     if any(each.status.available_replicas for each in facts.operators):
-        return Finding(name, Level.OK, f"it runs in namespace {facts.operators[0].metadata.namespace}")
+        return PreflightResult(name, Level.OK, f"it runs in namespace {facts.operators[0].metadata.namespace}")
     waits = [
         state.state.waiting
         for pod in facts.operator_pods
@@ -177,7 +177,7 @@ def check_operator(facts: Facts) -> Finding:
         if state.state.waiting
     ]
     told = f"{waits[0].reason}: {waits[0].message}" if waits else "no pod of it is ready"
-    return Finding(
+    return PreflightResult(
         name,
         Level.FAIL,
         told,
@@ -186,7 +186,7 @@ def check_operator(facts: Facts) -> Finding:
 
 
 #: Every check, in the order of an installation.
-CHECKS: tuple[Callable[[Facts], Finding], ...] = (
+CHECKS: tuple[Callable[[KubernetesFacts], PreflightResult], ...] = (
     check_version,
     check_machines,
     check_user_namespaces,
@@ -197,7 +197,7 @@ CHECKS: tuple[Callable[[Facts], Finding], ...] = (
 )
 
 
-def _fitting(facts: Facts) -> list[Machine]:
+def _fitting(facts: KubernetesFacts) -> list[Machine]:
     return [each for each in facts.machines or () if each.status.node_info.architecture == "amd64"]
 
 
@@ -211,8 +211,8 @@ def _numbers(version: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _unread(check: str, facts: Facts, what: str) -> Finding:
-    return Finding(
+def _unread(check: str, facts: KubernetesFacts, what: str) -> PreflightResult:
+    return PreflightResult(
         check,
         Level.WARN,
         f"it could not be read: {facts.refused.get(what, 'no answer')}",

@@ -69,7 +69,7 @@ class StorageClassView(View, frozen=True):
 
 
 @dataclass(frozen=True)
-class Facts:
+class KubernetesFacts:
     """What was read; None for what Kubernetes refused. `namespace_labels` is None too if the namespace does not exist yet (`refused` tells which)."""
 
     namespace: str
@@ -84,7 +84,7 @@ class Facts:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-async def read_facts(api: Api, namespace: str) -> Facts:
+async def read_facts(api: Api, namespace: str) -> KubernetesFacts:
     """Return the facts; raises Unreachable and NoCluster, for then nothing can be said at all."""
     refused: dict[str, str] = {}
 
@@ -106,7 +106,7 @@ async def read_facts(api: Api, namespace: str) -> Facts:
         read("operators", api.list(kinds.DEPLOYMENT, Deployment, None, _OPERATOR)),
         read("operators", api.list(kinds.POD, Pod, None, _OPERATOR)),
     )
-    return Facts(
+    return KubernetesFacts(
         namespace,
         version,
         machines.items if machines else None,

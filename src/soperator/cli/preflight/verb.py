@@ -11,7 +11,7 @@ from soperator.cli.support.errors import report_errors
 from soperator.cli.support.output import OutputFormat, OutputOption, emit
 
 if TYPE_CHECKING:
-    from soperator.cli.preflight.checks import Finding
+    from soperator.cli.preflight.checks import PreflightResult
 
 
 def preflight(
@@ -30,7 +30,7 @@ def preflight(
     raise typer.Exit(1 if any(each.level == "fail" for each in found) else 0)
 
 
-async def _check(namespace: str) -> "list[Finding]":
+async def _check(namespace: str) -> "list[PreflightResult]":
     from soperator.cli.preflight.checks import CHECKS
     from soperator.cli.preflight.facts import read_facts
     from soperator.kube.api import Api
@@ -40,7 +40,7 @@ async def _check(namespace: str) -> "list[Finding]":
     return [check(facts) for check in CHECKS]
 
 
-def _lines(found: "Sequence[Finding]") -> Iterator[str]:
+def _lines(found: "Sequence[PreflightResult]") -> Iterator[str]:
     for each in found:
         yield f"{each.level.value:4}  {each.check}: {each.message}"
         if each.remedy:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from soperator.cli.shell.completion import cluster_names
 from soperator.cli.support.say import line, say
 
 #: Seconds between two screens of --watch.
@@ -29,6 +30,12 @@ class OutputFormat(StrEnum):
 
 OutputOption = Annotated[
     OutputFormat, typer.Option("--output", "-o", help="text for people; json or yaml for programs.")
+]
+ClusterArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="[CLUSTER]", help="Name of the SlurmCluster; default: the only one.", autocompletion=cluster_names
+    ),
 ]
 NamespaceOption = Annotated[
     str, typer.Option("--namespace", "-n", help="Namespace of the cluster; default: that of the kubeconfig.")
