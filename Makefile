@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # Some machines have it, and then each of a few thousand starts of Python would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos site
+.PHONY: built quick world mutants rotating test-rest test-outside help machine venv check test demo cluster images down clean status bench bench-accounting bench-cold bench-day bench-exporter bench-jail bench-scale golden crds format run monitoring spank-test fuzz e2e test-bookworm test-newer-slurm test-2605 test-accounting test-logs soak soak-power chaos site zipapp
 
 NODES ?= 2
 PYTHON := .venv/bin/python
@@ -63,6 +63,9 @@ crds: venv ## write the CRDs, the values schema, the reference pages and the das
 
 site: venv ## the pages of docs/ as a site with navigation and search, in build/site; a link that leads nowhere fails
 	$(PYTHON) -m local.site
+
+zipapp: venv ## the command line as one file, build/soperator.pyz, and as a plugin for krew; RELEASE_URL= is where it will be published
+	$(PYTHON) -m local.zipapp
 
 golden: venv ## rewrite the golden objects from the renderer
 	GOLDEN=write pytest tests/golden --deselect tests/golden/test_version.py

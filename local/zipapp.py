@@ -1,0 +1,126 @@
+"""`python3 -m local.zipapp`: the command line as one file, build/soperator.pyz, and what krew needs to install it as `kubectl slurm`.
+
+shiv packs the pinned packages with a start that unpacks them once, because compiled modules cannot be loaded from a zip file. So the file belongs to
+one release of Python and one architecture, and says so when another one runs it.
+"""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from local import pinned
+from local.paths import REPOSITORY
+from local.progress import say
+from soperator import __version__
+
+BUILD = REPOSITORY / "build"
+#: The address under which a release is published, for krew's manifest; `krew install --archive` needs none.
+ADDRESS = "RELEASE_URL"
+_NO_ADDRESS = "https://release-url-is-not-set.invalid"
+#: Runs after unpacking, before the first import.
+PREAMBLE = """\
+#!/usr/bin/env python3
+import platform
+import sys
+
+MADE_FOR = {made_for!r}
+if (sys.version_info[0], sys.version_info[1], platform.machine()) != MADE_FOR:
+    sys.exit(
+        "soperator.pyz is for Python %s.%s on %s, and this is Python %s.%s on %s: run it with the former, make another with `make zipapp`, or use pip"
+        % (*MADE_FOR, sys.version_info[0], sys.version_info[1], platform.machine())
+    )
+"""
+
+
+def main() -> None:
+    """Build both files, and say where they are."""
+    say(f"{build(BUILD)}: the command line for Python {sys.version_info[0]}.{sys.version_info[1]}")
+    say(f"{write_plugin(BUILD, BUILD / 'soperator.pyz', os.environ.get(ADDRESS, _NO_ADDRESS))}: the plugin for krew")
+
+
+def build(folder: Path) -> Path:
+    """Build the file; needs the package index the first time."""
+    shiv, staged = pinned.build("shiv"), folder / "zipapp"
+    shutil.rmtree(staged, ignore_errors=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-compile",
+        f"--target={staged}",
+    ]
+    _run([*pip, "--require-hashes", f"--requirement={REPOSITORY}/requirements/runtime.txt"])
+    shutil.rmtree(REPOSITORY / "build/lib", ignore_errors=True)  # setuptools packs what a former build has left there
+    _run([*pip, "--no-deps", "--upgrade", str(REPOSITORY)])
+    preamble = folder / "preamble.py"
+    preamble.write_text(PREAMBLE.format(made_for=(sys.version_info[0], sys.version_info[1], platform.machine())))
+    preamble.chmod(0o755)
+    path = folder / "soperator.pyz"
+    words = [
+        "--compressed",
+        "--reproducible",
+        "--python",
+        "/usr/bin/env python3",
+        "--preamble",
+        str(preamble),
+        "--entry-point",
+        "soperator.cli.__main__:main",
+    ]
+    _run([str(shiv), "-m", "shiv", "--site-packages", str(staged), *words, "--output-file", str(path)])
+    return path
+
+
+def write_plugin(folder: Path, program: Path, address: str) -> Path:
+    """Write the archive with the plugin and its license, and krew's manifest, which has the archive's hash."""
+    archive = folder / "kubectl-slurm.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        for name, source, mode in (("kubectl-slurm", program, 0o755), ("LICENSE", REPOSITORY / "LICENSE", 0o644)):
+            content = source.read_bytes()
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), mode
+            packed.addfile(entry, io.BytesIO(content))
+    path = folder / "slurm.yaml"
+    path.write_text(json.dumps(manifest(hashlib.sha256(archive.read_bytes()).hexdigest(), address), indent=1) + "\n")
+    return path
+
+
+def manifest(digest: str, address: str) -> dict[str, object]:
+    """Return krew's manifest of the plugin. JSON is YAML too."""
+    linux = {
+        "selector": {"matchLabels": {"os": "linux", "arch": "amd64"}},
+        "uri": f"{address}/kubectl-slurm.tar.gz",
+        "sha256": digest,
+        "bin": "kubectl-slurm",
+    }
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": "Plugin",
+        "metadata": {"name": "slurm"},
+        "spec": {
+            "version": f"v{__version__}",
+            "shortDescription": "Look at and operate Slurm clusters on Kubernetes",
+            "description": "Status, logs, logins, jobs, drains and support archives of the Slurm clusters that the Soperator runs.",
+            "caveats": "It needs Python 3 of the release that it was made for; it names that when another one runs it.",
+            "platforms": [linux],
+        },
+    }
+
+
+def _run(words: list[str]) -> None:
+    done = subprocess.run(words, cwd=REPOSITORY, check=False)
+    if done.returncode:
+        sys.exit(f"{words[0]} ended with {done.returncode}; its errors are above.")
+
+
+if __name__ == "__main__":
+    main()
