@@ -21,8 +21,8 @@ CLI = [
     ),
     Mutant(
         f"{C}/cluster/drain.py",
-        "if not reason and each.reason.startswith(REASON_PREFIX):",
-        "if False:",
+        "if not reason and each.reason.startswith(REASON_PREFIX) and",
+        "if not reason and not",
         "jobs on a node that a check has drained",
         (f"{T}/test_drain.py",),
     ),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soperator.cli.archive.collect import Collected, Source
+from soperator.cli.archive.collect import ArchiveContent, ArchiveSource
 from soperator.cli.archive.redaction import Redaction, clean_object
 from soperator.cli.cluster.bundle import cleaned, gather, write
 from soperator.cli.support.errors import CliError
@@ -122,7 +122,7 @@ def slurm(tmp_path):
 
 
 async def archive(fake, slurm, unsearched=False):
-    source = Source(fake.api(), await find_cluster(fake.api(), "slurm", "demo"), slurm.run)
+    source = ArchiveSource(fake.api(), await find_cluster(fake.api(), "slurm", "demo"), slurm.run)
     made, redaction = await gather(source, unsearched)
     return cleaned(made, redaction, "demo", unsearched)
 
@@ -239,7 +239,7 @@ def test_a_secret_that_would_stay_stops_the_archive():
             return content
 
     with pytest.raises(CliError, match=r"x.txt: a Secret's content is still in it"):
-        cleaned(Collected({"x.txt": b"p4ssw0rd-of-db"}), Blind([b"p4ssw0rd-of-db"]), "demo", False)
+        cleaned(ArchiveContent({"x.txt": b"p4ssw0rd-of-db"}), Blind([b"p4ssw0rd-of-db"]), "demo", False)
 
 
 def test_the_file_is_its_owners_and_never_another(tmp_path):

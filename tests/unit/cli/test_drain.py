@@ -14,9 +14,9 @@ from tests.unit.fake_api import FakeApi
 IDLE = "NodeName=worker-1 Arch=x86_64 State=IDLE+DYNAMIC_NORM ThreadsPerCore=1"
 
 
-def drained(reason):
+def drained(reason, by="root"):
     """A node out of service, as scontrol shows it."""
-    return f"NodeName=worker-1 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 Reason={reason} [root@2026-11-25T16:00:00] Comment=x"
+    return f"NodeName=worker-1 State=IDLE+DRAIN+DYNAMIC_NORM ThreadsPerCore=1 Reason={reason} [{by}@2026-11-25T16:00:00] Comment=x"
 
 
 def seeded(*pods):
@@ -69,7 +69,8 @@ def test_a_reason_is_one_line():
         (IDLE, "", "worker-1 is IDLE+DYNAMIC_NORM: it is in service already"),
         (drained("ticket 7"), "fan", "already: ticket 7 [root@2026-11-25T16:00:00]: give --force to replace the reason"),
         (drained("ticket 7"), "", ""),
-        (drained("soperator: check gpu: Xid 79"), "", "drained by the operator: soperator: check gpu: Xid 79"),
+        (drained("soperator: check gpu: Xid 79", "slurm"), "", "drained by the operator: soperator: check gpu: Xid 79"),
+        (drained("soperator: a person wrote this"), "", ""),
         ("NodeName=worker-1 State=IDLE+POWERED_DOWN Reason=old", "fan", ""),
         ("NodeName=worker-1 State=DOWN*+DYNAMIC_NORM Reason=Not responding", "", ""),
     ],

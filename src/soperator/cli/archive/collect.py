@@ -28,7 +28,7 @@ Json = dict[str, Any]
 LOG_LINES, LOG_BYTES, MOST_LOGS = 5000, 1 << 20, 60
 _SIDE_BY_SIDE = 8
 _MOST_TEXT = 8 << 20
-_OURS = (kinds.HEALTHCHECK, kinds.SLURMACCOUNT, kinds.SLURMQOS)
+_OURS = (kinds.HEALTHCHECK, kinds.SLURMACCOUNT, kinds.SLURMQOS, kinds.SLURMBACKUP)
 _CHILDREN = (
     kinds.STATEFULSET,
     kinds.DEPLOYMENT,
@@ -57,7 +57,7 @@ _ANSWERS: Mapping[str, str] = {
 
 
 @dataclass
-class Collected:
+class ArchiveContent:
     """The files of the archive by their paths, and what could not be read."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class Source:
+class ArchiveSource:
     """From where the archive is collected; `run` executes commands in pods."""
 
     api: Api
@@ -99,9 +99,9 @@ class Source:
         return f"{labels.CLUSTER}={self.cluster.metadata.name}"
 
 
-async def collect(source: Source) -> Collected:
+async def collect(source: ArchiveSource) -> ArchiveContent:
     """Return everything that can be read about a cluster."""
-    made = Collected()
+    made = ArchiveContent()
     pods: list[Json] = []
     operator: list[Json] = []
     await made.attempt("pods", _pods(source, pods, operator))
@@ -153,16 +153,16 @@ async def _list(api: Api, kind: Kind, namespace: str | None, selector: str = "")
             return found
 
 
-async def _pods(source: Source, pods: list[Json], operator: list[Json]) -> None:
+async def _pods(source: ArchiveSource, pods: list[Json], operator: list[Json]) -> None:
     pods += await _list(source.api, kinds.POD, source.namespace, source.selector)
     operator += await _list(source.api, kinds.POD, None, _OPERATOR)
 
 
-async def _objects(made: Collected, api: Api, kind: Kind, namespace: str | None, path: str) -> None:
+async def _objects(made: ArchiveContent, api: Api, kind: Kind, namespace: str | None, path: str) -> None:
     made.add(path, _as_json(await _list(api, kind, namespace)))
 
 
-async def _own_objects(source: Source, made: Collected) -> None:
+async def _own_objects(source: ArchiveSource, made: ArchiveContent) -> None:
     from soperator.cli.support.find_cluster import members_of
 
     whole = await _list(source.api, kinds.SLURMCLUSTER, source.namespace)
@@ -176,7 +176,7 @@ async def _own_objects(source: Source, made: Collected) -> None:
         made.add(f"objects/{kind.plural}.json", _as_json(await _list(source.api, kind, source.namespace)))
 
 
-async def _children(source: Source, made: Collected, kind: Kind) -> None:
+async def _children(source: ArchiveSource, made: ArchiveContent, kind: Kind) -> None:
     found = await _list(source.api, kind, source.namespace, source.selector)
     made.add(f"objects/{kind.plural}.json", _as_json(found))
     if kind is kinds.CONFIGMAP:
@@ -185,17 +185,17 @@ async def _children(source: Source, made: Collected, kind: Kind) -> None:
                 made.add(f"files/{_name(each)}/{key}", str(text))
 
 
-async def _secret_names(source: Source, made: Collected) -> None:
+async def _secret_names(source: ArchiveSource, made: ArchiveContent) -> None:
     """Record the names, types and keys of the Secrets, without content."""
     made.add("objects/secrets.json", _as_json(await _list(source.api, kinds.SECRET, source.namespace)))
 
 
-async def _version(api: Api, made: Collected) -> None:
+async def _version(api: Api, made: ArchiveContent) -> None:
     call = Call("get", kinds.NAMESPACE, "GET", "/version")
     made.add("versions/kubernetes.json", (await api.transport.send(call)).content)
 
 
-async def _answer(source: Source, made: Collected, name: str, command: str) -> None:
+async def _answer(source: ArchiveSource, made: ArchiveContent, name: str, command: str) -> None:
     from soperator.cli.support.find_cluster import as_cluster
     from soperator.reconcile.io.slurm_exec import Inside
 
@@ -205,7 +205,7 @@ async def _answer(source: Source, made: Collected, name: str, command: str) -> N
     made.add(f"slurm/{name}", await inside.beside_slurmctld(as_cluster(source.cluster), command, script, words))
 
 
-async def _explanations(source: Source, made: Collected) -> None:
+async def _explanations(source: ArchiveSource, made: ArchiveContent) -> None:
     from soperator.cli.cluster.status import gather, screen
     from soperator.cli.support.find_cluster import members_of
     from soperator.cli.why import notes, reasons
@@ -217,7 +217,7 @@ async def _explanations(source: Source, made: Collected) -> None:
     made.add("status.txt", "\n".join(screen(state)) + "\n")
 
 
-async def _metrics(api: Api, made: Collected, pod: Json) -> None:
+async def _metrics(api: Api, made: ArchiveContent, pod: Json) -> None:
     path = kinds.POD.path(pod["metadata"]["namespace"], f"{_name(pod)}:8080", "proxy") + "/metrics"
     made.add(
         f"operator/{_name(pod)}/metrics.txt", (await api.transport.send(Call("get", kinds.POD, "GET", path))).content
@@ -252,7 +252,7 @@ def _log_call(pod: Json, container: str, previous: bool) -> tuple[str, Call]:
     return path, Call("get", kinds.POD, "GET", kinds.POD.path(pod["metadata"]["namespace"], _name(pod), "log"), params)
 
 
-async def _log(api: Api, made: Collected, path: str, call: Call) -> None:
+async def _log(api: Api, made: ArchiveContent, path: str, call: Call) -> None:
     try:
         content = (await api.transport.send(call)).content
     except ApiError as error:

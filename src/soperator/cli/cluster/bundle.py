@@ -16,7 +16,7 @@ from soperator.cli.support.output import ClusterArgument, NamespaceOption
 from soperator.cli.support.say import say
 
 if TYPE_CHECKING:
-    from soperator.cli.archive.collect import Collected, Source
+    from soperator.cli.archive.collect import ArchiveContent, ArchiveSource
     from soperator.cli.archive.redaction import Redaction
 
 _README = """Support archive of SlurmCluster {cluster}, written by soperator {version} at {when}.
@@ -64,17 +64,17 @@ def bundle(
 
 
 async def _collect(name: str, namespace: str, unsearched: bool) -> tuple[dict[str, bytes], int]:
-    from soperator.cli.archive.collect import Source
+    from soperator.cli.archive.collect import ArchiveSource
     from soperator.cli.support.find_cluster import connected, find_cluster
     from soperator.kube.exec import exec as run_in_pod
 
     async with connected(namespace) as (api, where):
-        source = Source(api, await find_cluster(api, where, name), run_in_pod)
+        source = ArchiveSource(api, await find_cluster(api, where, name), run_in_pod)
         made, redaction = await gather(source, unsearched)
         return cleaned(made, redaction, source.cluster.metadata.name, unsearched), len(made.errors)
 
 
-async def gather(source: "Source", unsearched: bool = False) -> "tuple[Collected, Redaction]":
+async def gather(source: "ArchiveSource", unsearched: bool = False) -> "tuple[ArchiveContent, Redaction]":
     """Return what was collected, and the search that must clean it. Raises CliError if Secrets cannot be read, unless that is accepted."""
     from soperator.cli.archive.collect import collect, secret_values
     from soperator.cli.archive.redaction import Redaction
@@ -94,7 +94,7 @@ async def gather(source: "Source", unsearched: bool = False) -> "tuple[Collected
     return made, Redaction({*before, *after}, _harmless(source))
 
 
-def _harmless(source: "Source") -> set[str]:
+def _harmless(source: "ArchiveSource") -> set[str]:
     """Words that Secrets have beside secrets, such as the name of a user or a database, and that every file is full of."""
     return {
         source.cluster.metadata.name,
@@ -111,7 +111,7 @@ def _harmless(source: "Source") -> set[str]:
     }
 
 
-async def _namespaces_of_operator(source: "Source") -> set[str]:
+async def _namespaces_of_operator(source: "ArchiveSource") -> set[str]:
     from soperator.kube.errors import KubeError
     from soperator.kube.kinds import DEPLOYMENT
     from soperator.kube.views import Meta
@@ -123,7 +123,7 @@ async def _namespaces_of_operator(source: "Source") -> set[str]:
     return {each.metadata.namespace for each in found.items}
 
 
-def cleaned(made: "Collected", redaction: "Redaction", cluster: str, unsearched: bool) -> dict[str, bytes]:
+def cleaned(made: "ArchiveContent", redaction: "Redaction", cluster: str, unsearched: bool) -> dict[str, bytes]:
     """Return the files of the archive without secrets. Raises CliError if a file still has one."""
     from soperator import __version__
 

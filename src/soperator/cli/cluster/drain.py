@@ -133,7 +133,7 @@ def refused(records: list[ServiceState], reason: str) -> str:
             return f"{each.name} is {each.state} already: {each.reason}: give --force to replace the reason"
         if not reason and not each.is_out:
             return f"{each.name} is {each.state}: it is in service already"
-        if not reason and each.reason.startswith(REASON_PREFIX):
+        if not reason and each.reason.startswith(REASON_PREFIX) and "[slurm@" in each.reason:
             return (
                 f"{each.name} was drained by the operator: {each.reason}: it resumes the node itself when the cause is over; "
                 "give --force to resume it now"
