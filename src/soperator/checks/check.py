@@ -54,7 +54,7 @@ class FailRule:
     """
 
     when: Mapping[str, Mapping[str, Any]]
-    says: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Check:
     rules: tuple[FailRule, ...] = ()
     at: tuple[str, ...] = ("interval",)
     needs: tuple[str, ...] = ()
-    then: str = "drain"
+    on_failure: str = "drain"
     confirm: int = 2
     passes: int = 3
     limit: float = 3.0
@@ -94,7 +94,7 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
         rules=tuple(read_rule(name, each) for each in said.get("fail", ())),
         at=_words(name, said, "at", CONTEXTS) or ("interval",),
         needs=tuple(said.get("needs", ())),
-        then=_words(name, {"then": [said.get("then", "drain")]}, "then", THEN)[0],
+        on_failure=_words(name, {"then": [said.get("then", "drain")]}, "then", THEN)[0],
         confirm=int(_number(name, said, "confirm", 2, 1, 100)),
         passes=int(_number(name, said, "passes", 3, 1, 1000)),
         limit=_number(name, said, "limit", 3.0, 0.1, LONGEST),
@@ -111,8 +111,10 @@ def read_check(name: str, said: Mapping[str, Any]) -> Check:
 
 def table(check: Check) -> dict[str, Any]:
     """Return the table from which `read_check` reads the same check."""
-    rules = [{"when": {key: dict(said) for key, said in each.when.items()}, "says": each.says} for each in check.rules]
-    plain = {key: getattr(check, key) for key in _FIELDS if key != "fail"}
+    rules = [
+        {"when": {key: dict(said) for key, said in each.when.items()}, "says": each.message} for each in check.rules
+    ]
+    plain = {key: getattr(check, "on_failure" if key == "then" else key) for key in _FIELDS if key != "fail"}
     return plain | {"given": dict(check.given), "fail": rules, "at": list(check.at), "needs": list(check.needs)}
 
 
@@ -120,7 +122,7 @@ def read_rule(name: str, said: Mapping[str, Any]) -> FailRule:
     """Return a rule from its table; raises CheckError."""
     when, says = said.get("when"), said.get("says")
     if not isinstance(when, Mapping) or not when or not isinstance(says, str) or not says:
-        raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
+        raise CheckError(f"check {name}: fail: each entry needs `when` and `message`")
     for value, judged in when.items():
         if not isinstance(judged, Mapping) or not judged:
             raise CheckError(f"check {name}: when.{value}: the operator is missing: use one of {', '.join(OPERATORS)}")

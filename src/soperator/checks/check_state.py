@@ -22,15 +22,15 @@ _MOST_RELAPSES = 4
 class CheckState:
     """The state of a check that is failing, broken or recovering.
 
-    `says` and `values` are the message and the numbers of the run that entered this state, so that the report changes only with the state. A failing
-    check keeps `says` of its failure while it is broken or passes again; `broken` then says why the result is unknown.
+    `message` and `values` are of the run that entered this state, so that the report changes only with the state. A failing
+    check keeps `message` of its failure while it is broken or passes again; `broken` then says why the result is unknown.
     """
 
     check: str
     state: State
     since: float
-    says: str
-    then: str = "drain"
+    message: str
+    on_failure: str = "drain"
     values: Mapping[str, Value] = field(default_factory=dict)
     broken: str = ""
     fails: int = 0
@@ -45,7 +45,7 @@ class CheckState:
     @property
     def takes_out(self) -> bool:
         """Whether a node that fails the check is drained."""
-        return self.then != "report"
+        return self.on_failure != "report"
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ def _failed(
     state: State = "failing" if fails >= check.confirm else "suspect"
     if standing and standing.state == state:
         return replace(standing, fails=fails)
-    return CheckState(check.name, state, now, verdict.says, check.then, verdict.values, fails=fails, relapses=relapses)
+    return CheckState(
+        check.name, state, now, verdict.message, check.on_failure, verdict.values, fails=fails, relapses=relapses
+    )
 
 
 def _passed(check: Check, standing: CheckState | None) -> CheckState | None:
@@ -101,8 +103,8 @@ def _passed(check: Check, standing: CheckState | None) -> CheckState | None:
 def _broken(check: Check, standing: CheckState | None, verdict: Verdict, now: float) -> CheckState:
     """Return the state after a broken run. It is not a pass: a failure remains, and its passes count from zero again."""
     if standing is None:
-        return CheckState(check.name, "broken", now, verdict.says, check.then)
+        return CheckState(check.name, "broken", now, verdict.message, check.on_failure)
     if standing.state == "broken":
         return standing
     state: State = "suspect" if standing.state == "suspect" else "failing"
-    return replace(standing, state=state, passes=0, broken=standing.broken or verdict.says)
+    return replace(standing, state=state, passes=0, broken=standing.broken or verdict.message)

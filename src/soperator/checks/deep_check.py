@@ -134,7 +134,7 @@ def _rule(name: str, said: object) -> DeepRule:
         or not isinstance(when, Mapping)
         or not all(isinstance(each, Mapping) for each in when.values())
     ):
-        raise CheckError(f"check {name}: fail: each entry needs `when` and `says`")
+        raise CheckError(f"check {name}: fail: each entry needs `when` and `message`")
     found = [(value, judged["deviates"]) for value, judged in when.items() if "deviates" in judged]
     if found[1:]:
         raise CheckError(f"check {name}: when.{found[1][0]}.deviates: one rule compares one value: write two rules")

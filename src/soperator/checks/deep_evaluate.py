@@ -39,7 +39,7 @@ class Finding:
 
     outcome: Outcome
     nodes: tuple[str, ...]
-    says: str
+    message: str
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
@@ -65,11 +65,11 @@ def of_node(
         return DeepVerdict(Verdict("broken", readings))
     own = tuple(each for each in readings if nodes_of(each) == (node,))
     found = judge(check, own, others, [node], limits)
-    unsure = "; ".join(each.says for each in found if each.outcome == "unsure")
+    unsure = "; ".join(each.message for each in found if each.outcome == "unsure")
     for outcome in ("fail", "broken"):
         if bad := [each for each in found if each.outcome == outcome]:
             more = f" (and {len(bad) - 1} more)" if bad[1:] else ""
-            return DeepVerdict(Verdict(outcome, bad[0].says + more, bad[0].values), own, unsure)
+            return DeepVerdict(Verdict(outcome, bad[0].message + more, bad[0].values), own, unsure)
     return DeepVerdict(Verdict("pass"), own, unsure)
 
 

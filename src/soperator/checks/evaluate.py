@@ -21,7 +21,7 @@ class Verdict:
     """
 
     outcome: Outcome
-    says: str = ""
+    message: str = ""
     values: Mapping[str, Value] = field(default_factory=dict)
     counters: Mapping[str, float] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ def limits_of(reading: Reading, machines: Machines) -> Mapping[str, Value]:
 
 def sentence(rule: FailRule, reading: Reading, limits: Mapping[str, Value]) -> str:
     """Return the rule's message about a reading that fails it, on one line."""
-    return " ".join(rule.says.format(**{**limits, **reading}).split())
+    return " ".join(rule.message.format(**{**limits, **reading}).split())
 
 
 def _evidence(rule: FailRule, reading: Reading) -> dict[str, Value]:

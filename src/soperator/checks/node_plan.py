@@ -133,7 +133,7 @@ def _changed(health: HealthSpec, check: Check) -> Check:
     limits = next((numbers(each.values) for each in health.thresholds if each.check == check.name), {})
     rules = tuple(_limited(rule, limits) for rule in check.rules)
     then = health.on_failure.get(check.name)
-    return replace(check, rules=rules, then=then.lower() if then else check.then)
+    return replace(check, rules=rules, on_failure=then.lower() if then else check.on_failure)
 
 
 def _limited(rule: FailRule, limits: Mapping[str, float]) -> FailRule:
@@ -144,4 +144,4 @@ def _limited(rule: FailRule, limits: Mapping[str, float]) -> FailRule:
         }
         for value, said in rule.when.items()
     }
-    return FailRule(when, rule.says)
+    return FailRule(when, rule.message)

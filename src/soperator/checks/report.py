@@ -27,7 +27,7 @@ class ResolvedCheck:
     check: str
     since: float
     until: float
-    says: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def write(report: Report) -> str:
     for kept in (checks, tuple(replace(each, values={}) for each in checks)):
         if len(text := _text(replace(report, checks=kept))) <= LONGEST:
             return text
-    short = [replace(each, values={}, says=each.says[:_SHORT], broken=each.broken[:_SHORT]) for each in checks]
+    short = [replace(each, values={}, message=each.message[:_SHORT], broken=each.broken[:_SHORT]) for each in checks]
     while len(text := _text(replace(report, checks=tuple(short), more=len(checks) - len(short)))) > LONGEST:
         short.pop()
     return text
@@ -103,7 +103,7 @@ def _text(report: Report) -> str:
 
 def _last(ended: ResolvedCheck) -> dict[str, Any]:
     since, until = round(ended.since, 1), round(ended.until, 1)
-    return {"check": ended.check[:64], "since": since, "until": until, "says": ended.says[:_SHORT]}
+    return {"check": ended.check[:64], "since": since, "until": until, "says": ended.message[:_SHORT]}
 
 
 def _ended(said: Mapping[str, Any] | None) -> ResolvedCheck | None:
@@ -113,9 +113,9 @@ def _ended(said: Mapping[str, Any] | None) -> ResolvedCheck | None:
 
 
 def _table(each: CheckState) -> dict[str, Any]:
-    said: dict[str, Any] = {"state": each.state, "since": round(each.since, 1), "says": each.says[:_SENTENCE]}
-    if each.then != "drain":
-        said["then"] = each.then
+    said: dict[str, Any] = {"state": each.state, "since": round(each.since, 1), "says": each.message[:_SENTENCE]}
+    if each.on_failure != "drain":
+        said["then"] = each.on_failure
     if each.broken:
         said["broken"] = each.broken[:_SENTENCE]
     if each.state == "recovering":
@@ -132,8 +132,8 @@ def _standing(name: str, said: Mapping[str, Any]) -> CheckState:
         check=name,
         state=said["state"],
         since=float(said["since"]),
-        says=str(said["says"])[:_SENTENCE],
-        then=said["then"] if said.get("then") in THEN else "drain",
+        message=str(said["says"])[:_SENTENCE],
+        on_failure=said["then"] if said.get("then") in THEN else "drain",
         values=dict(said.get("values", {})),
         broken=str(said.get("broken", ""))[:_SENTENCE],
         passes=int(said.get("passes", 0)),

@@ -39,7 +39,7 @@ def _lines() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for each in catalog.shipped():
         times = f"{each.confirm} in a row" if each.confirm > 1 else "1"
-        yield f"| [{each.name}](#{each.name}) | {needed(each.needs)} | {times} | {each.passes} in a row | {_FOLLOWS[each.then]} |"
+        yield f"| [{each.name}](#{each.name}) | {needed(each.needs)} | {times} | {each.passes} in a row | {_FOLLOWS[each.on_failure]} |"
     for each in catalog.shipped():
         yield from _section(each)
     yield from _machines()
@@ -54,7 +54,7 @@ def _section(check: Check) -> Iterator[str]:
     yield "| fails where | says |"
     yield "|---|---|"
     for rule in check.rules:
-        yield f"| {when(rule)} | {rule.says} |"
+        yield f"| {when(rule)} | {rule.message} |"
 
 
 def _given(given: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ def _section(check: DeepCheck) -> Iterator[str]:
     yield "| fails where | says |"
     yield "|---|---|"
     for rule in check.rules:
-        yield f"| {_when(rule)} | {rule.plain.says} |"
+        yield f"| {_when(rule)} | {rule.plain.message} |"
 
 
 def _when(rule: DeepRule) -> str:

@@ -17,7 +17,7 @@ class Mark:
     key: str
     kind: Kind
     on: str
-    says: str
+    message: str
     is_yours: bool = False
 
 
@@ -104,4 +104,4 @@ def _table(marks: list[Mark]) -> Iterator[str]:
     yield "| key | what | on | meaning |"
     yield "|---|---|---|---|"
     for each in marks:
-        yield f"| `{each.key}` | {each.kind} | {each.on} | {each.says} |"
+        yield f"| `{each.key}` | {each.kind} | {each.on} | {each.message} |"

@@ -130,16 +130,16 @@ def _checks(node: SlurmNode, now: float, silence: float) -> Iterator[str]:
         evidence = ", ".join(f"{key} {value}" for key, value in each.values.items())
         broken = f"; it is broken now: {each.broken}" if each.broken else ""
         yield (
-            f"Check {each.check} is {each.state} since {drain_reasons.stamp(each.since)}: {each.says}{broken}."
+            f"Check {each.check} is {each.state} since {drain_reasons.stamp(each.since)}: {each.message}{broken}."
             + (f" Measured: {evidence}." if evidence else "")
         )
     if found.state is HealthState.SUSPECT and found.check == "runner":
-        yield f"Its checks do not run: {found.says}; see the log of slurmd."
+        yield f"Its checks do not run: {found.message}; see the log of slurmd."
     elif not report.checks:
         yield f"All its checks pass{f', and {report.more} more are not told' if report.more else ''}."
     if report.last:
         until, since = drain_reasons.stamp(report.last.until), drain_reasons.stamp(report.last.since)
-        yield f"The last failure, which has ended: {report.last.check} from {since} to {until}: {report.last.says}."
+        yield f"The last failure, which has ended: {report.last.check} from {since} to {until}: {report.last.message}."
 
 
 def _end(base: str, raw: Mapping[str, Any]) -> Iterator[str]:

@@ -29,7 +29,7 @@ def test_every_limit_by_name_is_in_the_table_of_machines(check):
 def test_every_sentence_names_what_it_speaks_of_and_a_value_that_it_was_judged_by(check):
     """A person who reads a drain's reason sees where and how much."""
     for rule in check.rules:
-        assert {name for _, name, _, _ in Formatter().parse(rule.says) if name}
+        assert {name for _, name, _, _ in Formatter().parse(rule.message) if name}
 
 
 def test_a_node_without_a_gpu_has_no_check_of_gpus():

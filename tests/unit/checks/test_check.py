@@ -16,7 +16,7 @@ def test_a_check_is_read_with_the_defaults_that_the_reference_names():
     assert read == Check(
         "x", "a", "filesystem", {"paths": {"/": "/"}}, rules=(FailRule({"used": {"above": 95}}, "{of}"),)
     )
-    assert (read.at, read.then, read.confirm, read.passes, read.limit) == (("interval",), "drain", 2, 3, 3.0)
+    assert (read.at, read.on_failure, read.confirm, read.passes, read.limit) == (("interval",), "drain", 2, 3, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_check_is_read_with_the_defaults_that_the_reference_names():
         ({"probe": "oracle"}, "probe: 'oracle' is unknown: use one of filesystem"),
         ({"given": {}}, "given.paths: the probe filesystem needs it"),
         ({"fail": []}, "the check could only pass"),
-        ({"fail": [{"when": {"used": {"above": 95}}}]}, "each entry needs `when` and `says`"),
+        ({"fail": [{"when": {"used": {"above": 95}}}]}, "each entry needs `when` and `message`"),
         ({"fail": [{"when": {"used": 95}, "says": "x"}]}, "when.used: the operator is missing"),
         ({"fail": [{"when": {"used": {"over": 95}}, "says": "x"}]}, "when.used.over: unknown operator"),
         ({"fail": [{"when": {"used": {"above": "95"}}, "says": "x"}]}, "when.used.above: '95' is not a number"),

@@ -34,7 +34,7 @@ def test_another_limit_takes_the_place_of_the_shipped_one_alone():
     """The sentence, the other rules and the other checks stay."""
     found, plain = chosen_ones(thresholds=[{"check": "jail-full", "values": {"used": 80}}]), chosen_ones()
     used, inodes = found["jail-full"].rules
-    assert (used.when, used.says) == ({"used": {"above": 80.0}}, plain["jail-full"].rules[0].says)
+    assert (used.when, used.message) == ({"used": {"above": 80.0}}, plain["jail-full"].rules[0].message)
     assert inodes == plain["jail-full"].rules[1]
     assert {name for name in found if found[name] != plain[name]} == {"jail-full"}
 
@@ -49,7 +49,11 @@ def test_a_decimal_threshold_of_an_own_check_is_a_number_in_quotes():
 def test_what_follows_can_be_another_thing_for_a_check():
     """Told only, or the replacement of the machine."""
     found = chosen_ones(onFailure={"disk-full": "Report", "zombies": "Replace"})
-    assert (found["disk-full"].then, found["zombies"].then, found["clock"].then) == ("report", "replace", "drain")
+    assert (found["disk-full"].on_failure, found["zombies"].on_failure, found["clock"].on_failure) == (
+        "report",
+        "replace",
+        "drain",
+    )
 
 
 def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_it_names():
@@ -73,7 +77,7 @@ def test_a_check_of_ones_own_runs_beside_the_shipped_ones_on_the_node_sets_that_
     here, there = chosen_ones(customChecks=own), chosen_ones("gpu", customChecks=own)
     assert here["scratch"].rules[0].when == {"used": {"above": 80}}
     assert here["license"].given == {"run": ["/opt/site/license", "--fast"]}
-    assert (here["license"].then, here["license"].limit, here["license"].every) == ("report", 5.0, 600.0)
+    assert (here["license"].on_failure, here["license"].limit, here["license"].every) == ("report", 5.0, 600.0)
     assert here["home"].given["run"][:2] == ["/bin/sh", "-c"]
     assert (here["home"].confirm, here["home"].passes) == (1, 5)
     assert "scratch" not in there

@@ -33,7 +33,7 @@ def test_the_shipped_checks_are_those_of_the_folder():
 def test_every_sentence_names_what_it_was_judged_by(check):
     """A sentence holds the value of its rule, and the median or the limit where it was compared with one."""
     for rule in check.rules:
-        used = {name for _, name, _, _ in Formatter().parse(rule.plain.says) if name}
+        used = {name for _, name, _, _ in Formatter().parse(rule.plain.message) if name}
         judged = {*rule.plain.when, *([rule.deviates.value] if rule.deviates else [])}
         assert used & judged
         assert ("peers" in used) == bool(rule.deviates)
@@ -83,7 +83,7 @@ def test_a_deviation_is_read_with_its_side_and_how_far():
         ({"fail": [{"when": {"x": {"deviates": 5}}, "says": "y"}]}, "set either `below` or `above`"),
         ({"fail": [{"when": {"x": {"deviates": {"below": 5}}}}]}, "check mine: says: None"),
         ({"fail": [{"when": {"x": {"near": 5}}, "says": "y"}]}, "unknown operator"),
-        ({"fail": ["slow"]}, "each entry needs `when` and `says`"),
+        ({"fail": ["slow"]}, "each entry needs `when` and `message`"),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused_with_the_field_and_the_remedy(change, says):

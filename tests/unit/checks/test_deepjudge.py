@@ -26,7 +26,7 @@ def test_a_slow_node_is_named_with_its_number_and_its_peers():
     peers = [cpu(f"w-{number}", 100 + number) for number in range(4)]
     (found,) = judge(CPU, [cpu("w-9", 40)], peers, ["w-9"])
     assert (found.outcome, found.nodes) == ("fail", ("w-9",))
-    assert found.says == "w-9 computes 40.0 Gflop/s, its peers 101.0"
+    assert found.message == "w-9 computes 40.0 Gflop/s, its peers 101.0"
     assert found.values == {"of": "w-9", "gflops": 40, "peers": 101}
 
 
@@ -51,14 +51,14 @@ def test_a_node_without_a_reading_is_broken_and_never_passes():
 def test_wrong_results_fail_a_node_without_any_peer():
     """A limit needs nobody to compare with."""
     found = judge(CPU, [cpu("w-1", 100, wrong=1, which=5)], (), ["w-1"])
-    assert found[0].says == "1 of 8 cores of w-1 compute wrongly, the first is CPU 5"
+    assert found[0].message == "1 of 8 cores of w-1 compute wrongly, the first is CPU 5"
 
 
 def test_few_nodes_without_a_limit_are_told_to_be_too_few():
     """A check that cannot find anything does not look as if it passed."""
     (found,) = judge(CPU, [cpu("w-1", 100)], [cpu("w-2", 10)], ["w-1"])
     assert (found.outcome, found.nodes) == ("unsure", ())
-    assert "2 readings of cpu are too few to compare: at least 4 are required" in found.says
+    assert "2 readings of cpu are too few to compare: at least 4 are required" in found.message
 
 
 def test_two_camps_are_told():
@@ -66,14 +66,14 @@ def test_two_camps_are_told():
     readings = [cpu(f"w-{number}", 100 if number % 2 else 50) for number in range(8)]
     (found,) = judge(CPU, readings, (), [f"w-{number}" for number in range(8)])
     assert (found.outcome, found.nodes) == ("unsure", ())
-    assert "gflops of 4 of 8 is more than 10 % below the better values" in found.says
+    assert "gflops of 4 of 8 is more than 10 % below the better values" in found.message
 
 
 def test_limits_of_the_machine_and_of_the_spec():
     """Eight H100 below 460 GB/s fail by the table; a limit of the spec goes before it; four GPUs are not judged by the number for eight."""
     nccl = CHECKS["nccl"]
     reading = {"of": "w-1", "busbw": 450.0, "wrong": 0, "ranks": 8, "nodes": 1, "model": "NVIDIA H100 80GB HBM3"}
-    assert "450.0 GB/s, less than 460" in judge(nccl, [reading])[0].says
+    assert "450.0 GB/s, less than 460" in judge(nccl, [reading])[0].message
     assert [each.outcome for each in judge(nccl, [reading], limits={"nccl_busbw_8": 440})] == ["unsure"]
     assert [each.outcome for each in judge(nccl, [reading | {"ranks": 4}])] == ["unsure"]
 
@@ -85,7 +85,7 @@ def test_a_slow_gpu_is_told_from_the_others_of_its_node():
         for number in range(8)
     ]
     (found,) = judge(CHECKS["burn"], readings, (), ["w-1"])
-    assert found.says == "GPU 3 of w-1 computes 300 Tflop/s, its peers 600"
+    assert found.message == "GPU 3 of w-1 computes 300 Tflop/s, its peers 600"
     assert found.nodes == ("w-1",)
 
 
@@ -114,7 +114,7 @@ def test_a_sentence_that_does_not_fit_is_broken_and_no_failure():
 def test_whatever_a_job_says_is_judged_without_an_error(readings, peers, check):
     """A reading comes from a worker, whose root can write anything."""
     for found in judge(check, readings, peers, ["w-1"]):
-        assert len(found.says) <= 300
+        assert len(found.message) <= 300
         assert set(found.nodes) <= {"w-1"}
 
 
@@ -137,7 +137,7 @@ def test_several_bad_gpus_of_a_node_are_one_failure_that_counts_them():
     """The first is named."""
     gpus = [{"of": "w-1", "part": f"GPU {number}", "tflops": 600, "wrong": 1, "rounds": 8} for number in range(8)]
     answer = of_node(CHECKS["burn"], printed(*gpus), "w-1")
-    assert answer.verdict.says == "GPU 0 of w-1 computed 1 of 8 products wrongly (and 7 more)"
+    assert answer.verdict.message == "GPU 0 of w-1 computed 1 of 8 products wrongly (and 7 more)"
 
 
 @pytest.mark.parametrize(

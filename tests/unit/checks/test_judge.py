@@ -6,8 +6,8 @@ from soperator.checks.check import Check, FailRule
 from soperator.checks.evaluate import judge
 
 
-def check(when, says="{of} is bad"):
-    return Check("x", "about", "probe", rules=(FailRule(when, says),))
+def check(when, message="{of} is bad"):
+    return Check("x", "about", "probe", rules=(FailRule(when, message),))
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_a_sentence_that_names_what_was_not_measured_makes_the_check_broken():
 def test_a_failure_says_its_first_reading_and_counts_the_others():
     """Eight bad GPUs are one sentence, with the numbers of the first."""
     verdict = judge(check({"v": {"above": 1}}), [{"of": f"GPU {n}", "v": n, "w": 0} for n in range(5)])
-    assert (verdict.says, verdict.values) == ("GPU 2 is bad (and 2 more)", {"of": "GPU 2", "v": 2})
+    assert (verdict.message, verdict.values) == ("GPU 2 is bad (and 2 more)", {"of": "GPU 2", "v": 2})
 
 
 def test_a_limit_by_name_is_that_of_the_machine_whose_name_fits_longest():
     """An H200 NVL is not judged by what an H200 has."""
     machines = {"H200": {"links": 18}, "H200 NVL": {"width": 16}}
     rule = check({"up": {"below": "@links"}}, "{up} of {links}")
-    assert judge(rule, [{"of": "0", "model": "NVIDIA H200", "up": 17}], machines).says == "17 of 18"
+    assert judge(rule, [{"of": "0", "model": "NVIDIA H200", "up": 17}], machines).message == "17 of 18"
     assert judge(rule, [{"of": "0", "model": "NVIDIA H200 NVL", "up": 4}], machines).outcome == "pass"
     assert judge(rule, [{"of": "0", "model": "NVIDIA L4", "up": 0}], machines).outcome == "pass"
 
@@ -86,4 +86,4 @@ def test_whatever_is_measured_the_verdict_is_one_of_three_and_a_failure_has_a_se
     """No reading makes the judge raise, or fail a node without a word."""
     verdict = judge(check({"v": {"above": 0}}, "{v}!"), readings, {"a": {"v": 1}})
     assert verdict.outcome in ("pass", "fail", "broken")
-    assert verdict.says if verdict.outcome != "pass" else True
+    assert verdict.message if verdict.outcome != "pass" else True

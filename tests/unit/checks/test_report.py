@@ -14,8 +14,8 @@ STANDINGS = st.builds(
     check=NAMES,
     state=st.sampled_from(["suspect", "failing", "recovering", "broken"]),
     since=st.floats(0, 2e9),
-    says=TEXTS,
-    then=st.sampled_from(["drain", "report"]),
+    message=TEXTS,
+    on_failure=st.sampled_from(["drain", "report"]),
     values=st.dictionaries(NAMES, st.integers() | TEXTS, max_size=4),
 )
 

@@ -73,7 +73,7 @@ def test_the_sentence_stays_that_of_the_failure():
     standing = None
     for minute, percent in enumerate((96, 97, 98, 99)):
         standing = fold(CHECK, standing, Verdict("fail", f"{percent} %"), 60.0 * minute)
-    assert (standing.says, standing.since) == ("97 %", 60.0)
+    assert (standing.message, standing.since) == ("97 %", 60.0)
 
 
 @given(st.lists(st.sampled_from([FAIL, PASS, BROKEN]), max_size=40))

@@ -11,8 +11,8 @@ POLICY = HealthPolicy(drains=True, most=2, interval=60.0)
 WELL = Report(NOW - 5000)
 
 
-def bad(check="disk-full", state="failing", since=NOW - 100, says="/tmp is 97 % full", **said):
-    return Report(since, (CheckState(check, state, since, says, **said),))
+def bad(check="disk-full", state="failing", since=NOW - 100, message="/tmp is 97 % full", **said):
+    return Report(since, (CheckState(check, state, since, message, **said),))
 
 
 def node(index=0, *flags, report=WELL, reason="", at=NOW - 100, base="IDLE", by="root"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from soperator.checks.evaluate import Verdict
 from soperator.policy.healthcheck import single_node
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.single_node import PATIENCE
 from soperator.policy.healthcheck.types import (
     Cancel,
@@ -80,15 +80,17 @@ class Operator:
     status: dict = field(default_factory=dict)
     learned: bool = False
 
-    def places(self):
+    def targets(self):
         return [CheckTarget(name, 0.0, True, each) for name, each in self.slurm.nodes.items()]
 
-    def book(self):
-        found = single_node.begin(books.read(WISH.name, self.status), WISH, self.places(), self.slurm.now)
+    def history(self):
+        found = single_node.begin(status_codec.read(WISH.name, self.status), WISH, self.targets(), self.slurm.now)
         if self.learned:
             return found
         more = [
-            Run(number, job[0], self.slurm.now, job[2]) for number, job in self.slurm.jobs.items() if number > found.top
+            Run(number, job[0], self.slurm.now, job[2])
+            for number, job in self.slurm.jobs.items()
+            if number > found.highest_job
         ]
         return replace(found, runs=(*found.runs, *more))
 
@@ -103,11 +105,11 @@ class Operator:
         return RunResult(run, self.slurm.now, verdicts[how])
 
     def turn(self, dies=99):
-        slurm, book = self.slurm, self.book()
-        over = [self.ended(run) for run in book.runs if self.slurm.jobs[run.job][1] not in ("waits", "runs")]
-        waits = frozenset(run.job for run in book.runs if slurm.jobs[run.job][1] == "waits")
-        after, closes = single_node.fold(book, WISH, over, slurm.nodes)
-        plan = single_node.decide(after, WISH, self.places(), slurm.now, waits)
+        slurm, history = self.slurm, self.history()
+        over = [self.ended(run) for run in history.runs if self.slurm.jobs[run.job][1] not in ("waits", "runs")]
+        waits = frozenset(run.job for run in history.runs if slurm.jobs[run.job][1] == "waits")
+        after, closes = single_node.fold(history, WISH, over, slurm.nodes)
+        plan = single_node.decide(after, WISH, self.targets(), slurm.now, waits)
         begun = []
         for number, act in enumerate([*closes, *plan.actions]):
             if number >= dies:
@@ -124,7 +126,7 @@ class Operator:
                 case Submit(name, retest):
                     assert slurm.nodes[name].is_drained if retest else not slurm.nodes[name].is_draining
                     begun.append(Run(slurm.submit(name, retest), name, slurm.now, retest))
-        self.status, self.learned = books.write(replace(after, runs=(*after.runs, *begun))), True
+        self.status, self.learned = status_codec.write(replace(after, runs=(*after.runs, *begun))), True
 
 
 EVENTS = st.lists(
@@ -160,12 +162,12 @@ def happen(slurm, operator, event, index, dies):
         case "mend":
             slurm.bad.discard(name)
         case "drain":
-            case = books.read(WISH.name, operator.status).cases.get(name)
+            case = status_codec.read(WISH.name, operator.status).failures.get(name)
             if (
                 case
-                and case.standing.state == "failing"
+                and case.check_state.state == "failing"
                 and not slurm.nodes[name].is_draining
-                and books.read(WISH.name, operator.status).run_of(name) is None
+                and status_codec.read(WISH.name, operator.status).run_of(name) is None
             ):
                 slurm.drain(name, REASON)
     slurm.step()
@@ -199,16 +201,16 @@ def test_when_all_is_quiet_every_bad_node_fails_and_every_good_one_passed(events
             for event in ("end", "leave", "drain"):
                 happen(slurm, operator, event, index, 99)
         operator.turn()
-        book = books.read(WISH.name, operator.status)
+        history = status_codec.read(WISH.name, operator.status)
         for name in NAMES:
-            if slurm.nodes[name].is_draining and name not in book.cases and book.run_of(name) is None:
+            if slurm.nodes[name].is_draining and name not in history.failures and history.run_of(name) is None:
                 slurm.resume(name)  # policy.health
-    book = books.read(WISH.name, operator.status)
-    failing = {name for name, each in book.cases.items() if each.standing.state in ("failing", "recovering")}
-    known = {name for name in bad if book.ran.get(name) is not None and name in failing}
+    history = status_codec.read(WISH.name, operator.status)
+    failing = {name for name, each in history.failures.items() if each.check_state.state in ("failing", "recovering")}
+    known = {name for name in bad if history.last_runs.get(name) is not None and name in failing}
     assert failing <= bad
-    assert all(slurm.nodes[name].is_draining for name in known if book.run_of(name) is None)
-    assert set(book.ran) == set(NAMES)
+    assert all(slurm.nodes[name].is_draining for name in known if history.run_of(name) is None)
+    assert set(history.last_runs) == set(NAMES)
 
 
 def test_a_job_whose_node_somebody_took_is_taken_back():
@@ -222,24 +224,25 @@ def test_a_job_whose_node_somebody_took_is_taken_back():
 
 def test_a_check_that_fails_on_very_many_nodes_stops():
     """The status stays small, and a person is told."""
-    places = [CheckTarget(f"w-{index}", 0.0, True, node(f"w-{index}")) for index in range(1000)]
-    wish, book, now = replace(WISH, most=1000, confirm=1), CheckHistory(), 1000.0
+    targets = [CheckTarget(f"w-{index}", 0.0, True, node(f"w-{index}")) for index in range(1000)]
+    wish, history, now = replace(WISH, most=1000, confirm=1), CheckHistory(), 1000.0
     for _ in range(5):
-        plan = single_node.decide(book, wish, places, now)
+        plan = single_node.decide(history, wish, targets, now)
         runs = tuple(Run(number, each.node, now) for number, each in enumerate(plan.actions, 1))
         over = [RunResult(each, now, Verdict("fail", "slow")) for each in runs]
-        book, _ = single_node.fold(replace(book, runs=runs), wish, over, {})
+        history, _ = single_node.fold(replace(history, runs=runs), wish, over, {})
         now += 60.0
-    assert len(book.cases) == single_node.MOST
-    assert "look whether the check is wrong" in single_node.decide(book, wish, places, now).said
+    assert len(history.failures) == single_node.MOST
+    assert "look whether the check is wrong" in single_node.decide(history, wish, targets, now).message
 
 
 def test_what_makes_a_node_due():
     """Its pod is newer than its run; the schedule has come round; it was away; it has long been idle; each only where it is asked for."""
 
-    def begins(wish, place, book=None, now=100_000.0):
+    def begins(wish, target, history=None, now=100_000.0):
         return (
-            Submit("w-0") in single_node.decide(book or CheckHistory(ran={"w-0": 50_000.0}), wish, [place], now).actions
+            Submit("w-0")
+            in single_node.decide(history or CheckHistory(last_runs={"w-0": 50_000.0}), wish, [target], now).actions
         )
 
     here = CheckTarget("w-0", 0.0, True, node("w-0"))
@@ -249,11 +252,13 @@ def test_what_makes_a_node_due():
     assert not begins(none, replace(here, born=60_000.0))
     assert begins(replace(none, schedule="0 0 * * *"), here)
     assert not begins(replace(none, schedule="0 0 * * *", since=90_000.0), here)
-    assert not begins(replace(none, schedule="0 0 * * *"), here, CheckHistory(ran={"w-0": 86_400.0}))
+    assert not begins(replace(none, schedule="0 0 * * *"), here, CheckHistory(last_runs={"w-0": 86_400.0}))
     assert begins(replace(none, idle=(600.0, 3600.0)), here)
     assert not begins(replace(none, idle=(600.0, 86_400.0)), here)
     away = CheckTarget("w-0", 0.0, True, node("w-0", "IDLE", "DRAIN", reason="by hand"))
-    owed = single_node.begin(CheckHistory(ran={"w-0": 50_000.0}), replace(none, after_repair=True), [away], 99_000.0)
+    owed = single_node.begin(
+        CheckHistory(last_runs={"w-0": 50_000.0}), replace(none, after_repair=True), [away], 99_000.0
+    )
     assert not begins(replace(none, after_repair=True), away, owed)
     assert begins(replace(none, after_repair=True), here, owed)
     assert not begins(WISH, CheckTarget("w-0", 0.0, True, node("w-0", busy_at=99_995.0)), CheckHistory())
@@ -272,14 +277,14 @@ def test_the_last_moment_of_a_schedule():
 @given(st.dictionaries(st.sampled_from([f"a-{i}" for i in range(40)] + ["b-007", "c"]), st.integers(0, 3).map(float)))
 def test_a_book_is_read_as_it_was_written(ran):
     """Nodes of one second share a host list."""
-    assert books.read("", books.write(CheckHistory(ran=ran))).ran == ran
+    assert status_codec.read("", status_codec.write(CheckHistory(last_runs=ran))).last_runs == ran
 
 
 def test_the_times_of_many_nodes_become_few_and_none_later():
     """Five thousand nodes, each in a second of its own, are no more groups than the schema has."""
     ran = {f"w-{index}": 1000.0 + 7 * index for index in range(5000)}
-    told = books.write(CheckHistory(ran=ran))["lastRuns"]
-    back = books.read("", {"lastRuns": told}).ran
+    told = status_codec.write(CheckHistory(last_runs=ran))["lastRuns"]
+    back = status_codec.read("", {"lastRuns": told}).last_runs
     assert len(told) == 256
     assert back.keys() == ran.keys()
     assert all(back[name] <= at for name, at in ran.items())

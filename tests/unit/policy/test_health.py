@@ -41,7 +41,7 @@ def test_a_node_that_fails_a_check_is_drained_in_the_checks_words():
 
 @pytest.mark.parametrize(
     "report",
-    [None, WELL, bad(state="suspect"), bad(state="broken"), bad(then="report"), bad(state="recovering")],
+    [None, WELL, bad(state="suspect"), bad(state="broken"), bad(on_failure="report"), bad(state="recovering")],
     ids=["none", "well", "suspect", "broken", "report", "recovering"],
 )
 def test_nothing_else_drains_a_node(report):
@@ -99,7 +99,7 @@ def test_a_new_pods_runner_has_to_be_content_for_a_while():
         bad(state="recovering"),
         bad(state="suspect"),
         bad(state="broken"),
-        bad("plan", "broken", then="report"),
+        bad("plan", "broken", on_failure="report"),
         Report(0, more=1),
     ],
 )
@@ -150,7 +150,7 @@ def test_without_a_fresh_answer_nothing_is_done():
         (node(report=bad(state="suspect")), HealthState.SUSPECT, "disk-full"),
         (node(report=bad(state="broken")), HealthState.SUSPECT, "disk-full"),
         (node(report=bad()), HealthState.FAILING, "disk-full"),
-        (node(report=bad(then="report")), HealthState.FAILING, "disk-full"),
+        (node(report=bad(on_failure="report")), HealthState.FAILING, "disk-full"),
         (node(0, "DRAIN", reason="by hand", report=bad()), HealthState.FAILING, "disk-full"),
         (out(base="ALLOCATED"), HealthState.DRAINING, "disk-full"),
         (out(), HealthState.OUT, "disk-full"),

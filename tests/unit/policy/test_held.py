@@ -21,8 +21,8 @@ from soperator.slurm.node import SlurmNode
 DISK = CheckPolicy("disk", most=2, retest=30.0, confirm=2, passes=1)
 
 
-def bad(check, state="failing", then="drain"):
-    return CheckState(check=check, state=state, since=900.0, says="slow", then=then, fails=2)
+def bad(check, state="failing", on_failure="drain"):
+    return CheckState(check=check, state=state, since=900.0, message="slow", on_failure=on_failure, fails=2)
 
 
 def place(reason="disk", report=None, **more):
@@ -37,9 +37,9 @@ def says(*checks):
 
 def opens(where):
     """Whether a retest is submitted, and a node opened for one that waits."""
-    book = CheckHistory(cases={"w-0": NodeFailure(bad("disk"), 7, 900.0)}, ran={"w-0": 890.0})
-    begun = single_node.decide(book, DISK, [where], 1000.0).actions
-    waiting = CheckHistory(cases=book.cases, runs=(Run(9, "w-0", 990.0, True),))
+    history = CheckHistory(failures={"w-0": NodeFailure(bad("disk"), 7, 900.0)}, last_runs={"w-0": 890.0})
+    begun = single_node.decide(history, DISK, [where], 1000.0).actions
+    waiting = CheckHistory(failures=history.failures, runs=(Run(9, "w-0", 990.0, True),))
     opened = single_node.decide(waiting, DISK, [where], 1000.0, frozenset({9})).actions
     both = [any(isinstance(each, Submit) for each in begun), any(isinstance(each, ResumeNode) for each in opened)]
     assert both[0] == both[1]
@@ -55,7 +55,7 @@ def opens(where):
         (place("gpu", says(bad("gpu"))), False),
         (place("disk", says(bad("gpu"))), False),
         (place("disk", says(bad("gpu", "recovering"))), False),
-        (place("disk", says(bad("gpu", then="report"))), True),
+        (place("disk", says(bad("gpu", on_failure="report"))), True),
         (place("gpu", says()), True),
         (place("gpu", quick=False), True),
         (place("cpu", deep=frozenset({"cpu"}), every=frozenset({"cpu"})), False),

@@ -24,7 +24,7 @@ from tests.unit.policy.checked import (
 
 def bound(since=NOW - 700, **said):
     """A node out through a check that wants another machine, for longer than its patience."""
-    return out(0, bad(then="replace", since=since), at=NOW - 650, **said)
+    return out(0, bad(on_failure="replace", since=since), at=NOW - 650, **said)
 
 
 HERE = pod(0, noted=out().reason, machine="rack-7", born=NOW - 5000)
@@ -46,10 +46,10 @@ def test_a_node_that_does_not_recover_moves_to_another_machine_when_its_check_sa
     [
         (bound(base="MIXED"), HERE),
         (replace(bound(), report=bad()), HERE),
-        (replace(bound(), report=bad(then="replace", state="recovering")), HERE),
+        (replace(bound(), report=bad(on_failure="replace", state="recovering")), HERE),
         (replace(bound(), report=None), HERE),
         (replace(bound(), reason="by hand", reason_by="root"), HERE),
-        (node(report=bad(then="replace")), HERE),
+        (node(report=bad(on_failure="replace")), HERE),
         (bound(), replace(HERE, machine="")),
         (bound(since=NOW - 6000), HERE),
         (bound(since=NOW - 300), replace(HERE, born=NOW - 400)),

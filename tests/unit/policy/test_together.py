@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from soperator.checks.deep_check import shipped_deep
 from soperator.checks.evaluate import Verdict
 from soperator.policy.healthcheck import multi_node, single_node
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.pairwise_search import pair
 from soperator.policy.healthcheck.types import (
     Cancel,
@@ -89,33 +89,34 @@ class Lan:
         value = {VALUE[self.wish.shared.check.name]: job["reads"], "wrong": 0.0, "nodes": float(len(run.nodes))}
         return RunResult(run, job["at"], Verdict("pass"), readings=({"of": " ".join(run.nodes), **value},))
 
-    def places(self):
+    def targets(self):
         return [CheckTarget(name, 0.0, True, each) for name, each in self.nodes.items()]
 
     @property
-    def book(self):
-        return books.read(self.wish.name, self.status, self.wish.then)
+    def history(self):
+        return status_codec.read(self.wish.name, self.status, self.wish.on_failure)
 
     def turn(self, dies=99):
         """One pass; it dies after so many acts, before the book is written."""
-        book = single_node.begin(self.book, self.wish, self.places(), self.now)
+        history = single_node.begin(self.history, self.wish, self.targets(), self.now)
         if not self.learned:
-            new = [(number, job) for number, job in self.jobs.items() if number > book.top]
-            book = replace(
-                book, runs=(*book.runs, *(Run(n, j["nodes"][0], j["at"], j["retest"], j["nodes"][1:]) for n, j in new))
+            new = [(number, job) for number, job in self.jobs.items() if number > history.highest_job]
+            history = replace(
+                history,
+                runs=(*history.runs, *(Run(n, j["nodes"][0], j["at"], j["retest"], j["nodes"][1:]) for n, j in new)),
             )
-        over = [self.ended(run) for run in book.runs if self.jobs[run.job]["is"] not in ("waits", "runs")]
-        waits = frozenset(run.job for run in book.runs if self.jobs[run.job]["is"] == "waits")
-        book, closes = multi_node.fold(book, self.wish, over, self.nodes)
-        book = multi_node.advance(book, self.wish, self.places(), self.now)
-        plan = multi_node.decide(book, self.wish, self.places(), self.now, waits)
+        over = [self.ended(run) for run in history.runs if self.jobs[run.job]["is"] not in ("waits", "runs")]
+        waits = frozenset(run.job for run in history.runs if self.jobs[run.job]["is"] == "waits")
+        history, closes = multi_node.fold(history, self.wish, over, self.nodes)
+        history = multi_node.advance(history, self.wish, self.targets(), self.now)
+        plan = multi_node.decide(history, self.wish, self.targets(), self.now, waits)
         begun = []
         for number, act in enumerate([*closes, *plan.actions]):
             if number >= dies:
                 self.learned = False
                 return
             begun += self.take(act)
-        self.status, self.learned = books.write(replace(book, runs=(*book.runs, *begun))), True
+        self.status, self.learned = status_codec.write(replace(history, runs=(*history.runs, *begun))), True
 
     def take(self, act):
         match act:
@@ -137,12 +138,15 @@ class Lan:
 
     def health(self):
         """What policy.health does with cases, without its budget."""
-        book = self.book
+        history = self.history
         for name, node in self.nodes.items():
-            case, tests = book.cases.get(name), any(job["retest"] and name in job["nodes"] for job in self.alive())
-            if case and case.standing.state == "failing" and not node.is_draining and not tests:
+            failure, tests = (
+                history.failures.get(name),
+                any(job["retest"] and name in job["nodes"] for job in self.alive()),
+            )
+            if failure and failure.check_state.state == "failing" and not node.is_draining and not tests:
                 self.set(name, add={"DRAIN"}, reason=REASON, reason_at=self.now)
-            elif case is None and node.is_draining and not tests:
+            elif failure is None and node.is_draining and not tests:
                 self.set(name, drop={"DRAIN"}, reason="")
 
     def quiet(self, turns=60):
@@ -166,7 +170,7 @@ class Lan:
         assert len(held) <= self.wish.most
 
     def states(self):
-        return {name: each.standing.state for name, each in self.book.cases.items()}
+        return {name: each.check_state.state for name, each in self.history.failures.items()}
 
 
 def test_a_bad_node_among_many_is_found_by_pairs_and_confirmed():
@@ -174,18 +178,18 @@ def test_a_bad_node_among_many_is_found_by_pairs_and_confirmed():
     lan = Lan(wish("network"), bad={"w-3"})
     lan.quiet(8)
     assert lan.states() == {"w-3": "failing"}
-    case = lan.book.cases["w-3"]
-    assert case.standing.says.startswith("gbps 1 with w-")
-    assert "others reach 10: slow with each of " in case.standing.says
-    assert "gbps=1" in case.log
-    assert set(lan.book.ran) == set(NAMES)
+    failure = lan.history.failures["w-3"]
+    assert failure.check_state.message.startswith("gbps 1 with w-")
+    assert "others reach 10: slow with each of " in failure.check_state.message
+    assert "gbps=1" in failure.log
+    assert set(lan.history.last_runs) == set(NAMES)
     lan.quiet(12)
     assert lan.states() == {"w-3": "failing"}
     lan.bad = set()
     lan.quiet(20)
     assert lan.states() == {}
     assert not lan.nodes["w-3"].is_draining
-    assert [each.node for each in lan.book.ended] == ["w-3"]
+    assert [each.node for each in lan.history.ended] == ["w-3"]
 
 
 def test_a_round_of_pairs_costs_half_a_job_for_each_node_and_is_not_repeated():
@@ -193,7 +197,7 @@ def test_a_round_of_pairs_costs_half_a_job_for_each_node_and_is_not_repeated():
     lan = Lan(wish("network", most=20), names=tuple(f"w-{n}" for n in range(60)))
     lan.quiet(30)
     assert len(lan.jobs) == 30
-    assert set(lan.book.ran) == set(lan.names)
+    assert set(lan.history.last_runs) == set(lan.names)
 
 
 def test_a_slow_way_between_two_good_nodes_is_told_and_accuses_nobody():
@@ -201,13 +205,13 @@ def test_a_slow_way_between_two_good_nodes_is_told_and_accuses_nobody():
     lan = Lan(wish("network"), ways={("w-2", "w-3")})
     lan.quiet(6)
     assert lan.states() == {}
-    assert [each.says for each in lan.book.notes] == [
+    assert [each.message for each in lan.history.findings] == [
         "the path between w-2 and w-3 is slow, but both nodes are healthy"
     ]
     lan.ways = set()
     lan.wish = replace(lan.wish, request="again")
     lan.quiet(6)
-    assert lan.book.notes == ()
+    assert lan.history.findings == ()
 
 
 def test_a_group_that_passes_is_one_job_and_one_that_fails_is_told_apart_by_pairs():
@@ -215,11 +219,11 @@ def test_a_group_that_passes_is_one_job_and_one_that_fails_is_told_apart_by_pair
     lan = Lan(wish("allreduce", most=8, limits={"tcp_busbw": 5.0}))
     lan.quiet(4)
     assert [len(job["nodes"]) for job in lan.jobs.values()] == [8]
-    assert set(lan.book.ran) == set(NAMES)
+    assert set(lan.history.last_runs) == set(NAMES)
     lan.bad, lan.wish = {"w-5"}, replace(lan.wish, request="again")
     lan.quiet(10)
     assert lan.states() == {"w-5": "failing"}
-    assert "less than 5; the same with each of " in lan.book.cases["w-5"].standing.says
+    assert "less than 5; the same with each of " in lan.history.failures["w-5"].check_state.message
     assert [len(job["nodes"]) for job in lan.jobs.values()][1:3] == [8, 2]
 
 
@@ -228,10 +232,10 @@ def test_groups_are_compared_with_each_other_and_the_first_ones_by_pairs():
     names = tuple(f"w-{n}" for n in range(24))
     lan = Lan(wish("allreduce", most=4), names=names)
     lan.quiet(40)
-    assert set(lan.book.ran) == set(names)
+    assert set(lan.history.last_runs) == set(names)
     assert len([job for job in lan.jobs.values() if len(job["nodes"]) == 4]) == 6
     assert len([job for job in lan.jobs.values() if len(job["nodes"]) == 2]) == 6  # of the first three groups
-    assert lan.book.notes == ()
+    assert lan.history.findings == ()
 
 
 def test_a_slow_group_in_which_nobody_is_slow_is_told():
@@ -239,8 +243,8 @@ def test_a_slow_group_in_which_nobody_is_slow_is_told():
     lan = Lan(wish("allreduce", most=8, limits={"tcp_busbw": 5.0}), ways={("w-0", "w-7")})
     lan.quiet(6)
     assert lan.states() == {}
-    (note,) = lan.book.notes
-    assert note.says.startswith("all-reduce over 8 nodes passes 1.000 GB/s, less than 5; no single node and no path")
+    (note,) = lan.history.findings
+    assert note.message.startswith("all-reduce over 8 nodes passes 1.000 GB/s, less than 5; no single node and no path")
 
 
 def test_a_node_with_which_no_job_gives_a_reading_is_broken_and_the_others_pass():
@@ -248,8 +252,8 @@ def test_a_node_with_which_no_job_gives_a_reading_is_broken_and_the_others_pass(
     lan = Lan(wish("allreduce", most=8, limits={"tcp_busbw": 5.0}), mute={"w-6"})
     lan.quiet(10)
     assert lan.states() == {"w-6": "broken"}
-    assert lan.book.cases["w-6"].standing.says == "exit code 2: no route"
-    assert set(lan.book.ran) == set(NAMES)
+    assert lan.history.failures["w-6"].check_state.message == "exit code 2: no route"
+    assert set(lan.history.last_runs) == set(NAMES)
 
 
 @pytest.mark.parametrize("limits", [{}, {"tcp_gbps": 5.0}])
@@ -259,7 +263,7 @@ def test_two_nodes_cannot_be_told_apart_and_are_not_measured_for_ever(limits):
     lan.quiet(10)
     assert lan.states() == {}
     assert len(lan.jobs) == 1
-    assert len(lan.book.notes) == 1
+    assert len(lan.history.findings) == 1
 
 
 def test_a_round_does_not_wait_for_ever_for_a_node_that_a_user_has():
@@ -268,25 +272,25 @@ def test_a_round_does_not_wait_for_ever_for_a_node_that_a_user_has():
     lan.turn()
     lan.set("w-7", drop={"IDLE"}, add={"ALLOCATED"})
     lan.quiet(40)
-    assert set(lan.book.ran) == set(NAMES) - {"w-7"}
+    assert set(lan.history.last_runs) == set(NAMES) - {"w-7"}
     lan.set("w-7", drop={"ALLOCATED"}, add={"IDLE"})
     lan.quiet(40)
-    assert set(lan.book.ran) == set(NAMES)
+    assert set(lan.history.last_runs) == set(NAMES)
 
 
 def test_what_was_submitted_before_the_operator_died_is_not_submitted_again():
     """No round stands in the status, and two jobs that nobody wrote down: they are a round of their own."""
     lan = Lan(wish("network", most=8))
     lan.turn(dies=2)
-    assert lan.book.round is None
+    assert lan.history.comparison is None
     lan.step()
     for job in lan.alive():
         lan.end(job)
     lan.turn()
-    assert set(lan.book.ran) == {"w-0", "w-1", "w-2", "w-3"}
+    assert set(lan.history.last_runs) == {"w-0", "w-1", "w-2", "w-3"}
     lan.quiet(10)
     assert len(lan.jobs) == 4
-    assert set(lan.book.ran) == set(NAMES)
+    assert set(lan.history.last_runs) == set(NAMES)
 
 
 def test_a_test_that_ends_before_it_was_seen_leaves_no_bad_node_in_service():
@@ -303,7 +307,7 @@ def test_a_test_that_ends_before_it_was_seen_leaves_no_bad_node_in_service():
     lan.turn()
     assert lan.nodes["w-3"].is_draining
     lan.turn()
-    assert len(lan.book.round.readings) == 1
+    assert len(lan.history.comparison.readings) == 1
 
 
 EVENTS = st.lists(
@@ -356,7 +360,7 @@ def test_whatever_happens_no_node_has_two_and_at_the_end_the_bad_one_is_drained(
     lan.quiet(60)
     lan.wish = replace(lan.wish, request="once more")
     lan.quiet(30)
-    assert set(lan.book.ran) == set(NAMES)
+    assert set(lan.history.last_runs) == set(NAMES)
     assert {node for node, state in lan.states().items() if state in ("failing", "recovering")} == set(bad)
     tested = {node for job in lan.alive() if job["retest"] for node in job["nodes"]} & set(lan.states())
     assert {node for node, each in lan.nodes.items() if each.is_draining} | tested == set(bad)
@@ -368,7 +372,9 @@ def test_a_round_is_read_as_it_was_written(nodes, whole, tested):
     names = tuple(sorted(nodes))
     readings = ({"of": " ".join(names[:2]), "gbps": 9.5, "job": 7.0},)
     found = multi_node.ComparisonRound(10.0, names, whole, tested, 12.0, readings, {pair(*names[:2]): 2}, "why")
-    book = CheckHistory(
-        runs=(Run(7, names[0], 11.0, False, names[1:]),), round=found, notes=(multi_node.RoundNote(9.0, names, "so"),)
+    history = CheckHistory(
+        runs=(Run(7, names[0], 11.0, False, names[1:]),),
+        comparison=found,
+        findings=(multi_node.RoundNote(9.0, names, "so"),),
     )
-    assert replace(books.read("", books.write(book)), top=0) == book
+    assert replace(status_codec.read("", status_codec.write(history)), highest_job=0) == history

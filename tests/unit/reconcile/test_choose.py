@@ -144,7 +144,7 @@ async def test_the_node_whose_jobs_end_first_is_drained_where_the_jobs_are_known
 
 
 def pressed(end=""):
-    """A worker whose drain has come to its end, as `then` says."""
+    """A worker whose drain has come to its end, as `on_failure` says."""
     draining = node(0, "ALLOCATED", "DRAIN", reason=f"{SCALE_IN}{end}")
     policy = ChangePolicy(drain_timeout=60.0, warning_period=0.0, on_timeout="Cancel", warning_signal="USR1")
     return WorkerSnapshot(

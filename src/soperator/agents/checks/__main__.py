@@ -65,9 +65,9 @@ def main() -> None:
         if mine:
             known = memory.load(said.memory).only({each.name for each in plan.checks})
             done = runner.run(due, plan.machines, known, ProbePaths(), runner.clock())
-            _report(said.scontrol, done.memory, list(done.memory.standings.values()), said.memory, plan.renew)
+            _report(said.scontrol, done.memory, list(done.memory.check_states.values()), said.memory, plan.renew)
             if said.context == "prolog" and plan.turns_away:
-                bad = requeue.new_failures(known.standings, done.memory.standings)
+                bad = requeue.new_failures(known.check_states, done.memory.check_states)
                 log.write(requeue.turn_away(said.scontrol, bad))
 
 
@@ -99,29 +99,33 @@ def read_plan(path: Path) -> NodePlan:
         ) from error
 
 
-def _report(scontrol: str, known: memory.Memory, standings: list[CheckState], path: Path, renew: float = 0.0) -> None:
+def _report(
+    scontrol: str, known: memory.Memory, check_states: list[CheckState], path: Path, renew: float = 0.0
+) -> None:
     """Report results that differ from the last report to this slurmctld, or whose next report is due, and remember them."""
     now = runner.clock()
-    made = report.report_of(standings, now, known.last)
-    node, told = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
-    if known.told == told and (known.changed_at > now or is_due(node, renew, known.told_at, now)):
+    made = report.report_of(check_states, now, known.last)
+    node, reported = os.environ.get("SLURMD_NODENAME") or os.uname().nodename, (_teller(), report.timeless(made))
+    if known.reported == reported and (known.changed_at > now or is_due(node, renew, known.reported_at, now)):
         made = replace(made, at=known.changed_at, renewed=made.at)
-    if known.told != told or made.renewed:
+    if known.reported != reported or made.renewed:
         done = supervise.run_one((scontrol, "update", f"nodename={node}", f"extra={report.write(made)}"), _PATIENCE)
         if done.how == "ended" and done.code == 0:
-            if known.told[1] != told[1]:
-                log.write("; ".join(f"{each.check} is {each.state}: {each.says}" for each in standings) or "all pass")
-            known = replace(known, told=told, told_at=now, changed_at=made.at)
+            if known.reported[1] != reported[1]:
+                log.write(
+                    "; ".join(f"{each.check} is {each.state}: {each.message}" for each in check_states) or "all pass"
+                )
+            known = replace(known, reported=reported, reported_at=now, changed_at=made.at)
         else:
             why = done.trouble or (done.err or done.out).strip() or f"exit code {done.code}"
             log.write(f"cannot send the report yet: {why}")
     memory.save(known, path)
 
 
-def is_due(node: str, renew: float, told_at: float, now: float) -> bool:
+def is_due(node: str, renew: float, reported_at: float, now: float) -> bool:
     """Return whether an unchanged report is due again. Nodes that start together report at different times, spread over the `renew` seconds."""
     phase = crc32(node.encode()) % renew if renew else 0.0
-    return bool(renew) and (now + phase) // renew != (told_at + phase) // renew
+    return bool(renew) and (now + phase) // renew != (reported_at + phase) // renew
 
 
 def _teller() -> str:
@@ -150,7 +154,7 @@ def _alone(path: Path) -> Iterator[bool]:
 
 def _show(done: runner.RoundResult) -> None:
     for name, verdict in sorted(done.verdicts.items()):
-        print(f"{verdict.outcome:7} {name}" + (f": {verdict.says}" if verdict.says else ""))
+        print(f"{verdict.outcome:7} {name}" + (f": {verdict.message}" if verdict.message else ""))
     slowest = max(done.took.items(), key=lambda each: each[1], default=("none", 0.0))
     print(f"{len(done.verdicts)} checks; the slowest measurement was {slowest[0]} with {1000 * slowest[1]:.0f} ms")
 

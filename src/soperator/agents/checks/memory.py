@@ -17,26 +17,26 @@ from soperator.checks.report import ResolvedCheck
 class Memory:
     """The state of each check, when each last ran, counters to compare with, hanging programs, and the last report with its receiver and time."""
 
-    standings: Mapping[str, CheckState] = field(default_factory=dict)
+    check_states: Mapping[str, CheckState] = field(default_factory=dict)
     recoveries: Mapping[str, Recovery] = field(default_factory=dict)
     ran: Mapping[str, float] = field(default_factory=dict)
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     stuck: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    told: tuple[str, str] = ("", "")
-    told_at: float = 0.0
+    reported: tuple[str, str] = ("", "")
+    reported_at: float = 0.0
     changed_at: float = 0.0
     last: ResolvedCheck | None = None
 
     def is_due(self, check: Check, now: float) -> bool:
         """Return whether a check is due. A check that does not pass always is, and after the clock was set back all are."""
         ran = self.ran.get(check.name)
-        return ran is None or check.name in self.standings or not 0 <= now - ran < check.every - 1
+        return ran is None or check.name in self.check_states or not 0 <= now - ran < check.every - 1
 
     def only(self, names: set[str]) -> "Memory":
         """Return the state without checks that no longer run."""
         return replace(
             self,
-            standings={name: each for name, each in self.standings.items() if name in names},
+            check_states={name: each for name, each in self.check_states.items() if name in names},
             recoveries={name: each for name, each in self.recoveries.items() if name in names},
             ran={name: each for name, each in self.ran.items() if name in names},
             counters={name: each for name, each in self.counters.items() if name in names},
@@ -48,13 +48,13 @@ def load(path: Path) -> Memory:
     try:
         said = json.loads(path.read_text(encoding="utf-8"))
         return Memory(
-            {name: CheckState(**each) for name, each in said["standings"].items()},
+            {name: CheckState(**each) for name, each in said["check_states"].items()},
             {name: Recovery(**each) for name, each in said["recoveries"].items()},
             said["ran"],
             said["counters"],
             {key: (int(pid), str(began)) for key, (pid, began) in said["stuck"].items()},
-            (str(said["told"][0]), str(said["told"][1])),
-            float(said["told_at"]),
+            (str(said["reported"][0]), str(said["reported"][1])),
+            float(said["reported_at"]),
             float(said["changed_at"]),
             ResolvedCheck(**said["last"]) if said["last"] else None,
         )

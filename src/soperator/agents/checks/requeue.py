@@ -24,7 +24,7 @@ def new_failures(before: Mapping[str, CheckState], after: Mapping[str, CheckStat
 def turn_away(scontrol: str, found: Iterable[CheckState], environment: Mapping[str, str] = os.environ) -> str:
     """Requeue the job of this prolog, with the reason in its AdminComment; return a line about the action."""
     job, node = environment.get("SLURM_JOB_ID", ""), environment.get("SLURMD_NODENAME", "")
-    why = "; ".join(f"{node} failed check {each.check} before the job started there: {each.says}" for each in found)
+    why = "; ".join(f"{node} failed check {each.check} before the job started there: {each.message}" for each in found)
     if not job or not why:
         return ""
     shown = _scontrol(scontrol, "--oneliner", "show", "job", job)

@@ -130,22 +130,22 @@ def _remembered(
     stuck: Mapping[str, tuple[int, str]],
     now: float,
 ) -> Memory:
-    standings, recoveries, ran = dict(memory.standings), dict(memory.recoveries), dict(memory.ran)
+    check_states, recoveries, ran = dict(memory.check_states), dict(memory.recoveries), dict(memory.ran)
     counters, last = dict(memory.counters), memory.last
     for check in due:
         name, verdict = check.name, verdicts[check.name]
-        before, after = standings.pop(name, None), None
+        before, after = check_states.pop(name, None), None
         after = fold(check, before, verdict, now, recoveries.get(name))
         if after:
-            standings[name] = after
+            check_states[name] = after
         elif before and before.is_bad:
             recoveries[name] = Recovery(now, before.relapses)
-            last = ResolvedCheck(name, before.since, now, before.says)
+            last = ResolvedCheck(name, before.since, now, before.message)
         ran[name] = now
         if verdict.outcome != "broken":
             counters[name] = dict(verdict.counters)
     return replace(
-        memory, standings=standings, recoveries=recoveries, ran=ran, counters=counters, stuck=stuck, last=last
+        memory, check_states=check_states, recoveries=recoveries, ran=ran, counters=counters, stuck=stuck, last=last
     )
 
 

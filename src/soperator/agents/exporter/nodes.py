@@ -58,7 +58,7 @@ class Unwell:
     name: str
     state: str
     health: str
-    says: str
+    message: str
 
 
 def _nodeset(record: NodeRecord) -> str:
@@ -107,7 +107,7 @@ class Nodes:
             self._line(names.NODE_STATE, (node.name, state))
             self._line(names.NODE_HEALTH, (node.name, str(found.state)))
         if is_out(node) or found.check:
-            says = f"{found.check}: {found.says}" if found.check else node.reason
+            says = f"{found.check}: {found.message}" if found.check else node.reason
             self.unwell.append(Unwell(node.name, state, str(found.state), says))
 
     def families(self) -> Iterator[Family]:

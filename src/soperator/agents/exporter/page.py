@@ -73,7 +73,7 @@ def page(refresher: Refresher, history: History) -> str:
 
 
 def _unwell(seen: ClusterView) -> list[tuple[str, ...]]:
-    return [(each.name, _plain(each.state), each.health, each.says) for each in seen.unwell[:_SHOWN]]
+    return [(each.name, _plain(each.state), each.health, each.message) for each in seen.unwell[:_SHOWN]]
 
 
 def _counts(counts: dict[str, float]) -> str:

@@ -20,28 +20,30 @@ from soperator.slurm.node import SlurmNode
 class Findings:
     """The results of deep checks by node: the state of each check, and the most recent failure that has ended."""
 
-    standings: Mapping[str, tuple[CheckState, ...]]
+    check_states: Mapping[str, tuple[CheckState, ...]]
     ended: Mapping[str, ResolvedCheck]
 
 
-def findings(books: Iterable[tuple[str, CheckHistory]]) -> Findings:
+def findings(status_codec: Iterable[tuple[str, CheckHistory]]) -> Findings:
     """Merge the histories of deep checks, given by the name of the check, into results by node."""
-    standings: dict[str, tuple[CheckState, ...]] = {}
+    check_states: dict[str, tuple[CheckState, ...]] = {}
     ended: dict[str, ResolvedCheck] = {}
-    for name, book in books:
-        for node, case in book.cases.items():
-            standings[node] = (*standings.get(node, ()), case.standing)
-        for past in book.ended:
+    for name, history in status_codec:
+        for node, failure in history.failures.items():
+            check_states[node] = (*check_states.get(node, ()), failure.check_state)
+        for past in history.ended:
             if past.node not in ended or ended[past.node].until < past.until:
-                ended[past.node] = ResolvedCheck(name, past.since, past.until, past.says)
-    return Findings(standings, ended)
+                ended[past.node] = ResolvedCheck(name, past.since, past.until, past.message)
+    return Findings(check_states, ended)
 
 
-def withdrawn(book: CheckHistory, now: float) -> CheckHistory:
+def withdrawn(history: CheckHistory, now: float) -> CheckHistory:
     """Return the history of a check that is being deleted, in which no node fails."""
-    bad = [(name, case.standing) for name, case in book.cases.items() if case.standing.is_bad]
+    bad = [(name, failure.check_state) for name, failure in history.failures.items() if failure.check_state.is_bad]
     return replace(
-        book, cases={}, ended=(*book.ended, *(ResolvedFailure(name, each.since, now, each.says) for name, each in bad))
+        history,
+        failures={},
+        ended=(*history.ended, *(ResolvedFailure(name, each.since, now, each.message) for name, each in bad)),
     )
 
 
@@ -58,20 +60,20 @@ def with_findings(seen: WorkerSnapshot, found: Findings, quick: Literal["Off", "
 
 
 def _with(node: SlurmNode, found: Findings, quick: str, now: float) -> SlurmNode:
-    standings, ended = found.standings.get(node.name, ()), found.ended.get(node.name)
-    if quick == "Drain" and not standings and ended is None:
+    check_states, ended = found.check_states.get(node.name, ()), found.ended.get(node.name)
+    if quick == "Drain" and not check_states and ended is None:
         return node
     report = node.report if quick != "Off" else Report(float(node.started), renewed=now)
     if report is None:
-        report = Report(float(node.started), renewed=now) if standings or ended else None
+        report = Report(float(node.started), renewed=now) if check_states or ended else None
     if report is None:
         return node
-    own = report.checks if quick == "Drain" else tuple(replace(each, then="report") for each in report.checks)
+    own = report.checks if quick == "Drain" else tuple(replace(each, on_failure="report") for each in report.checks)
     last = max((each for each in (report.last, ended) if each), key=lambda each: each.until, default=None)
-    return replace(node, report=replace(report, checks=(*own, *_counting(node, standings)), last=last))
+    return replace(node, report=replace(report, checks=(*own, *_counting(node, check_states)), last=last))
 
 
-def _counting(node: SlurmNode, standings: Iterable[CheckState]) -> Iterable[CheckState]:
+def _counting(node: SlurmNode, check_states: Iterable[CheckState]) -> Iterable[CheckState]:
     """Return the checks that decide about a node: a drained node does not wait for a suspected or broken check."""
     is_out = drain_reasons.is_of_check(node)
-    return [each for each in standings if not is_out or each.is_bad]
+    return [each for each in check_states if not is_out or each.is_bad]

@@ -90,12 +90,12 @@ class NodeHealth:
     state: HealthState
     since: float = 0.0
     check: str = ""
-    says: str = ""
+    message: str = ""
 
     @property
     def summary(self) -> str:
         """The state as a message."""
-        return f"{self.state}: {self.check}: {self.says}" if self.check else str(self.state)
+        return f"{self.state}: {self.check}: {self.message}" if self.check else str(self.state)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def decide(seen: WorkerSnapshot, policy: HealthPolicy) -> HealthPlan:
         *(_note(seen, pod, node) for pod, node in found if pod not in back),
         *(_put_back(pod) for pod in back),
         *(
-            [DrainNode(pod.index, drain_reasons.for_check(_first(node).check, _first(node).says))]
+            [DrainNode(pod.index, drain_reasons.for_check(_first(node).check, _first(node).message))]
             for pod, node in wanting[:room]
         ),
     ]
@@ -145,7 +145,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
     report, bad = node.report, _bad(node)
     if drain_reasons.is_of_check(node):
         worst = bad[0] if bad else None
-        check, says = (worst.check, worst.says) if worst else drain_reasons.check_of(node)
+        check, says = (worst.check, worst.message) if worst else drain_reasons.check_of(node)
         is_better = report is not None and not report.in_state("failing") and not report.in_state("broken")
         if born > node.reason_at and not bad:
             return NodeHealth(HealthState.REPLACED, born, *drain_reasons.check_of(node))
@@ -154,7 +154,7 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
     if report is None:
         return NodeHealth(HealthState.UNCHECKED, node.started)
     if failing := [*bad, *report.in_state("failing")]:
-        return NodeHealth(HealthState.FAILING, failing[0].since, failing[0].check, failing[0].says)
+        return NodeHealth(HealthState.FAILING, failing[0].since, failing[0].check, failing[0].message)
     if now - report.reported_at > silence:
         return NodeHealth(
             HealthState.SUSPECT,
@@ -163,9 +163,9 @@ def health(node: SlurmNode, now: float, silence: float, born: float = 0.0) -> No
             f"no check has been reported since {drain_reasons.stamp(report.reported_at)}",
         )
     if doubtful := report.in_state("recovering", "suspect", "broken"):
-        return NodeHealth(HealthState.SUSPECT, doubtful[0].since, doubtful[0].check, doubtful[0].says)
+        return NodeHealth(HealthState.SUSPECT, doubtful[0].since, doubtful[0].check, doubtful[0].message)
     if report.last and now - report.last.until < LATELY:
-        return NodeHealth(HealthState.RETURNED, report.last.until, report.last.check, report.last.says)
+        return NodeHealth(HealthState.RETURNED, report.last.until, report.last.check, report.last.message)
     return NodeHealth(HealthState.HEALTHY, report.at)
 
 

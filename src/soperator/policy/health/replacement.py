@@ -26,7 +26,7 @@ class ReplaceNode:
 def replacements(seen: WorkerSnapshot, out: Iterable[tuple[WorkerPod, SlurmNode]], after: float) -> list[ReplaceNode]:
     """Return the workers that move now; `after` is the time in seconds for which a drained worker may recover."""
     return [
-        ReplaceNode(pod.index, pod.machine, bad.check, bad.says)
+        ReplaceNode(pod.index, pod.machine, bad.check, bad.message)
         for pod, node in out
         if (bad := _bad(pod, node)) and seen.now >= node.reason_at + after
     ]
@@ -43,5 +43,5 @@ def _bad(pod: WorkerPod, node: SlurmNode) -> CheckState | None:
     """Return the failed check that makes a worker move to another machine; None while a job runs, or if no failed check asks for another machine."""
     if node.is_busy or node.report is None or not pod.machine or pod.deleting or pod.born > node.reason_at:
         return None
-    found = (each for each in node.report.in_state("failing") if each.then == "replace" and each.since > pod.born)
+    found = (each for each in node.report.in_state("failing") if each.on_failure == "replace" and each.since > pod.born)
     return next(found, None)

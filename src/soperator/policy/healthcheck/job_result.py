@@ -35,7 +35,7 @@ def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = 
         return RunResult(run, run.at, None)
     at = job.ended or run.at
     if "CANCELLED" in job.states:  # by somebody who does not want it now, if it had begun
-        return RunResult(run, at, None, again=not job.had_node)
+        return RunResult(run, at, None, is_repeated=not job.had_node)
     said = check_job.said_of(job.comment)
     log = said[1][-_LOG:] if said else ""
     verdict = _verdict(job, said, minutes)
@@ -44,14 +44,14 @@ def outcome(run: Run, job: CheckJob | None, minutes: int, judge: Judge | None = 
     if judge and said and verdict.outcome == "pass":
         answer = deep_evaluate.of_node(judge.check, said[1], run.node, judge.peers, judge.limits)
         return RunResult(run, at, answer.verdict, log, readings=answer.readings)
-    return RunResult(run, at, Verdict("broken", verdict.says) if judge and said else verdict, log)
+    return RunResult(run, at, Verdict("broken", verdict.message) if judge and said else verdict, log)
 
 
 def _of_several(run: Run, at: float, verdict: Verdict, said: tuple[int, str] | None) -> RunResult:
     """Return the reading of a job on several nodes. One job cannot tell which node is bad, so a result without a reading counts as broken."""
     log = said[1][-_LOG:] if said else ""
     if verdict.outcome != "pass" or said is None:
-        return RunResult(run, at, Verdict("broken", verdict.says), log)
+        return RunResult(run, at, Verdict("broken", verdict.message), log)
     readings = deep_evaluate.read(said[1])
     if isinstance(readings, str):
         return RunResult(run, at, Verdict("broken", readings), log)

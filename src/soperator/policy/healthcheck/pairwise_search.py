@@ -39,7 +39,7 @@ class Search:
     runs: tuple[Pair, ...] = ()
     bad: tuple[str, ...] = ()
     links: tuple[Pair, ...] = ()
-    said: str = ""
+    message: str = ""
     doubtful: tuple[str, ...] = ()
 
     @property
@@ -70,11 +70,11 @@ def search_check(
         ]
         searches.append(search(wanted, known, each, limit_of(check, each, limits or {}), [*avoid, *mute]))
         if searches[-1].runs:
-            return Search(searches[-1].runs, said=searches[-1].said)
+            return Search(searches[-1].runs, message=searches[-1].message)
     bad = sorted({node for each in searches for node in each.bad})
     links = sorted({link for each in searches for link in each.links if not set(link) & set(bad)})
     doubtful = sorted({node for each in searches for node in each.doubtful} - set(bad))
-    said = "; ".join(dict.fromkeys(each.said for each in searches if each.said))
+    said = "; ".join(dict.fromkeys(each.message for each in searches if each.message))
     return Search((), tuple(bad), tuple(links), said, tuple(doubtful))
 
 
@@ -110,7 +110,7 @@ def search(
     if runs:
         return Search(
             runs,
-            said=f"{len(runs)} pairs are not measured yet; of {len(wanted)} nodes {len(view.well)} are healthy",
+            message=f"{len(runs)} pairs are not measured yet; of {len(wanted)} nodes {len(view.well)} are healthy",
         )
     return _conclusion(view, limit)
 
@@ -195,7 +195,7 @@ def _conclusion(view: _View, limit: float | None) -> Search:
         )
     if limit is None and len(view.nodes) <= _WITNESSES:
         return Search(
-            said=f"{len(view.nodes)} nodes have too few peers: at least {_WITNESSES + 1} are required, or a threshold",
+            message=f"{len(view.nodes)} nodes have too few peers: at least {_WITNESSES + 1} are required, or a threshold",
             doubtful=tuple(view.nodes),
         )
     said = [

@@ -38,49 +38,49 @@ def _time(text: object) -> float:
     return datetime.fromisoformat(str(text)).timestamp() if text else 0.0
 
 
-def write(book: CheckHistory) -> dict[str, Any]:
+def write(history: CheckHistory) -> dict[str, Any]:
     """Return the fields of the status, each within the bounds of its schema."""
-    cases = sorted(book.cases.items(), key=lambda each: (each[1].standing.since, each[0]))[:MOST_NODES]
+    failures = sorted(history.failures.items(), key=lambda each: (each[1].check_state.since, each[0]))[:MOST_NODES]
     return {
-        "lastRequest": book.request,
-        "highestJob": max([book.top, *(each.job for each in book.runs)]),
-        "dueAfterRepair": compress(book.owed),
-        "runs": [_run(each) for each in book.runs],
-        "lastRuns": [{"time": time_text(at), "nodes": compress(nodes)} for at, nodes in _times(book.ran)],
-        "unhealthyNodes": [_case(name, each) for name, each in cases],
-        "endedFailures": [_past(each) for each in book.ended[-MOST_ENDED:]],
-        "readings": [_reading(each) for each in book.readings[-MOST_READINGS:]],
-        "findings": [_note(each) for each in book.notes[-MOST_NOTES:]],
-        **({"lastRequestTime": time_text(book.asked)} if book.asked else {}),
-        **({"comparison": _round(book.round)} if book.round else {}),
+        "lastRequest": history.request,
+        "highestJob": max([history.highest_job, *(each.job for each in history.runs)]),
+        "dueAfterRepair": compress(history.due_after_repair),
+        "runs": [_run(each) for each in history.runs],
+        "lastRuns": [{"time": time_text(at), "nodes": compress(nodes)} for at, nodes in _times(history.last_runs)],
+        "unhealthyNodes": [_case(name, each) for name, each in failures],
+        "endedFailures": [_past(each) for each in history.ended[-MOST_ENDED:]],
+        "readings": [_reading(each) for each in history.readings[-MOST_READINGS:]],
+        "findings": [_note(each) for each in history.findings[-MOST_NOTES:]],
+        **({"lastRequestTime": time_text(history.request_time)} if history.request_time else {}),
+        **({"comparison": _round(history.comparison)} if history.comparison else {}),
     }
 
 
 def read_found(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
     """Return the results in a status: the nodes that do not pass, and the failures that have ended."""
     return CheckHistory(
-        cases={str(each["node"]): _read_case(name, each, then) for each in status.get("unhealthyNodes", ())},
+        failures={str(each["node"]): _read_case(name, each, then) for each in status.get("unhealthyNodes", ())},
         ended=tuple(_read_past(each) for each in status.get("endedFailures", ())),
     )
 
 
 def read(name: str, status: Mapping[str, Any], then: str = "drain") -> CheckHistory:
-    """Return the history in a status, empty if it has none. It lacks the name of the check and the consequence of a failure (`then`)."""
+    """Return the history in a status, empty if it has none. It lacks the name of the check and the consequence of a failure (`on_failure`)."""
     return replace(
         read_found(name, status, then),
-        ran={name: _time(each["time"]) for each in status.get("lastRuns", ()) for name in expand(each["nodes"])},
+        last_runs={name: _time(each["time"]) for each in status.get("lastRuns", ()) for name in expand(each["nodes"])},
         runs=tuple(
             Run(int(each["job"]), nodes[0], _time(each["submitTime"]), bool(each.get("retest")), tuple(nodes[1:]))
             for each in status.get("runs", ())
             if (nodes := expand(each["nodes"]))
         ),
-        owed=frozenset(expand(status.get("dueAfterRepair", ""))),
+        due_after_repair=frozenset(expand(status.get("dueAfterRepair", ""))),
         request=str(status.get("lastRequest", "")),
-        asked=_time(status.get("lastRequestTime")),
-        top=int(status.get("highestJob", 0)),
+        request_time=_time(status.get("lastRequestTime")),
+        highest_job=int(status.get("highestJob", 0)),
         readings=tuple(_read_reading(each) for each in status.get("readings", ())),
-        round=_read_round(status["comparison"]) if status.get("comparison") else None,
-        notes=tuple(
+        comparison=_read_round(status["comparison"]) if status.get("comparison") else None,
+        findings=tuple(
             RoundNote(_time(each["time"]), tuple(expand(each["nodes"])), str(each["message"]))
             for each in status.get("findings", ())
         ),
@@ -97,7 +97,7 @@ def _round(each: ComparisonRound) -> dict[str, Any]:
         "unreadPairs": [{"nodes": compress(both), "count": count} for both, count in sorted(each.broken.items())][
             :MOST_PAIRS
         ],
-        "message": each.says[:_SHORT],
+        "message": each.message[:_SHORT],
     }
     return fields | {key: value for key, value in more.items() if value}
 
@@ -111,12 +111,12 @@ def _read_round(fields: Mapping[str, Any]) -> ComparisonRound:
         moved=_time(fields.get("lastResultTime")),
         readings=tuple(_read_reading(each) for each in fields.get("readings", ())),
         broken={pair(*expand(each["nodes"])): int(each["count"]) for each in fields.get("unreadPairs", ())},
-        says=str(fields.get("message", "")),
+        message=str(fields.get("message", "")),
     )
 
 
 def _note(each: RoundNote) -> dict[str, Any]:
-    return {"time": time_text(each.at), "nodes": compress(each.nodes), "message": each.says[:_SHORT]}
+    return {"time": time_text(each.at), "nodes": compress(each.nodes), "message": each.message[:_SHORT]}
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
@@ -153,22 +153,22 @@ def _run(run: Run) -> dict[str, Any]:
     return fields | ({"retest": True} if run.retest else {})
 
 
-def _case(node: str, case: NodeFailure) -> dict[str, Any]:
-    each = case.standing
+def _case(node: str, failure: NodeFailure) -> dict[str, Any]:
+    each = failure.check_state
     fields = {
         "node": node,
         "state": each.state.capitalize(),
         "since": time_text(each.since),
-        "message": each.says[:_SHORT],
+        "message": each.message[:_SHORT],
     }
     more = {
         "unknownReason": each.broken[:_SHORT],
         "failures": each.fails,
         "passes": each.passes,
         "relapses": each.relapses,
-        "job": case.job,
-        "lastRunTime": time_text(case.at) if case.at else "",
-        "log": case.log[-_LOG:],
+        "job": failure.job,
+        "lastRunTime": time_text(failure.at) if failure.at else "",
+        "log": failure.log[-_LOG:],
     }
     return fields | {key: value for key, value in more.items() if value}
 
@@ -178,8 +178,8 @@ def _read_case(name: str, fields: Mapping[str, Any], then: str) -> NodeFailure:
         check=name,
         state=fields["state"].lower(),
         since=_time(fields["since"]),
-        says=str(fields["message"]),
-        then=then,
+        message=str(fields["message"]),
+        on_failure=then,
         broken=str(fields.get("unknownReason", "")),
         fails=int(fields.get("failures", 0)),
         passes=int(fields.get("passes", 0)),
@@ -195,7 +195,7 @@ def _past(past: ResolvedFailure) -> dict[str, Any]:
         "node": past.node,
         "since": time_text(past.since),
         "until": time_text(past.until),
-        "message": past.says[:_SHORT],
+        "message": past.message[:_SHORT],
     }
     return fields | {key: value for key, value in (("job", past.job), ("relapses", past.relapses)) if value}
 

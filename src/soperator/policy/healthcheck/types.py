@@ -29,7 +29,7 @@ class CheckPolicy:
     """The settings of a check, in numbers; times are in seconds. `retest` is None if a drained node is not tested again."""
 
     name: str
-    then: str = "drain"
+    on_failure: str = "drain"
     confirm: int = 2
     passes: int = 2
     retest: float | None = 600.0
@@ -46,7 +46,7 @@ class CheckPolicy:
     @property
     def check(self) -> Check:
         """The settings as `check_state` counts with them."""
-        return Check(self.name, "", "job", then=self.then, confirm=self.confirm, passes=self.passes)
+        return Check(self.name, "", "job", on_failure=self.on_failure, confirm=self.confirm, passes=self.passes)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Run:
 class NodeFailure:
     """A node that does not pass: the state of the check, the last job that counted, when it ended, and the output of the failing run."""
 
-    standing: CheckState
+    check_state: CheckState
     job: int = 0
     at: float = 0.0
     log: str = ""
@@ -116,7 +116,7 @@ class ResolvedFailure:
     node: str
     since: float
     until: float
-    says: str
+    message: str
     job: int = 0
     relapses: int = 0
 
@@ -126,7 +126,7 @@ class ComparisonRound:
     """Nodes that are compared with each other, in jobs of two; `whole` says whether one job of all of them comes first.
 
     `tested` is the drained node under test, if any; `moved` is the time of the last result. `readings` are those of pairs so far, `broken` the number
-    of runs of a pair without one, and `says` is the message about the whole group's failure, or of the last broken run.
+    of runs of a pair without one, and `message` is the message about the whole group's failure, or of the last broken run.
     """
 
     at: float
@@ -136,7 +136,7 @@ class ComparisonRound:
     moved: float = 0.0
     readings: tuple[Reading, ...] = ()
     broken: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    says: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,28 +145,29 @@ class RoundNote:
 
     at: float
     nodes: tuple[str, ...]
-    says: str
+    message: str
 
 
 @dataclass(frozen=True)
 class CheckHistory:
-    """The whole memory of a check. `ran` maps a node to the time when its last valid run was submitted; `top` is the highest id of a job of this
-    check.
+    """The whole memory of a check.
 
-    `readings` are the newest readings of some nodes, newest last, with which other nodes are compared.
+    `last_runs` maps a node to the time when its last valid run was submitted. `due_after_repair` are nodes that were out of service and run the check
+    when they return. `highest_job` is the highest id of a job of this check. `readings` are the newest readings of some nodes, newest last, with
+    which other nodes are compared.
     """
 
-    ran: Mapping[str, float] = field(default_factory=dict)
+    last_runs: Mapping[str, float] = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
-    cases: Mapping[str, NodeFailure] = field(default_factory=dict)
+    failures: Mapping[str, NodeFailure] = field(default_factory=dict)
     ended: tuple[ResolvedFailure, ...] = ()
-    owed: frozenset[str] = frozenset()
+    due_after_repair: frozenset[str] = frozenset()
     request: str = ""
-    asked: float = 0.0
-    top: int = 0
+    request_time: float = 0.0
+    highest_job: int = 0
     readings: tuple[Reading, ...] = ()
-    round: ComparisonRound | None = None
-    notes: tuple[RoundNote, ...] = ()
+    comparison: ComparisonRound | None = None
+    findings: tuple[RoundNote, ...] = ()
 
     def run_of(self, node: str) -> Run | None:
         """Return the run in progress on a node."""
@@ -175,13 +176,13 @@ class CheckHistory:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of a run. Without a verdict it is neither a pass nor a failure; `again` says whether the run is repeated soon."""
+    """The result of a run. Without a verdict it is neither a pass nor a failure; `is_repeated` says whether the run is repeated soon."""
 
     run: Run
     at: float
     verdict: Verdict | None
     log: str = ""
-    again: bool = True
+    is_repeated: bool = True
     readings: tuple[Reading, ...] = ()
 
 
@@ -229,5 +230,5 @@ class CheckPlan:
     """The actions, a message about the progress, and the seconds until the decision may change without an event."""
 
     actions: tuple[Action, ...] = ()
-    said: str = ""
-    again: float | None = None
+    message: str = ""
+    requeue_after: float | None = None

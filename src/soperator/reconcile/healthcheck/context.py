@@ -12,7 +12,7 @@ from soperator.checks.deep_check import (
     shipped_deep,
 )
 from soperator.kube import kinds
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.job_result import Judge
 from soperator.policy.healthcheck.types import (
     CheckHistory,
@@ -36,8 +36,8 @@ class CheckContext:
 
     check: HealthCheck
     cluster: Cluster
-    wish: CheckPolicy
-    places: Sequence[CheckTarget]
+    settings: CheckPolicy
+    targets: Sequence[CheckTarget]
     gpus: Mapping[str, int]
     client: SlurmRest
     facts: Mapping[str, Mapping[str, object]]
@@ -48,9 +48,9 @@ class CheckContext:
         """The time limit of the job, as Slurm writes it."""
         return max(1, -(-int(seconds(self.check.spec.time_limit)) // 60))
 
-    def judge(self, book: CheckHistory) -> Judge | None:
+    def judge(self, history: CheckHistory) -> Judge | None:
         """Return the judgement of the check's readings; None for a script, whose exit code decides."""
-        return Judge(self.shipped, numbers(self.check.spec.thresholds), book.readings) if self.shipped else None
+        return Judge(self.shipped, numbers(self.check.spec.thresholds), history.readings) if self.shipped else None
 
     def script(self, node: str) -> str:
         """Return the program that runs on a node."""
@@ -90,23 +90,23 @@ async def stand(operator: Operator, check: HealthCheck) -> tuple[CheckContext | 
     if shipped:
         members = [each for each in members if applicable([shipped], facts[each.name])]
     others = await _books(operator, check, cluster)
-    places = [_held(place, others, cluster) for each in members for place in _places(operator, each, nodes)]
+    targets = [_held(target, others, cluster) for each in members for target in _places(operator, each, nodes)]
     gpus = {each.name: each.spec.gpu.count for each in members if each.spec.gpu.count}
-    wish = _wish(check, len(places))
+    settings = _wish(check, len(targets))
     if shipped and shipped.per != "node":
-        wish = replace(wish, most=max(2, wish.most), shared=Shared(shipped, numbers(check.spec.thresholds)))
-    return CheckContext(check, cluster, wish, places, gpus, client, facts, shipped), ""
+        settings = replace(settings, most=max(2, settings.most), shared=Shared(shipped, numbers(check.spec.thresholds)))
+    return CheckContext(check, cluster, settings, targets, gpus, client, facts, shipped), ""
 
 
-async def with_fresh(ground: CheckContext, book: CheckHistory) -> CheckContext:
+async def with_fresh(context: CheckContext, history: CheckHistory) -> CheckContext:
     """Return the same inputs with a fresh answer of Slurm about drained nodes under test; raises SlurmError."""
-    names = {name for each in book.runs if each.retest for name in each.nodes} & {
-        each.name for each in ground.places if each.node
+    names = {name for each in history.runs if each.retest for name in each.nodes} & {
+        each.name for each in context.targets if each.node
     }
     if not names:
-        return ground
-    fresh = await ground.client.only(names)
-    return replace(ground, places=[replace(each, node=fresh.get(each.name, each.node)) for each in ground.places])
+        return context
+    fresh = await context.client.only(names)
+    return replace(context, targets=[replace(each, node=fresh.get(each.name, each.node)) for each in context.targets])
 
 
 def _places(operator: Operator, nodeset: NodeSet, nodes: Mapping[str, SlurmNode]) -> Iterable[CheckTarget]:
@@ -125,27 +125,31 @@ async def _books(operator: Operator, check: HealthCheck, cluster: Cluster) -> Ma
         other = read_healthcheck(obj)
         if isinstance(other, HealthCheck) and other.name != check.name and not finalizers.is_ending(obj):
             memory = await object_memory.recall(operator, kinds.HEALTHCHECK, obj)
-            found[other.name] = books.read_found(other.name, memory, follows(other.spec.on_failure))
+            found[other.name] = status_codec.read_found(other.name, memory, follows(other.spec.on_failure))
     return found
 
 
-def _held(place: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
+def _held(target: CheckTarget, others: Mapping[str, CheckHistory], cluster: Cluster) -> CheckTarget:
     """Return the node, with the deep checks that keep it drained."""
-    cases = {name: book.cases.get(place.name) for name, book in others.items()}
-    bad = frozenset(name for name, case in cases.items() if case and case.standing.is_bad and case.standing.takes_out)
-    return replace(place, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
+    failures = {name: history.failures.get(target.name) for name, history in others.items()}
+    bad = frozenset(
+        name
+        for name, failure in failures.items()
+        if failure and failure.check_state.is_bad and failure.check_state.takes_out
+    )
+    return replace(target, deep=bad, every=frozenset(others), quick=cluster.spec.health.mode == "Drain")
 
 
-def _wish(check: HealthCheck, places: int) -> CheckPolicy:
+def _wish(check: HealthCheck, targets: int) -> CheckPolicy:
     """Converts a HealthCheck's spec to the settings of the policy."""
     spec, when = check.spec, check.spec.when
     return CheckPolicy(
         name=check.name,
-        then=follows(spec.on_failure),
+        on_failure=follows(spec.on_failure),
         confirm=spec.failure_threshold,
         passes=spec.success_threshold,
         retest=None if spec.on_failure in ("Report", "Drain") else seconds(spec.retry_interval),
-        most=share(places, spec.max_parallel),
+        most=share(targets, spec.max_parallel),
         schedule=when.schedule,
         since=check.since,
         after_creation=when.after_creation,

@@ -10,7 +10,7 @@ import asyncio
 from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.policy import drain_reasons
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.reconcile import finalizers
 from soperator.reconcile.cache.decode import named
 from soperator.reconcile.context import Operator
@@ -58,7 +58,7 @@ async def _left(operator: Operator, obj: Custom, since: float) -> str:
         return str(error)
     mark = drain_reasons.for_check(name, "")
     memory = await object_memory.recall(operator, kinds.HEALTHCHECK, obj)
-    known = [nodes[node] for node in books.read_found(name, memory).cases if node in nodes]
+    known = [nodes[node] for node in status_codec.read_found(name, memory).failures if node in nodes]
     ours = [each for each in known if each.is_draining and each.our_reason.startswith(mark)]
     out = [each.name for each in ours if each.report is None or not each.report.in_state("failing", "recovering")]
     pods = operator.stores.role_pods(key, "worker")

@@ -13,7 +13,7 @@ from soperator.kube import kinds
 from soperator.kube.views import Custom
 from soperator.policy import drain_reasons
 from soperator.policy.healthcheck import multi_node, single_node
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.job_result import outcome
 from soperator.policy.healthcheck.types import (
     Action,
@@ -77,11 +77,11 @@ class HealthCheckControl:
             said = "; ".join(map(str, problems))
             await self._write_why(obj, ReportedCondition("Ready", "False", "InvalidSpec", said), said)
             return PassOutcome(said)
-        ground, why = await stand(self.operator, check)
-        if ground is None:
+        context, why = await stand(self.operator, check)
+        if context is None:
             await self._write_why(obj, ReportedCondition("Ready", "False", "Waiting", why), why)
             return PassOutcome(why, _LATER)
-        return await self._pass(obj, ground)
+        return await self._pass(obj, context)
 
     async def _end(self, obj: Custom) -> PassOutcome:
         """Reconcile a check that is being deleted; its status shows what it waits for."""
@@ -106,7 +106,7 @@ class HealthCheckControl:
             return None, read
         return read, healthcheck_problems(read.name, read.spec, self.operator.namespaces.view(read.namespace).world)
 
-    async def _pass(self, obj: Custom, ground: CheckContext) -> PassOutcome:
+    async def _pass(self, obj: Custom, context: CheckContext) -> PassOutcome:
         """Reconcile a check that may run. The order of the steps makes it safe to end the operator between any two of them:
 
         1. The finalizer is added before the first job, so that a deletion always finds and ends the jobs.
@@ -119,48 +119,52 @@ class HealthCheckControl:
         7. The history is written next, and the status last. Events may be sent twice, and no decision depends on them.
         """
         await finalizers.hold(self.operator, kinds.HEALTHCHECK, obj)
-        wish, now, uid = ground.wish, self.operator.wall(), obj.metadata.uid
-        before = books.read(wish.name, object_memory.known(self.operator, kinds.HEALTHCHECK, obj), wish.then)
-        book = single_node.begin(before, wish, ground.places, now)
+        settings, now, uid = context.settings, self.operator.wall(), obj.metadata.uid
+        before = status_codec.read(
+            settings.name, object_memory.known(self.operator, kinds.HEALTHCHECK, obj), settings.on_failure
+        )
+        history = single_node.begin(before, settings, context.targets, now)
         try:
             if uid not in self.operator.memory(_LEARNED):
                 since = self.operator.memory(_WANTED).setdefault(uid, _clock())
-                book = _learn(book, await ground.client.runs(check_job.job_name(wish.name), since), uid)
+                history = _learn(history, await context.client.runs(check_job.job_name(settings.name), since), uid)
                 self.operator.memory(_WANTED).pop(uid, None)
-            ground = await with_fresh(ground, book)
-            ended, waits = await self._fetch_jobs(ground, book)
-            nodes = {each.name: each.node for each in ground.places if each.node}
-            policy = multi_node if wish.shared else single_node
-            folded, closes = policy.fold(book, wish, ended, nodes)
-            folded = multi_node.advance(folded, wish, ground.places, now)
-            plan = policy.decide(folded, wish, ground.places, now, waits)
+            context = await with_fresh(context, history)
+            ended, waits = await self._fetch_jobs(context, history)
+            nodes = {each.name: each.node for each in context.targets if each.node}
+            policy = multi_node if settings.shared else single_node
+            folded, closes = policy.fold(history, settings, ended, nodes)
+            folded = multi_node.advance(folded, settings, context.targets, now)
+            plan = policy.decide(folded, settings, context.targets, now, waits)
             self.operator.memory(_LEARNED).pop(uid, None)
             failed = await self._act(
-                ground, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
+                context, [*closes, *(each for each in plan.actions if not isinstance(each, Submit))]
             )
             begun, refused = await self._submit(
-                ground, [each for each in plan.actions if isinstance(each, Submit)], now
+                context, [each for each in plan.actions if isinstance(each, Submit)], now
             )
         except SlurmError as error:
             await self._write_why(obj, ReportedCondition("Ready", "False", "SlurmRefused", str(error)), str(error))
             return PassOutcome(str(error), _LATER)
         after = replace(folded, runs=(*folded.runs, *begun))
         self._events(obj, before, after)
-        again = await self._write(
-            obj, ground, before, after, replace(plan, said="; ".join(filter(None, (failed, refused, plan.said))))
+        requeue_after = await self._write(
+            obj, context, before, after, replace(plan, message="; ".join(filter(None, (failed, refused, plan.message))))
         )
         if not refused:
             self.operator.memory(_LEARNED)[uid] = True
         is_open = closes or any(each.retest for each in after.runs)
-        moments = [plan.again, again, _SOON if is_open else None, _LATER if failed or refused else None]
+        moments = [plan.requeue_after, requeue_after, _SOON if is_open else None, _LATER if failed or refused else None]
         return PassOutcome(
-            plan.said or "nothing is due", min((each for each in moments if each is not None), default=None)
+            plan.message or "nothing is due", min((each for each in moments if each is not None), default=None)
         )
 
-    async def _fetch_jobs(self, ground: CheckContext, book: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
+    async def _fetch_jobs(self, context: CheckContext, history: CheckHistory) -> tuple[list[RunResult], frozenset[int]]:
         """Return the runs that have ended, and the jobs that are pending. A job is queried when the state of its node suggests that it has ended."""
-        nodes, now = {each.name: each.node for each in ground.places}, _clock()
-        asked = [each for each in book.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)]
+        nodes, now = {each.name: each.node for each in context.targets}, _clock()
+        asked = [
+            each for each in history.runs if self._may_be_over(each, [nodes.get(name) for name in each.nodes], now)
+        ]
         for each in asked:
             self.asked[each.job] = now
         for gone in [each for each, at in self.asked.items() if now - at > 2 * _SELDOM]:
@@ -170,12 +174,12 @@ class HealthCheckControl:
         for start in range(0, len(asked), _AT_ONCE):
             part = asked[start : start + _AT_ONCE]
             for run, job in zip(
-                part, await asyncio.gather(*(ground.client.run(each.job) for each in part)), strict=True
+                part, await asyncio.gather(*(context.client.run(each.job) for each in part)), strict=True
             ):
-                if job is None or job.name != check_job.job_name(ground.wish.name) or job.user != 0:
-                    ended.append(outcome(run, None, ground.minutes))
+                if job is None or job.name != check_job.job_name(context.settings.name) or job.user != 0:
+                    ended.append(outcome(run, None, context.minutes))
                 elif job.is_over:
-                    ended.append(outcome(run, job, ground.minutes, ground.judge(book)))
+                    ended.append(outcome(run, job, context.minutes, context.judge(history)))
                 elif job.is_waiting:
                     waits.add(run.job)
         return ended, frozenset(waits)
@@ -185,34 +189,34 @@ class HealthCheckControl:
         is_busy = all(each is not None and each.is_busy for each in nodes)
         return since >= (_SELDOM if is_busy and not run.retest else _OFTEN)
 
-    async def _act(self, ground: CheckContext, actions: Iterable[Action]) -> str:
+    async def _act(self, context: CheckContext, actions: Iterable[Action]) -> str:
         """Carry out the actions except submissions; return the first refusal. A node that a person has drained since the last query stays drained."""
         refusals: list[str] = []
         for each in actions:
             try:
                 match each:
                     case Cancel(run):
-                        await ground.client.cancel(run.job)
+                        await context.client.cancel(run.job)
                     case ResumeNode(node):
-                        found = (await ground.client.only([node])).get(node)
+                        found = (await context.client.only([node])).get(node)
                         if found and found.is_drained and drain_reasons.is_of_check(found):
-                            await ground.client.resume(node)
+                            await context.client.resume(node)
                     case RedrainNode(node, why):
-                        found = (await ground.client.only([node])).get(node)
+                        found = (await context.client.only([node])).get(node)
                         if found and not (
                             found.is_draining or found.is_down
                         ):  # otherwise it is a drain of a person, or of Slurm
-                            await ground.client.drain(node, why)
+                            await context.client.drain(node, why)
             except SlurmError as error:
                 refusals.append(str(error))
         return refusals[0] if refusals else ""
 
-    async def _submit(self, ground: CheckContext, wanted: Sequence[Submit], now: float) -> tuple[list[Run], str]:
+    async def _submit(self, context: CheckContext, wanted: Sequence[Submit], now: float) -> tuple[list[Run], str]:
         """Submit the jobs; return the runs that began, and the first refusal, after which no further job is submitted."""
         begun: list[Run] = []
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
-            answers = await asyncio.gather(*(_post(ground, each) for each in part), return_exceptions=True)
+            answers = await asyncio.gather(*(_post(context, each) for each in part), return_exceptions=True)
             for each, answer in zip(part, answers, strict=True):
                 if isinstance(answer, int):
                     begun.append(Run(answer, each.node, now, each.retest, each.others))
@@ -224,29 +228,31 @@ class HealthCheckControl:
         return begun, ""
 
     async def _write(
-        self, obj: Custom, ground: CheckContext, before: CheckHistory, after: CheckHistory, plan: CheckPlan
+        self, obj: Custom, context: CheckContext, before: CheckHistory, after: CheckHistory, plan: CheckPlan
     ) -> float | None:
         """Write the status: at once if the history has changed; otherwise later, in the returned number of seconds."""
-        bad = [name for name, each in after.cases.items() if each.standing.is_bad]
-        passed = len(after.ran.keys() - after.cases.keys())
-        last = max(after.ran.values(), default=0.0)
-        written, said = books.write(after), _summary(after)
+        bad = [name for name, each in after.failures.items() if each.check_state.is_bad]
+        passed = len(after.last_runs.keys() - after.failures.keys())
+        last = max(after.last_runs.values(), default=0.0)
+        written, said = status_codec.write(after), _summary(after)
         fields = {
             **written,
-            **({"lastRunTime": books.time_text(last)} if last else {}),
-            "nodes": len(ground.places),
+            **({"lastRunTime": status_codec.time_text(last)} if last else {}),
+            "nodes": len(context.targets),
             "passingNodes": passed,
             "failingNodes": len(bad),
-            "summary": f"{passed}/{len(ground.places)}",
+            "summary": f"{passed}/{len(context.targets)}",
             "activeRuns": len(after.runs),
-            "why": "; ".join(filter(None, (said, plan.said))),
+            "why": "; ".join(filter(None, (said, plan.message))),
         }
         conditions = [
-            ReportedCondition("Ready", "True", "Suspended" if ground.wish.suspended else "Scheduled", plan.said),
+            ReportedCondition(
+                "Ready", "True", "Suspended" if context.settings.suspended else "Scheduled", plan.message
+            ),
             ReportedCondition("Passing", "False" if said else "True", _reason(after), said),
         ]
         await object_memory.remember(self.operator, kinds.HEALTHCHECK, obj, written)
-        if books.write(before) != written:
+        if status_codec.write(before) != written:
             await self.operator.write_status_at_once(kinds.HEALTHCHECK, obj, fields, conditions)
             self.operator.pace.wrote(obj.metadata.uid)
             return None
@@ -265,25 +271,25 @@ class HealthCheckControl:
     def _events(self, obj: Custom, before: CheckHistory, after: CheckHistory) -> None:
         """Emit Events: for a node that fails, and for one that passes again."""
         where = Regarding(kinds.HEALTHCHECK, obj.metadata)
-        for name, case in after.cases.items():
-            former = before.cases.get(name)
-            if case.standing.state == "failing" and (former is None or former.standing.state == "suspect"):
-                note = f"{name}: {case.standing.says} (job {case.job})"
+        for name, failure in after.failures.items():
+            former = before.failures.get(name)
+            if failure.check_state.state == "failing" and (former is None or former.check_state.state == "suspect"):
+                note = f"{name}: {failure.check_state.message} (job {failure.job})"
                 self.operator.recorder.emit(where, EventNote("Warning", "Failing", note, "Check"))
         for past in after.ended:
             if past not in before.ended:
-                note = f"{past.node} passes again (job {past.job}); its last failure was: {past.says}"
+                note = f"{past.node} passes again (job {past.job}); its last failure was: {past.message}"
                 self.operator.recorder.emit(where, EventNote("Normal", "Passing", note, "Check"))
 
 
-def _learn(book: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHistory:
+def _learn(history: CheckHistory, jobs: Iterable[CheckJob], owner: str) -> CheckHistory:
     """Return the history, extended by jobs of this object that it lacks. Slurm's job numbers only grow."""
     found = [
         Run(each.number, names[0], each.submitted, each.partition == check_job.RETEST, tuple(names[1:]))
         for each in jobs
-        if check_job.is_of(each, owner) and each.number > book.top and (names := _names(each.node))
+        if check_job.is_of(each, owner) and each.number > history.highest_job and (names := _names(each.node))
     ]
-    return replace(book, runs=(*book.runs, *found))
+    return replace(history, runs=(*history.runs, *found))
 
 
 def _names(nodes: str) -> list[str]:
@@ -294,28 +300,28 @@ def _names(nodes: str) -> list[str]:
         return []
 
 
-async def _post(ground: CheckContext, each: Submit) -> int:
-    gpus = ground.gpus.get(each.node.rpartition("-")[0], 0)
+async def _post(context: CheckContext, each: Submit) -> int:
+    gpus = context.gpus.get(each.node.rpartition("-")[0], 0)
     body = check_job.submission(
-        ground.check.uid, ground.check.name, each.nodes, ground.script(each.node), ground.minutes, each.retest, gpus
+        context.check.uid, context.check.name, each.nodes, context.script(each.node), context.minutes, each.retest, gpus
     )
-    return await ground.client.submit(body)
+    return await context.client.submit(body)
 
 
-def _reason(book: CheckHistory) -> str:
-    return "NodesFail" if book.cases else "SlowTogether" if book.notes else "NodesPass"
+def _reason(history: CheckHistory) -> str:
+    return "NodesFail" if history.failures else "SlowTogether" if history.findings else "NodesPass"
 
 
-def _summary(book: CheckHistory) -> str:
+def _summary(history: CheckHistory) -> str:
     """Return the nodes that do not pass, as one sentence per state."""
     parts = []
     for state in ("failing", "recovering", "suspect", "broken"):
-        found = sorted(name for name, each in book.cases.items() if each.standing.state == state)
+        found = sorted(name for name, each in history.failures.items() if each.check_state.state == state)
         if found:
-            said = [f"{name} ({book.cases[name].standing.says})" for name in found[:_NAMED]]
+            said = [f"{name} ({history.failures[name].check_state.message})" for name in found[:_NAMED]]
             more = [f"and {len(found) - _NAMED} more"] if found[_NAMED:] else []
             parts.append(f"{len(found)} {state}: {', '.join([*said, *more])}")
-    return "; ".join([*parts, *(each.says for each in book.notes[-_NAMED:])])
+    return "; ".join([*parts, *(each.message for each in history.findings[-_NAMED:])])
 
 
 def _clock() -> float:

@@ -11,7 +11,7 @@ from soperator.policy.health import merge_reports
 from soperator.policy.health import policy as health_policy
 from soperator.policy.health.policy import HealthPlan, HealthPolicy
 from soperator.policy.health.replacement import ReplaceNode
-from soperator.policy.healthcheck import status_codec as books
+from soperator.policy.healthcheck import status_codec as status_codec
 from soperator.policy.healthcheck.types import CheckHistory
 from soperator.policy.workers.types import DrainNode, WorkerSnapshot
 from soperator.reconcile import finalizers
@@ -57,10 +57,12 @@ async def deep_books(workers: Workers) -> list[tuple[str, CheckHistory]]:
     for obj in operator.stores.healthchecks_of(workers.cluster.key):
         check = read_healthcheck(obj)
         then = follows(check.spec.on_failure) if isinstance(check, HealthCheck) else "report"
-        book = books.read_found(obj.metadata.name, await object_memory.recall(operator, kinds.HEALTHCHECK, obj), then)
+        history = status_codec.read_found(
+            obj.metadata.name, await object_memory.recall(operator, kinds.HEALTHCHECK, obj), then
+        )
         if finalizers.is_ending(obj):
-            book = merge_reports.withdrawn(book, operator.wall())
-        found.append((obj.metadata.name, book))
+            history = merge_reports.withdrawn(history, operator.wall())
+        found.append((obj.metadata.name, history))
     return found
 
 

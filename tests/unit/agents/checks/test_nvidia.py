@@ -43,7 +43,7 @@ def failures(readings, probe="nvidia"):
     """The sentences of all shipped checks that fail these readings."""
     found = {name: judge(each, readings, LIMITS) for name, each in CHECKS.items() if each.probe == probe}
     assert not [each for each in found.values() if each.outcome == "broken"]
-    return {name: each.says for name, each in found.items() if each.outcome == "fail"}
+    return {name: each.message for name, each in found.items() if each.outcome == "fail"}
 
 
 def test_eight_healthy_gpus_fail_nothing(tools):

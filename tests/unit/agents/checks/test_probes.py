@@ -16,8 +16,8 @@ HERE = ProbePaths()
 def says(check, readings, before=None):
     """What a shipped check says of readings; empty where they pass."""
     verdict = judge(CHECKS[check], readings, {}, before)
-    assert verdict.outcome != "broken", verdict.says
-    return verdict.says
+    assert verdict.outcome != "broken", verdict.message
+    return verdict.message
 
 
 class Machine:

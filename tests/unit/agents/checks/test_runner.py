@@ -35,8 +35,8 @@ def test_a_round_measures_judges_and_remembers():
     """A check that fails stands so, with the sentence and the number."""
     done = verdicts(probing())
     assert done.verdicts["disk"].outcome == "fail"
-    assert done.memory.standings["disk"].state == "failing"
-    assert done.memory.standings["disk"].says.startswith("/ is ")
+    assert done.memory.check_states["disk"].state == "failing"
+    assert done.memory.check_states["disk"].message.startswith("/ is ")
 
 
 def test_checks_that_ask_the_same_share_one_measurement():
@@ -65,7 +65,7 @@ def test_a_command_of_ones_own_fails_only_by_exit_code_1_and_a_sentence(words, o
     """Whatever else it does says that the command is broken: neither a pass nor a drain."""
     verdict = verdicts(command("mine", *words, limit=0.8)).verdicts["mine"]
     assert verdict.outcome == outcome
-    assert said in verdict.says
+    assert said in verdict.message
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_probe_that_gives_no_answer_is_no_pass(check):
     """An unknown probe, one that is asked wrongly, one whose program is missing: each is broken, and says why."""
     done = runner.run([check], {}, Memory(), ProbePaths(tools=(Path("/nonexistent"),)), 1.0)
     assert done.verdicts["disk"].outcome == "broken"
-    assert done.verdicts["disk"].says
+    assert done.verdicts["disk"].message
 
 
 def test_what_hangs_in_the_kernel_is_not_started_again_and_again():
@@ -92,7 +92,7 @@ def test_what_hangs_in_the_kernel_is_not_started_again_and_again():
         key = runner._key(probing())
         known = Memory(stuck={key: (child.pid, began)})
         done = verdicts(probing(), known=known)
-        assert "hangs in the kernel" in done.verdicts["disk"].says
+        assert "hangs in the kernel" in done.verdicts["disk"].message
         assert done.memory.stuck == known.stuck
     finally:
         child.kill()
@@ -115,7 +115,7 @@ def test_the_memory_is_whole_or_nothing(tmp_path):
     """A torn file, or one of another version, begins anew; a whole one is as it was."""
     path = tmp_path / "a" / "memory.json"
     assert memory.load(path) == Memory()
-    known = replace(verdicts(probing()).memory, stuck={"x": (1, "2")}, told=("a", "b"))
+    known = replace(verdicts(probing()).memory, stuck={"x": (1, "2")}, reported=("a", "b"))
     memory.save(known, path)
     assert memory.load(path) == known
     for torn in ("", "{", "[]", "{}", path.read_text()[:-20], '{"standings": {"x": {}}}'):
@@ -136,10 +136,10 @@ class Node:
     """A worker's folder, with a scontrol that writes down what it is told."""
 
     def __init__(self, folder):
-        self.folder, self.plan, self.told = folder, folder / "plan.json", folder / "told"
+        self.folder, self.plan, self.reported = folder, folder / "plan.json", folder / "told"
         self.scontrol = folder / "scontrol"
         self.scontrol.write_text(
-            f'#!/bin/sh\n[ ! -e {folder}/away ] || {{ echo no slurmctld >&2; exit 1; }}\nprintf "%s\\n" "$3" "$2" >> {self.told}\n'
+            f'#!/bin/sh\n[ ! -e {folder}/away ] || {{ echo no slurmctld >&2; exit 1; }}\nprintf "%s\\n" "$3" "$2" >> {self.reported}\n'
         )
         self.scontrol.chmod(0o755)
 
@@ -153,7 +153,7 @@ class Node:
 
     @property
     def reports(self):
-        lines = self.told.read_text().splitlines() if self.told.exists() else []
+        lines = self.reported.read_text().splitlines() if self.reported.exists() else []
         return [report.read(line.removeprefix("extra=")) for line in lines[::2]]
 
 
@@ -170,8 +170,8 @@ def test_a_report_is_told_when_it_changes_and_only_then(node):
     """The first round is told, equal ones are not, a failure is, and its end."""
     for checks in ((WELL,), (WELL,), (WELL, BAD), (WELL, BAD), (WELL,), (WELL,)):
         assert node.run(*checks).returncode == 0
-    assert [[each.says for each in heard.checks] for heard in node.reports] == [[], ["it smokes"], []]
-    assert "nodename=gpu-7" in node.told.read_text()
+    assert [[each.message for each in heard.checks] for heard in node.reports] == [[], ["it smokes"], []]
+    assert "nodename=gpu-7" in node.reported.read_text()
 
 
 def test_a_report_is_told_again_when_it_is_due(node):
@@ -224,7 +224,7 @@ def test_how_a_command_ended_is_told_in_words():
     """A trouble has a sentence whatever kind it is."""
     for how in ("late", "loud", "signal", "missing", "stuck"):
         assert runner.of_command(TaskEnd(how, 9)).outcome == "broken"
-        assert runner.of_command(TaskEnd(how, 9)).says
+        assert runner.of_command(TaskEnd(how, 9)).message
 
 
 def test_a_failure_that_ended_is_evidence_in_the_report(node):
@@ -232,5 +232,5 @@ def test_a_failure_that_ended_is_evidence_in_the_report(node):
     for checks in ((BAD,), (command("bad", "/bin/true", passes=1),), (WELL,)):
         node.run(*checks)
     last = node.reports[-1].last
-    assert (node.reports[-1].checks, last.check, last.says) == ((), "bad", "it smokes")
+    assert (node.reports[-1].checks, last.check, last.message) == ((), "bad", "it smokes")
     assert last.since <= last.until

@@ -19,10 +19,10 @@ class Prolog:
     """A node on which job 7 is about to begin."""
 
     def __init__(self, folder):
-        self.folder, self.told, self.job = folder, folder / "told", dict(JOB)
+        self.folder, self.reported, self.job = folder, folder / "told", dict(JOB)
         self.scontrol = folder / "scontrol"
         show = f"case $* in *'show job'*) cat {folder}/job;; requeue*) [ ! -e {folder}/no ] || {{ echo no >&2; exit 1; }};; esac"
-        self.scontrol.write_text(f'#!/bin/sh\necho "$*" >>{self.told}\n{show}\n')
+        self.scontrol.write_text(f'#!/bin/sh\necho "$*" >>{self.reported}\n{show}\n')
         self.scontrol.chmod(0o755)
 
     def begin(self, *checks, context="prolog", turns_away=True):
@@ -41,7 +41,7 @@ class Prolog:
     @property
     def asked(self):
         """What slurmctld was told of the job."""
-        return [line for line in self.told.read_text().splitlines() if not line.startswith("update nodename=")]
+        return [line for line in self.reported.read_text().splitlines() if not line.startswith("update nodename=")]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_batch_job_goes_back_into_the_queue_when_its_node_has_just_failed(node
     """With the reason in its comment, after the report; the next job begins, for by then the operator has decided about the node."""
     assert node.begin(bad()) == f"job 7 was requeued: {SMOKES}\n"
     assert node.asked == ["--oneliner show job 7", f"update jobid=7 admincomment=soperator: {SMOKES}", "requeue 7"]
-    assert node.told.read_text().startswith("update nodename=w-1 extra=")
+    assert node.reported.read_text().startswith("update nodename=w-1 extra=")
     assert node.begin(bad()) == ""
     assert len(node.asked) == 3
 
@@ -80,7 +80,7 @@ def test_no_other_job_is_touched(node, said):
 @pytest.mark.parametrize(
     ("check", "how"),
     [
-        (bad(then="report"), {}),
+        (bad(on_failure="report"), {}),
         (bad(confirm=2), {}),
         (bad(), {"context": "epilog"}),
         (bad(), {"turns_away": False}),
@@ -91,7 +91,7 @@ def test_no_other_job_is_touched(node, said):
 def test_no_other_failure_turns_a_job_away(node, check, how):
     """Slurm is not asked about the job."""
     assert node.begin(check, **how) == ""
-    assert not node.told.exists() or node.asked == []
+    assert not node.reported.exists() or node.asked == []
 
 
 def test_what_slurm_refuses_is_told(node):
